@@ -92,7 +92,7 @@ export const CLOCKS = {
     coerce: (values: string[] | undefined) => values && Object.fromEntries(values.map(parseClockOf)),
     describe:
       '<input>=<clock>: the clock of an input that does not contain it: mono, boot, mono_raw or real; or what to add to its times ' +
-      "(+1.2ms), or when it begins on the first input's clock (@1444.4s), or the time zone of local times (UTC+2). By default, the " +
+      '(+1.2ms), or when it begins on the clock of the log (@1444.4s), or the time zone of local times (UTC+2). By default, the ' +
       'relation is inferred',
   },
 } as const

@@ -23,6 +23,7 @@ import { runOf } from './run/facts.ts'
 import type { RunFacts } from './run/figures.ts'
 import { inferredFigures } from './run/inferred.ts'
 import { lossesIn } from './run/losses.ts'
+import { mainLog } from './run/main-log.ts'
 import type { Summary } from './summary/figures.ts'
 import type { SchedulingFigures } from './threads/figures.ts'
 
@@ -79,8 +80,7 @@ export function documentOf(
   unknown: UnknownOf,
   modelOf: (log: ModelLog) => ModelParts,
 ): Analysis {
-  const main =
-    logs.find(({ summary }) => summary.operators > 0) ?? logs.find(({ summary }) => summary.drawn > 0) ?? logs[0]!
+  const main = mainLog(logs)
   const { summary, figures, accesses = NO_ACCESSES } = main
   const undetermined = [
     ...unknown(summary, figures.scheduling),

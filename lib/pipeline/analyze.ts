@@ -14,6 +14,7 @@ import type { PeakFigures } from '../analyze/model/figures.ts'
 import { checkCacheTypes } from '../analyze/model/static.ts'
 import { PowerPass } from '../analyze/power/power-pass.ts'
 import { ContentsPass } from '../analyze/run/contents.ts'
+import { refuseSeveral } from '../analyze/run/main-log.ts'
 import { SummaryPass } from '../analyze/summary/summary.ts'
 import { ThreadHistory } from '../analyze/threads/thread-history.ts'
 import { unknownScheduling } from '../analyze/threads/undetermined.ts'
@@ -23,16 +24,14 @@ import type { InputEvent, TraceEvent } from '../model/events.ts'
 import type { ModelShape } from '../model/model-shape.ts'
 import { Names } from '../model/names.ts'
 import { type Accesses, joinOf, readAccesses } from './accesses.ts'
-import { type Placed, Placing } from './clocks/placing.ts'
-import { Companions } from './companions.ts'
-import { beginLogs, closeAll, type Input, type Log, type OpenInput, openInputs, type ReadingOptions } from './inputs.ts'
-import { interleaved, type PlacedLog } from './interleaved.ts'
+import type { Placed, Placing } from './clocks/placing.ts'
+import type { Input, Log } from './inputs.ts'
+import type { PlacedLog } from './interleaved.ts'
 import { splitModels } from './models.ts'
+import { type LogPass, RunInputs, type RunOptions } from './run-inputs.ts'
 
 /** What is analysed, and how inputs are read. */
-export interface AnalyzeOptions extends ReadingOptions {
-  /** Clocks of inputs, as {@link ConvertOptions} has them. */
-  readonly clocks?: Readonly<Record<string, string>> | undefined
+export interface AnalyzeOptions extends RunOptions {
   /** Figures over time that are added as {@link Analysis.series}; by default none. `calls`: a table of calls. */
   readonly series?: readonly SeriesName[] | undefined
   /** Number of the call that the series `graph` and `memory` show; by default a decode call. */
@@ -64,16 +63,15 @@ export async function analyze(inputs: Input | readonly Input[], options: Analyze
   if (models.length > 1) throw new UsageError(`${models.length} inputs are models; expected at most one`)
   const shape = models[0]
   if (inLogs.length === 0) return onlyModel(assemble([emptyLog(names)], () => [], { ...options, shape }))
-  const opened = await openInputs(inLogs, names, options)
+  const run = await RunInputs.open(inLogs, names, options)
   try {
-    if (opened.every(({ isCompanion }) => isCompanion)) return await onlyProfiles(opened, names, { ...options, shape })
-    const companions = await Companions.read(opened, names)
+    if (run.isWithoutLogs) return await onlyProfiles(run, names, { ...options, shape })
+    const { logs, companions } = run
     const { profiles } = companions.definitions
-    const logs = await beginLogs(companions.logs, companions.definitions)
-    const placing = new Placing(options.clocks ?? {}, logs)
+    const placing = run.placing(options)
     const { series, call, expertCaches } = options
     const { ahead, later } = await placeAll(placing, logs)
-    const accesses = await readAccesses(logs, { inputs: inLogs, opened, names }, options)
+    const accesses = await readAccesses(run, names, options)
     const threads = new ThreadHistory(names, {
       pids: logs.flatMap(({ first, isOfScheduler }) => (isOfScheduler ? [] : pidOf(first))),
       hasSwitches: ahead.some(({ log }) => log.hasSwitches),
@@ -81,24 +79,22 @@ export async function analyze(inputs: Input | readonly Input[], options: Analyze
     const [power, kernels] = [new PowerPass(names), new ProfilePass(names, profiles)]
     const hostOperators = new HostOperatorPass(names)
     const shared = {
-      ...{ names, threads, power, companions, accesses, kernels, hostOperators },
+      ...{ names, threads, power, accesses, kernels, hostOperators },
       ...{ series, call, expertCaches, model: shape },
     }
     const analysed = ahead.map(({ log, placed }) => new Analysed(log, placed, shared))
     const open = new Set(analysed.filter(({ log }) => !log.isOfScheduler))
-    for await (const { of, batch } of interleaved(analysed)) {
-      of.take(batch)
-      if (open.has(of)) threads.trim(Math.min(...[...open].map(({ neededFromNs }) => neededFromNs)))
-    }
+    for await (const pass of run.together(analysed))
+      if (open.has(pass)) threads.trim(Math.min(...[...open].map(({ neededFromNs }) => neededFromNs)))
     for (const log of later) {
       const unused = new ThreadHistory(names, { pids: [], hasSwitches: true }, 0)
-      const of = new Analysed(log, await placing.place(log), { ...shared, threads: unused })
-      for await (const batch of of.placed.batches) of.take(batch)
-      analysed.push(of)
+      const pass = new Analysed(log, await placing.place(log), { ...shared, threads: unused })
+      for await (const _ of run.together([pass]));
+      analysed.push(pass)
     }
     analysed.sort((a, b) => logs.indexOf(a.log) - logs.indexOf(b.log))
     const unplaced = later.map(({ name }): Undetermined => ({ what: 'scheduling', why: `${name}: ${TOO_LATE}` }))
-    const logsOf = analysed.map((of) => of.finish())
+    const logsOf = analysed.map((pass) => pass.finish())
     refuseSeveral(logsOf)
     const unknown: UnknownOf = (summary, scheduling) => [
       ...unknownScheduling(summary, scheduling, threads),
@@ -108,7 +104,7 @@ export async function analyze(inputs: Input | readonly Input[], options: Analyze
     const ofAll = { power: power.finish(), kernels: ofKernels, hostOperators: hostOperators.finish() }
     return assemble(logsOf, unknown, { ...options, shape, ...ofAll })
   } finally {
-    await closeAll(opened)
+    await run.close()
   }
 }
 
@@ -141,7 +137,6 @@ interface Shared {
   readonly names: Names
   readonly threads: ThreadHistory
   readonly power: PowerPass
-  readonly companions: Companions
   readonly accesses: Accesses | undefined
   readonly hostOperators: HostOperatorPass
   readonly kernels: ProfilePass
@@ -152,7 +147,7 @@ interface Shared {
 }
 
 /** An input that is analysed. */
-class Analysed implements PlacedLog {
+class Analysed implements LogPass {
   private readonly summary: SummaryPass
   private readonly contents: ContentsPass
   private readonly benchmarks: BenchmarkPass
@@ -191,8 +186,11 @@ class Analysed implements PlacedLog {
     const onTrace = placed.take(batch)
     figures.take(onTrace)
     this.shared.power.take(onTrace, this.log.name)
-    if (batch[0]!.kind === 'input') figures.take(placed.take(this.shared.companions.take(batch[0]!)))
     this.lastNs = placed.timeOf(summary.lastNs)
+  }
+
+  complete(batch: TraceEvent[]): void {
+    this.figures.take(this.placed.take(batch))
   }
 
   finish(): AnalysedLog {
@@ -211,19 +209,6 @@ class Analysed implements PlacedLog {
   }
 }
 
-/** Throws UsageError for logs of several processes or runs: an Analysis is of one. */
-function refuseSeveral(logs: readonly AnalysedLog[]): void {
-  const withOperators = logs.filter(({ summary }) => summary.operators > 0)
-  const isRun = ({ summary }: AnalysedLog) => Object.values(summary.calls).some(({ calls }) => calls > 0)
-  const runs = withOperators.length > 0 ? withOperators : logs.filter(isRun)
-  if (runs.length < 2) return
-  const [first, second] = runs as [AnalysedLog, AnalysedLog]
-  const what = withOperators.length > 0 ? 'operators' : 'calls'
-  throw new UsageError(
-    `${first.name} and ${second.name} both contain ${what}: an Analysis is of one process\nhint: analyse each of them alone`,
-  )
-}
-
 /** In place of logs, where only a model is analysed. */
 function emptyLog(names: Names): AnalysedLog {
   const threads = new ThreadHistory(names, { pids: [], hasSwitches: false }, 0)
@@ -234,16 +219,16 @@ function emptyLog(names: Names): AnalysedLog {
 }
 
 /** Only profiles of kernels, without a log. Throws UsageError where the inputs contain none. */
-async function onlyProfiles(opened: readonly OpenInput[], names: Names, options: ModelOptions): Promise<Analysis> {
+async function onlyProfiles(run: RunInputs, names: Names, options: ModelOptions): Promise<Analysis> {
   const definitions = new Definitions(names)
   const logs: AnalysedLog[] = []
-  for (const input of opened) {
+  for (const { name, batches } of run.logs) {
     const summary = new SummaryPass(names)
-    for await (const batch of input.read()) {
+    for await (const batch of batches) {
       summary.take(batch)
       definitions.add(batch)
     }
-    logs.push({ ...emptyLog(names), name: input.name, summary: summary.finish() })
+    logs.push({ ...emptyLog(names), name, summary: summary.finish() })
   }
   const { profiles } = definitions
   const [first] = logs

@@ -1,7 +1,7 @@
 import type { Summary } from '../analyze/summary/figures.ts'
 import { nounFor } from '../model/units.ts'
-import type { Companions } from './companions.ts'
 import type { OpenInput } from './inputs.ts'
+import type { RunInputs } from './run-inputs.ts'
 
 /** Kinds of events that the trace's attributes list as not drawn. */
 const LEFT_OUT_LISTED_MAX = 20
@@ -13,7 +13,7 @@ type Attributes = Record<string, string | number>
  * `bundle`: the bundled file.
  */
 export function attributesOf(
-  { logs, summaries: companions }: Companions,
+  { logs, companions }: RunInputs,
   summaries: ReadonlyMap<OpenInput, Summary>,
   { late, bundle }: { readonly late: number; readonly bundle: string | undefined },
 ): Attributes {
@@ -21,9 +21,9 @@ export function attributesOf(
   attributes['generator'] = 'ggml2perfetto'
   logs.forEach((log, i) => {
     const prefix = logs.length > 1 ? `input_${i}.` : ''
-    for (const [key, value] of Object.entries(factsOf(summaries.get(log)!))) attributes[prefix + key] = value
+    for (const [key, value] of Object.entries(factsOf(summaries.get(log.input)!))) attributes[prefix + key] = value
   })
-  for (const { format, attributes: facts, issues } of companions.values()) {
+  for (const { format, attributes: facts, issues } of companions.summaries.values()) {
     for (const [key, value] of Object.entries({ ...facts, issues: countOf(issues) })) {
       attributes[`${format}.${key}`] = value
     }

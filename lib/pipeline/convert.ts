@@ -1,20 +1,23 @@
+import type { AccessJoin } from '../analyze/graph/accesses/join.ts'
 import type { Summary } from '../analyze/summary/figures.ts'
 import { asDrawn } from '../analyze/summary/nothing-drawn.ts'
-import { SummaryPass } from '../analyze/summary/summary.ts'
+import type { TraceEvent } from '../model/events.ts'
 import { Names } from '../model/names.ts'
 import type { Writer } from '../sink/writer.ts'
 import { Drawing } from '../timeline/drawing.ts'
+import type { Timeline } from '../timeline/timeline.ts'
 import { createWriter } from '../write/index.ts'
 import { ZipWriter } from '../write/zip.ts'
-import { joinOf, readAccesses } from './accesses.ts'
+import { type Accesses, joinOf, readAccesses } from './accesses.ts'
 import { attributesOf } from './attributes.ts'
 import { Budget } from './budget/budget.ts'
+import type { Thinning } from './budget/thinning.ts'
 import { Bundle, memberName } from './bundle/bundle.ts'
-import { type Placed, Placing } from './clocks/placing.ts'
-import { Companions } from './companions.ts'
+import type { Placed } from './clocks/placing.ts'
 import { FindingsPass } from './findings-pass.ts'
-import { beginLogs, closeAll, eventsOf, type Input, type Log, openInputs, type ReadingOptions } from './inputs.ts'
+import { eventsOf, type Input, type Log, type ReadingOptions } from './inputs.ts'
 import { type ConvertOptions, checkOptions } from './options.ts'
+import { type LogPass, LogReading, RunInputs } from './run-inputs.ts'
 
 /** Bytes are passed on in pieces of about this size. */
 const PIECE_BYTES = 1 << 18
@@ -37,99 +40,145 @@ export async function* convert(
   const names = new Names()
   const writer = createWriter(options.to ?? 'perfetto', names)
   if (!options.bundle) return yield* traceOf(all, options, names, writer)
-  const trace = `${memberName(all[0]!.name).replace(/(?<=.)\.gz$/, '')}.pftrace`
-  const bundle = await Bundle.open(options.bundle, trace)
+  const run = await RunInputs.open(all, names, readingOf(options))
+  let bundle: Bundle | undefined
   try {
+    const trace = `${memberName(run.main.name).replace(/(?<=.)\.gz$/, '')}.pftrace`
+    bundle = await Bundle.open(options.bundle, trace)
     const zip = new ZipWriter()
-    const summaries = yield* zip.add(trace, traceOf(all, options, names, writer, bundle))
+    const summaries = yield* zip.add(trace, drawn(run, all, options, names, writer, bundle))
     yield* zip.add(bundle.path, bundle.content())
     yield* zip.add('perfetto_manifest.json', bundle.manifest())
     yield* zip.finish()
     return [...summaries, bundle.summary]
   } finally {
-    await bundle.close()
+    await bundle?.close()
+    await run.close()
   }
 }
 
-/** Puts one input after the other on the trace's clock and passes each batch to the timeline and the input's summary. */
+/** Draws a run by a writer. Yields and returns what {@link convert} does. */
 export async function* traceOf(
+  inputs: readonly Input[],
+  options: ConvertOptions,
+  names: Names,
+  writer: Writer,
+): AsyncGenerator<Uint8Array, Summary[]> {
+  const run = await RunInputs.open(inputs, names, readingOf(options))
+  try {
+    return yield* drawn(run, inputs, options, names, writer)
+  } finally {
+    await run.close()
+  }
+}
+
+const readingOf = (options: ConvertOptions) => ({ ...options, everything: options.detail === 'full' })
+
+async function* drawn(
+  run: RunInputs,
   inputs: readonly Input[],
   options: ConvertOptions,
   names: Names,
   writer: Writer,
   bundle?: Bundle,
 ): AsyncGenerator<Uint8Array, Summary[]> {
-  const opened = await openInputs(inputs, names, { ...options, everything: options.detail === 'full' })
-  try {
-    const companions = await Companions.read(opened, names)
-    const logs = await beginLogs(companions.logs, companions.definitions)
-    bundle?.checkSwitches(logs)
-    if (logs.length === 1 && !bundle) writer.countFrom?.(logs[0]!.leadNs)
-    const { definitions } = companions
-    const budget = await Budget.of(logs, { inputs, opened, definitions, names }, options)
-    const accesses = await readAccesses(logs, { inputs, opened, names }, options)
-    const placing = new Placing(options.clocks ?? {}, logs, bundle)
-    const hasSwitches = logs.some((log) => log.hasSwitches)
-    const drawing = new Drawing(writer, names, options, hasSwitches)
-    const summaries = new Map(companions.summaries)
-    const found = new Map<Log, FindingsPass>()
-    let bytes = 0
-    for (const log of logs) {
-      const before = bytes + writer.size
-      const thinning = budget?.thinning(log, () => bytes + writer.size - before)
-      const placed = await placing.place(log)
-      const findings = options.findings && !log.isOfScheduler ? findingsOf(names, placed, drawing) : undefined
-      const how = { isOfScheduler: log.isOfScheduler, isSummed: thinning?.isPlanned, waited: findings?.waited }
-      const [timeline, summary] = [drawing.begin(how), new SummaryPass(names, findings?.timed)]
-      const join = joinOf(accesses, log, names)
-      for await (const batch of placed.batches) {
-        join?.take(batch)
-        if (findings) findings.take(batch, summary)
-        else summary.take(batch)
-        timeline.take(placed.take(thinning ? thinning.take(batch) : batch))
-        if (batch[0]!.kind === 'input') timeline.take(placed.take(companions.take(batch[0]!)))
-        if (writer.size < PIECE_BYTES) continue
-        bytes += writer.size
-        yield writer.take()
-      }
-      if (thinning) {
-        timeline.take(placed.take(thinning.finish()))
-        summary.take(thinning.leftOutEvents())
-      }
-      const issues = placed.issues(summary)
-      for (const pass of [timeline, summary]) pass.take(issues)
-      if (join) timeline.accesses(join.finish(), (ns) => placed.timeOf(ns))
-      timeline.finish()
-      if (!log.isOfScheduler && summary.lastNs > summary.firstNs) drawing.scheduler.lived(placed.timeOf(summary.lastNs))
-      const thinned = thinning?.thinned
-      summaries.set(log.input, {
-        ...placed.described(summary.finish(accesses !== undefined)),
-        ...(thinned && { thinned }),
-      })
-      if (findings) found.set(log, findings)
-    }
-    const late = drawing.finish()
-    // A recording of the scheduler comes after the logs, and shows who took the CPUs of their workers.
-    for (const [{ input, name }, findings] of found) {
-      const summary = summaries.get(input)!
-      summaries.set(input, { ...summary, ...findings.of(summary, name) })
-    }
-    writer.attributes(attributesOf(companions, summaries, { late, bundle: bundle?.path }))
-    writer.finish()
-    yield writer.take()
-    return opened.map((input) => asDrawn(summaries.get(input)!, drawing.isEmpty))
-  } finally {
-    await closeAll(opened)
+  const { logs, companions } = run
+  bundle?.checkSwitches(logs)
+  if (logs.length === 1 && !bundle) writer.countFrom?.(logs[0]!.leadNs)
+  let bytes = 0
+  const shared = {
+    ...{ names, options },
+    written: () => bytes + writer.size,
+    drawing: new Drawing(writer, names, options, run.hasSwitches),
+    budget: await Budget.of(run, inputs, names, options),
+    accesses: await readAccesses(run, names, options),
   }
+  const { drawing } = shared
+  const logsInTurn = run.inTurn(run.placing(options, bundle), (log, placed) => new DrawnLog(log, placed, shared))
+  let next = await logsInTurn.next()
+  for (; !next.done; next = await logsInTurn.next()) {
+    if (writer.size < PIECE_BYTES) continue
+    bytes += writer.size
+    yield writer.take()
+  }
+  const late = drawing.finish()
+  // A recording of the scheduler comes after the logs, and shows who took the CPUs of their workers.
+  const summaries = new Map(companions.summaries)
+  for (const log of next.value) summaries.set(log.log.input, log.described())
+  writer.attributes(attributesOf(run, summaries, { late, bundle: bundle?.path }))
+  writer.finish()
+  yield writer.take()
+  return run.inOrder(inputs, summaries).map((summary) => asDrawn(summary, drawing.isEmpty))
 }
 
-/** Finds what made the run of a log slow. */
-function findingsOf(names: Names, placed: Placed, { scheduler }: Drawing): FindingsPass {
-  return new FindingsPass(
-    names,
-    (ns) => placed.timeOf(ns),
-    (tid) => scheduler.isTraced(tid),
-  )
+/** What the logs of a trace share. */
+interface Shared {
+  readonly names: Names
+  readonly options: ConvertOptions
+  /** Bytes of the trace so far. */
+  readonly written: () => number
+  readonly drawing: Drawing
+  readonly budget: Budget | undefined
+  readonly accesses: Accesses | undefined
+}
+
+/** A log that is drawn. */
+class DrawnLog implements LogPass {
+  private readonly timeline: Timeline
+  private readonly findings: FindingsPass | undefined
+  private readonly reading: LogReading
+  private readonly thinning: Thinning | undefined
+  private readonly join: AccessJoin | undefined
+  private summary!: Summary
+
+  constructor(
+    readonly log: Log,
+    readonly placed: Placed,
+    private readonly shared: Shared,
+  ) {
+    const { names, options, written, drawing, budget, accesses } = shared
+    const { isOfScheduler } = log
+    const before = written()
+    this.thinning = budget?.thinning(log, () => written() - before)
+    const [timeOf, isOwn] = [(ns: number) => placed.timeOf(ns), (tid: number) => drawing.scheduler.isTraced(tid)]
+    this.findings = options.findings && !isOfScheduler ? new FindingsPass(names, timeOf, isOwn) : undefined
+    this.timeline = drawing.begin({ isOfScheduler, isSummed: this.thinning?.isPlanned, waited: this.findings?.waited })
+    this.reading = new LogReading(names, this.findings)
+    this.join = joinOf(accesses, log, names)
+  }
+
+  take(batch: TraceEvent[]): void {
+    this.join?.take(batch)
+    this.reading.take(batch)
+    this.complete(this.thinning ? this.thinning.take(batch) : batch)
+  }
+
+  complete(batch: TraceEvent[]): void {
+    this.timeline.take(this.placed.take(batch))
+  }
+
+  finish(): void {
+    const { log, placed, timeline, thinning, join, reading, shared } = this
+    const { summary } = reading
+    if (thinning) {
+      this.complete(thinning.finish())
+      summary.take(thinning.leftOutEvents())
+    }
+    const issues = placed.issues(summary)
+    for (const pass of [timeline, summary]) pass.take(issues)
+    if (join) timeline.accesses(join.finish(), (ns) => placed.timeOf(ns))
+    timeline.finish()
+    if (!log.isOfScheduler && summary.lastNs > summary.firstNs)
+      shared.drawing.scheduler.lived(placed.timeOf(summary.lastNs))
+    this.summary = placed.described(summary.finish(shared.accesses !== undefined))
+  }
+
+  /** The summary, after all logs were read. */
+  described(): Summary {
+    const { summary, findings, thinning, log } = this
+    const thinned = thinning?.thinned
+    return { ...summary, ...(thinned && { thinned }), ...findings?.of(summary, log.name) }
+  }
 }
 
 /** Reads an input and returns its summary. Throws as {@link convert} does. */
@@ -139,11 +188,8 @@ export async function summarize(
 ): Promise<Summary> {
   const names = new Names()
   const findings = options.findings ? new FindingsPass(names) : undefined
-  const summary = new SummaryPass(names, findings?.timed)
-  for await (const batch of eventsOf(input, names, options)) {
-    if (findings) findings.take(batch, summary)
-    else summary.take(batch)
-  }
-  const finished = summary.finish()
-  return findings ? { ...finished, ...findings.of(finished, input.name) } : finished
+  const reading = new LogReading(names, findings)
+  for await (const batch of eventsOf(input, names, options)) reading.take(batch)
+  const finished = reading.summary.finish()
+  return { ...finished, ...findings?.of(finished, input.name) }
 }

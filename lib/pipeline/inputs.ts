@@ -56,6 +56,8 @@ export type ReadingOptions = InputOptions & {
 /** An opened input. It must be read once, or closed. */
 export interface OpenInput {
   readonly name: string
+  /** As the caller gave it. */
+  readonly given: Input
   /** Does it complete a log? See {@link Format.isCompanion}. */
   readonly isCompanion: boolean
   /** Its events; `definitions` are those of its companions. */
@@ -72,26 +74,16 @@ export interface BegunInput {
   readonly isOfScheduler: boolean
   /** Does it contain switches of CPUs? Some recordings of the scheduler contain only states of threads. */
   readonly hasSwitches: boolean
+  /** Do its first events contain readings of several clocks? */
+  readonly hasReadings: boolean
   /** Events may be this long before its origin, in ns. */
   readonly leadNs: number
   /** All events; readable once. */
   readonly batches: Replay<TraceEvent[]>
 }
 
-/** An input that the trace shows. */
+/** An input that is no companion. */
 export type Log = BegunInput & { readonly input: OpenInput }
-
-/**
- * Begins logs and sorts them: first those that name the traced process, then recordings of the scheduler, those with wait states
- * of threads first, because each CPU is drawn from the first recording that contains it.
- */
-export async function beginLogs(inputs: readonly OpenInput[], definitions: Definitions): Promise<Log[]> {
-  const logs: Log[] = []
-  for (const input of inputs) logs.push({ input, ...(await begin(input.name, input.read(definitions))) })
-  const rank = ({ isOfScheduler, first }: Log) =>
-    !isOfScheduler ? 0 : first.capabilities?.waitStates === false ? 2 : 1
-  return logs.sort((a, b) => rank(a) - rank(b))
-}
 
 /** Kinds of events about the input itself. */
 const COMMON: ReadonlySet<string> = new Set(['input', 'facts', 'clocks', 'issue', 'left-out'])
@@ -110,10 +102,12 @@ export async function begin(name: string, events: AsyncIterable<TraceEvent[]>): 
   let first: InputEvent | undefined
   let seen = 0
   let earliestNs = 0
+  let hasReadings = false
   await batches.look((batch) => {
     first ??= batch[0] as InputEvent
     for (const event of batch) {
       if (!COMMON.has(event.kind)) kinds.add(event.kind)
+      hasReadings ||= event.kind === 'clocks'
       earliestNs = Math.min(earliestNs, firstTimeOf(event) ?? 0)
     }
     return ++seen === BEGINNING_MAX || [...kinds].some((kind) => kind !== 'thread')
@@ -123,7 +117,7 @@ export async function begin(name: string, events: AsyncIterable<TraceEvent[]>): 
   const hasSwitches = isOfScheduler && !kinds.has('state') && first!.capabilities?.switches !== false
   const isOrdered = !isOfScheduler && first!.capabilities?.order !== false
   const leadNs = isOrdered ? Math.min(LEAD_NS - earliestNs, LEAD_NS_MAX) : LEAD_NS_MAX
-  return { name, first: first!, isOfScheduler, hasSwitches, leadNs, batches }
+  return { name, first: first!, isOfScheduler, hasSwitches, hasReadings, leadNs, batches }
 }
 
 /** Opens inputs and detects their formats. Throws UsageError for an unknown format. */
@@ -160,12 +154,12 @@ export async function* eventsOf(
 
 async function openInput(input: Input, names: Names, options: ReadingOptions): Promise<OpenInput> {
   if (!('events' in input)) return openLog(input, names, options)
-  return opened({ name: input.name, isCompanion: false }, () => input.events(names), names, options)
+  return opened({ name: input.name, given: input, isCompanion: false }, () => input.events(names), names, options)
 }
 
 /** An input whose events are those of `events`; `close` also closes what {@link OpenInput.read} did not read. */
 function opened(
-  about: Pick<OpenInput, 'name' | 'isCompanion'>,
+  about: Omit<OpenInput, 'read' | 'close'>,
   events: (definitions?: Definitions) => Iterable<TraceEvent[]> | AsyncIterable<TraceEvent[]>,
   names: Names,
   options: ReadingOptions,
@@ -201,7 +195,8 @@ async function* profiled(
 const OTHER_SECTIONS = { kind: 'left-out', what: 'other sections of the page', hint: PERFETTO_READS_IT } as const
 
 /** Opens a log of any known format, packed or not. */
-async function openLog({ name, source }: LogInput, names: Names, options: ReadingOptions): Promise<OpenInput> {
+async function openLog(given: LogInput, names: Names, options: ReadingOptions): Promise<OpenInput> {
+  const { name, source } = given
   const { from, formats, osRuntime, everything } = options
   const opTable = options.opTable === undefined ? undefined : findOpTable(options.opTable)
   let broken: { readonly detail: string; readonly byte: number } | undefined
@@ -238,7 +233,7 @@ async function openLog({ name, source }: LogInput, names: Names, options: Readin
         await rest.return()
       }
     }
-    return opened({ name, isCompanion: format.isCompanion === true }, read, names, options, () => rest.return())
+    return opened({ name, given, isCompanion: format.isCompanion === true }, read, names, options, () => rest.return())
   } catch (error) {
     await rest.return()
     throw broken && packing ? brokenPacking(packing, broken, name) : error

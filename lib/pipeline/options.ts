@@ -9,7 +9,7 @@ export interface ConvertOptions extends InputOptions, DrawOptions {
   readonly to?: TraceKind | undefined
   /**
    * Clocks of inputs, by name or file name: a clock (`mono`, `boot`, `mono_raw`, `real`) if the input records none, an offset
-   * from its times to the first input's (`+1.2ms`), or its begin on the first input's clock (`@1444.4s`).
+   * from its times to the log's (`+1.2ms`), or its begin on the log's clock (`@1444.4s`).
    */
   readonly clocks?: Readonly<Record<string, string>> | undefined
   /**

@@ -1,7 +1,6 @@
 import { GraphRuns } from '../analyze/graph/runs.ts'
 import { Backends } from '../analyze/operators/backends.ts'
 import { putAt } from '../model/by-id.ts'
-import { dictionary } from '../model/dictionary.ts'
 import type { CountedEvent, GraphEvent, OperatorEvent } from '../model/events.ts'
 import type { Names } from '../model/names.ts'
 import type { NodeFacts, Nodes } from './nodes.ts'
@@ -37,10 +36,10 @@ interface NodeCodes extends SummedNode {
 }
 
 /** Columns of counters that are not called as their counters. */
-const COUNTER_COLUMNS: Readonly<Record<string, string>> = dictionary({
+const COUNTER_COLUMNS: Readonly<Record<string, string>> = {
   'bytes-read': 'disk_read_bytes',
   'task-clock': 'task_clock_ns',
-})
+}
 
 /** Collects rows of `operator`, the most frequent ones. What belongs to a node is looked up once for each node. */
 export class OperatorTable {
@@ -202,7 +201,7 @@ export class OperatorTable {
   }
 
   private count(row: number, counts: readonly number[] | undefined): void {
-    const others: Record<string, number> = Object.create(null)
+    const others: Record<string, number> = {}
     let hasOthers = false
     for (let i = 0; i < this.counters.length; i++) {
       const counter = this.counters[i]

@@ -1,6 +1,7 @@
 import type { Finding } from '../analyze/analysis.ts'
 import type { Contents } from '../analyze/run/contents.ts'
 import { runOf } from '../analyze/run/facts.ts'
+import { mainLog } from '../analyze/run/main-log.ts'
 import type { Summary } from '../analyze/summary/figures.ts'
 import type { InputEvent } from '../model/events.ts'
 import type { NewRow } from './table-file.ts'
@@ -28,17 +29,6 @@ export interface RunOfTables {
   /** From the first to the last event, since the run's origin. */
   readonly firstNs: number
   readonly lastNs: number
-}
-
-/** The log that has the operators of the run, or its calls. */
-export function mainLog<T extends Pick<ReadLog, 'summary'>>(logs: readonly T[]): T {
-  const callsOf = ({ calls }: Summary) => Object.values(calls).reduce((sum, { calls }) => sum + calls, 0)
-  return (
-    logs.find(({ summary }) => summary.operators > 0) ??
-    logs.find(({ summary }) => callsOf(summary) > 0) ??
-    logs.find(({ summary }) => summary.drawn > 0) ??
-    logs[0]!
-  )
 }
 
 /** The row of the run. `logs`: those that the run consists of; the first one's clock is the run's. */
@@ -109,12 +99,9 @@ export function traceRow(logs: readonly ReadLog[], run: RunOfTables): NewRow<'tr
 const NO_CPUS = { cpus_used: null } as const
 
 function countsOf(issues: Summary['issues']): Record<string, number> {
-  const counts = new Map<string, number>()
-  for (const { code = null, title, count } of issues) {
-    const key = code ?? title
-    counts.set(key, (counts.get(key) ?? 0) + count)
-  }
-  return Object.fromEntries(counts)
+  const counts: Record<string, number> = {}
+  for (const { code, title, count } of issues) counts[code ?? title] = (counts[code ?? title] ?? 0) + count
+  return counts
 }
 
 /** The rows of the findings of a run, most time first. */

@@ -173,5 +173,8 @@ test('--help and --version', () => {
 test('two runs are no one run: the error of export has its hint in a line of its own', () => {
   const both = [MOE, 'run.csv']
   const { code, stderr } = run(['export', '--together', ...both, '-o', 'dataset'])
-  expect([code, stderr]).toEqual([1, expect.stringMatching(/^error: .* both contain calls: they are two runs\nhint: /)])
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringMatching(/^error: .* both contain operators: they are of two processes or runs\nhint: /),
+  ])
 })

@@ -255,7 +255,7 @@ describe('mistakes', () => {
     expect(refused('stats', 'moe.pftrace')).toMatch(/^error: moe\.pftrace: is a trace, not a log\nhint: /)
     copyFileSync(at('run.ggtrace.gz'), at('again.ggtrace.gz'))
     expect(refused('stats', 'run.ggtrace.gz', 'again.ggtrace.gz')).toMatch(
-      /^error: run\.ggtrace\.gz and again\.ggtrace\.gz both contain operators: an Analysis is of one process\nhint: /,
+      /^error: again\.ggtrace\.gz and run\.ggtrace\.gz both contain operators: they are of two processes or runs\nhint: /,
     )
     copyFileSync('test/fixtures/perf-script/default.txt', at('sched.txt'))
     expect(refused('stats', 'sched.txt')).toBe(

@@ -1,10 +1,9 @@
-import { besideOf } from '../../input/byte-source.ts'
-import type { Definitions } from '../../model/definitions.ts'
 import type { Names } from '../../model/names.ts'
-import { eventsOf, type Input, type Log, type LogInput, type OpenInput } from '../inputs.ts'
+import type { Input, Log } from '../inputs.ts'
 import type { ConvertOptions } from '../options.ts'
+import type { RunInputs } from '../run-inputs.ts'
 import { CallPlan } from './plan.ts'
-import { type Rereadable, rereadable } from './sizes.ts'
+import { eventsAgain, type Rereadable, rereadable } from './sizes.ts'
 import { StreamThinning } from './stream.ts'
 import { type Survey, SurveyPass } from './survey.ts'
 import { Thinner } from './thinner.ts'
@@ -28,16 +27,7 @@ const SCHEDULER_EXPANSION = { perfetto: 0.16, json: 1.6 } as const
 /** A log and what is known about its size. */
 interface Sized {
   readonly log: Log
-  readonly index: number
   readonly again: Rereadable | undefined
-}
-
-/** What is shared by the logs of a trace. */
-interface Sharing {
-  readonly inputs: readonly Input[]
-  readonly opened: readonly OpenInput[]
-  readonly definitions: Definitions
-  readonly names: Names
 }
 
 /** The size that a trace should not exceed, and which calls of its logs are therefore in it in full. */
@@ -64,14 +54,17 @@ export class Budget {
    * Reads logs whose trace may exceed the budget a first time, if they can be read again; undefined where all of them is in the trace.
    * Throws as the reading of the logs does.
    */
-  static async of(logs: readonly Log[], sharing: Sharing, options: ConvertOptions): Promise<Budget | undefined> {
+  static async of(
+    run: RunInputs,
+    inputs: readonly Input[],
+    names: Names,
+    options: ConvertOptions,
+  ): Promise<Budget | undefined> {
+    const { logs } = run
     if (options.all || logs.every(({ first }) => first.capabilities?.operators === false)) return undefined
     const bytes = options.budget ?? BUDGET_BYTES[options.to ?? 'perfetto']
     const sized = await Promise.all(
-      logs.map(async (log): Promise<Sized> => {
-        const index = sharing.opened.indexOf(log.input)
-        return { log, index, again: await rereadable(sharing.inputs[index]!) }
-      }),
+      logs.map(async (log): Promise<Sized> => ({ log, again: await rereadable(log.input.given) })),
     )
     const expected = sized.map(({ log, again }) => (again?.bytes ?? Infinity) * expansionOf(log, options))
     const sum = (from: readonly number[]) => from.reduce((a, b) => a + b, 0)
@@ -81,12 +74,12 @@ export class Budget {
     // Next to a stream, logs that fit anyway are not read twice.
     const isSmall = known.length < logs.length && sum(known) <= bytes
     const twice = isSmall ? [] : sized.filter(({ log }) => !log.isOfScheduler)
-    const surveys = await surveyed(twice, sharing, options)
+    const surveys = await surveyed(twice, run, inputs, names, options)
     const allBytes = isSmall ? sum(known) - schedulerBytes : sum([...surveys.values()].map((of) => of.allBytes))
     const isAllKnown = sized.every(({ log, again }) => log.isOfScheduler || again)
     if (isAllKnown && allBytes + schedulerBytes <= bytes) return undefined
     const readable = new Set(sized.filter(({ again }) => again).map(({ log }) => log))
-    return new Budget(options, sharing.names, bytes, schedulerBytes, surveys, allBytes, readable, isAllKnown)
+    return new Budget(options, names, bytes, schedulerBytes, surveys, allBytes, readable, isAllKnown)
   }
 
   /** What replaces details of a log; undefined for a log of which nothing can be replaced. `written`: bytes of its trace so far. */
@@ -123,20 +116,20 @@ function expansionOf({ isOfScheduler, first }: Log, { to = 'perfetto', detail = 
 
 async function surveyed(
   logs: readonly Sized[],
-  { inputs, definitions, names }: Sharing,
+  { companions }: RunInputs,
+  inputs: readonly Input[],
+  names: Names,
   options: ConvertOptions,
 ): Promise<Map<Log, Survey>> {
   const surveys = new Map<Log, Survey>()
   const twice = logs.filter(({ again }) => again)
-  const indexes = twice.map(({ index }) => index)
+  const indexes = twice.map(({ log }) => inputs.indexOf(log.input.given))
   if (indexes.length > 0) options.onFirstReading?.(indexes)
-  for (const { log, index, again } of twice) {
-    const { name, source } = inputs[index] as LogInput
-    const { range } = again!
-    const twin = Object.assign(range(0, Number.MAX_SAFE_INTEGER), { range, beside: besideOf(source) })
+  for (const { log } of twice) {
     const survey = new SurveyPass(names, options)
-    const reading = { ...options, strict: false, everything: options.detail === 'full' }
-    for await (const batch of eventsOf({ name, source: twin }, names, reading, definitions)) survey.take(batch)
+    const reading = { ...options, everything: options.detail === 'full' }
+    const batches = await eventsAgain(log.input.given, names, reading, companions.definitions)
+    for await (const batch of batches!) survey.take(batch)
     surveys.set(log, survey.finish())
   }
   if (indexes.length > 0) options.onFirstReading?.(undefined)

@@ -1,6 +1,9 @@
 import { type ByteRange, type ByteSource, besideOf, rangeOf } from '../../input/byte-source.ts'
 import { GZIP_BYTES, isGzip } from '../../input/gunzip.ts'
-import type { Input } from '../inputs.ts'
+import type { Definitions } from '../../model/definitions.ts'
+import type { TraceEvent } from '../../model/events.ts'
+import type { Names } from '../../model/names.ts'
+import { eventsOf, type Input, type ReadingOptions } from '../inputs.ts'
 
 /** gzip shrinks logs at least to a third. */
 const GZIP_RATIO = 3
@@ -26,6 +29,22 @@ export async function rereadable(input: Input): Promise<Rereadable | undefined> 
   const end = await bytesOf(range, stored - 4, stored)
   const content = end.length === 4 ? new DataView(end.buffer).getUint32(0, true) : Infinity
   return { range, bytes: Math.max(content, GZIP_RATIO * stored) }
+}
+
+/** The events of an input once more, issues among them; undefined for an input that can be read only once. */
+export async function eventsAgain(
+  input: Input,
+  names: Names,
+  options: ReadingOptions,
+  definitions?: Definitions,
+): Promise<AsyncIterable<TraceEvent[]> | undefined> {
+  const reading = { ...options, strict: false }
+  if ('events' in input) return eventsOf(input, names, reading, definitions)
+  const again = await rereadable(input)
+  if (!again) return undefined
+  const { range } = again
+  const source = Object.assign(range(0, Number.MAX_SAFE_INTEGER), { range, beside: besideOf(input.source) })
+  return eventsOf({ name: input.name, source }, names, reading, definitions)
 }
 
 /** 0: not known. */

@@ -129,7 +129,7 @@ export class Clocks {
   private begin(name: string, input: InputEvent): void {
     if (this.isMoved(name)) {
       throw new UsageError(
-        `clock of ${name}: it is the first input, whose clock the others are converted to\nhint: name the others`,
+        `clock of ${name}: no other input has a clock that it could be moved to\nhint: give the offset of another input`,
       )
     }
     this.first = input

@@ -13,8 +13,7 @@ export type GivenClock =
 const UNITS: ReadonlyMap<string, number> = new Map(Object.entries({ ns: 0, us: 3, µs: 3, ms: 6, s: 9 }))
 const EXPECTED =
   'expected the name of a clock (mono, mono_raw, boot, real), the time zone of local times (UTC+2, Europe/Berlin), an offset of its ' +
-  'times (+1.2ms, -3s), or its begin on the first ' +
-  "input's clock (@1444.435370125s)"
+  'times (+1.2ms, -3s), or its begin on the clock of the log (@1444.435370125s)'
 
 /** `mono`, `+1.2ms`, `@1444.435370125s`. Throws UsageError for anything else. */
 export function parseClock(input: string, text: string): GivenClock {
@@ -30,4 +29,10 @@ export function parseClock(input: string, text: string): GivenClock {
   }
   const ns = BigInt(whole + fraction.padEnd(digits, '0'))
   return sign === '@' ? { startNs: ns, text } : { offsetNs: sign === '-' ? -ns : ns, text }
+}
+
+/** Which inputs the user moves in time, of `given` clocks by name or file name: no other can be put on their clocks. */
+export function isMovedBy(given: Readonly<Record<string, string>>): (input: { readonly name: string }) => boolean {
+  const moved = new Set(Object.keys(given).filter((name) => /^[+@-]/.test(given[name]!)))
+  return ({ name }) => moved.has(name) || moved.has(name.replace(/^.*\//, ''))
 }

@@ -1,6 +1,6 @@
 import { ContentsPass } from '../../analyze/run/contents.ts'
+import { mainLog, refuseSeveral } from '../../analyze/run/main-log.ts'
 import type { Summary } from '../../analyze/summary/figures.ts'
-import { SummaryPass } from '../../analyze/summary/summary.ts'
 import { UsageError } from '../../errors.ts'
 import type { Clock, TraceEvent } from '../../model/events.ts'
 import { Names } from '../../model/names.ts'
@@ -8,24 +8,22 @@ import type { TableName } from '../../tables/schema.ts'
 import type { TablesFormat } from '../../tables/table-file.ts'
 import { type TablePiece, Tables } from '../../tables/tables.ts'
 import { TablesPass } from '../../tables/tables-pass.ts'
-import { findingRows, mainLog, type ReadLog, traceRow } from '../../tables/trace-row.ts'
+import { findingRows, type ReadLog, traceRow } from '../../tables/trace-row.ts'
 import type { Compression } from '../../write/parquet/parquet.ts'
-import { type Placed, Placing } from '../clocks/placing.ts'
-import { Companions } from '../companions.ts'
+import type { Placed } from '../clocks/placing.ts'
 import { FindingsPass } from '../findings-pass.ts'
-import { beginLogs, closeAll, type Input, type Log, openInputs, type ReadingOptions } from '../inputs.ts'
+import type { Input, Log } from '../inputs.ts'
+import { type LogPass, LogReading, RunInputs, type RunOptions } from '../run-inputs.ts'
 import { type StatesOfInput, StatesOfRun } from './states-of-run.ts'
 
 /** How the tables of a run are made. */
-export interface TablesOptions extends ReadingOptions {
+export interface TablesOptions extends RunOptions {
   /** The run's id: 32 hexadecimal digits. */
   readonly traceId: string
   /** `parquet` by default. */
   readonly format?: TablesFormat | undefined
   /** How pages of Parquet are compressed; by default, by the platform's CompressionStream (gzip). */
   readonly compression?: Compression | undefined
-  /** Clocks of inputs, as {@link ConvertOptions} has them. */
-  readonly clocks?: Readonly<Record<string, string>> | undefined
 }
 
 /** A run whose tables are complete. */
@@ -60,33 +58,20 @@ export async function* tablesOf(
   const names = new Names()
   const { traceId, format, compression } = options
   const tables = new Tables({ traceId, format, compression, createdBy: `${exporter.name} version ${exporter.version}` })
-  const opened = await openInputs(all, names, options)
+  const run = await RunInputs.open(all, names, options)
   try {
-    const companions = await Companions.read(opened, names)
-    const logs = await beginLogs(companions.logs, companions.definitions)
-    const placing = new Placing(options.clocks ?? {}, logs)
-    const states = new StatesOfRun(
-      tables,
-      names,
-      logs.some(({ hasSwitches }) => hasSwitches),
-    )
-    const read: TablesOfLog[] = []
-    for (const log of logs) {
-      const of = new TablesOfLog(log, await placing.place(log), { tables, names, states })
-      read.push(of)
-      for await (const batch of of.placed.batches) {
-        of.take(batch)
-        if (batch[0]!.kind === 'input') of.takePlaced(companions.take(batch[0]!))
-        if (tables.hasPieces) yield* tables.pieces()
-      }
-      of.finish()
-    }
+    const states = new StatesOfRun(tables, names, run.hasSwitches)
+    const shared = { tables, names, states }
+    const reading = run.inTurn(run.placing(options), (log, placed) => new TablesOfLog(log, placed, shared))
+    let next = await reading.next()
+    for (; !next.done; next = await reading.next()) if (tables.hasPieces) yield* tables.pieces()
+    const read = next.value
     states.finish()
     const day = addRun(tables, read, exporter.version)
     yield* tables.finish()
     return { rows: tables.rows, day, summaries: read.map(({ summary }) => summary) }
   } finally {
-    await closeAll(opened)
+    await run.close()
   }
 }
 
@@ -119,16 +104,6 @@ function dayOf(unixNs: bigint): string | undefined {
   return days > 0n && days < 1_000_000n ? new Date(Number(days) * 86_400_000).toISOString().slice(0, 10) : undefined
 }
 
-/** Throws UsageError for logs of several processes or runs. */
-function refuseSeveral(logs: readonly ReadLog[]): void {
-  const runs = logs.filter(({ summary }) => Object.values(summary.calls).some(({ calls }) => calls > 0))
-  const [first, second] = runs
-  if (first && second)
-    throw new UsageError(
-      `${first.name} and ${second.name} both contain calls: they are two runs\nhint: export each of them alone`,
-    )
-}
-
 /** What the inputs of a run share. */
 interface Shared {
   readonly tables: Tables
@@ -137,9 +112,9 @@ interface Shared {
 }
 
 /** One input of a run. */
-class TablesOfLog {
+class TablesOfLog implements LogPass {
   readonly rows: TablesPass
-  private readonly pass: SummaryPass
+  private readonly reading: LogReading
   private readonly contents: ContentsPass
   private readonly found: FindingsPass | undefined
   private readonly states: StatesOfInput
@@ -147,7 +122,7 @@ class TablesOfLog {
   summary!: Summary
 
   constructor(
-    private readonly log: Log,
+    readonly log: Log,
     readonly placed: Placed,
     private readonly shared: Shared,
   ) {
@@ -160,18 +135,18 @@ class TablesOfLog {
           (ns) => placed.timeOf(ns),
           (tid) => states.isOwn(tid),
         )
-    this.pass = new SummaryPass(names, this.found?.timed)
+    this.reading = new LogReading(names, this.found)
     this.contents = new ContentsPass(names)
     this.rows = new TablesPass(tables, names)
     this.states = states.begin({ isOfScheduler, waited: this.found?.waited })
   }
 
   get firstNs(): number {
-    return this.placed.timeOf(this.pass.firstNs)
+    return this.placed.timeOf(this.reading.summary.firstNs)
   }
 
   get lastNs(): number {
-    return this.placed.timeOf(this.pass.lastNs)
+    return this.placed.timeOf(this.reading.summary.lastNs)
   }
 
   /** Real time of its origin. */
@@ -182,27 +157,26 @@ class TablesOfLog {
   }
 
   take(batch: TraceEvent[]): void {
-    if (this.found) this.found.take(batch, this.pass)
-    else this.pass.take(batch)
+    this.reading.take(batch)
     this.contents.take(batch)
     this.learn(batch)
-    this.takePlaced(batch)
+    this.complete(batch)
   }
 
-  /** Events of the input that are not in its summary. */
-  takePlaced(batch: TraceEvent[]): void {
+  complete(batch: TraceEvent[]): void {
     const placed = this.placed.take(batch)
     this.rows.take(placed)
     this.states.take(placed)
   }
 
   finish(): void {
-    const { placed, pass, log, shared } = this
-    pass.take(placed.issues(pass))
+    const { placed, log, shared } = this
+    const { summary } = this.reading
+    summary.take(placed.issues(summary))
     this.rows.finish()
     this.states.finish()
-    if (!log.isOfScheduler && pass.lastNs > pass.firstNs) shared.states.lived(this.lastNs)
-    this.summary = placed.described(pass.finish())
+    if (!log.isOfScheduler && summary.lastNs > summary.firstNs) shared.states.lived(this.lastNs)
+    this.summary = placed.described(summary.finish())
   }
 
   asRead(): ReadLog {

@@ -99,7 +99,7 @@ export class ChromeJsonWriter implements Writer {
       const lateNs = this.zeroNs + BigInt(LEAD_NS) - originNs
       throw new UsageError(
         `json: this input began ${lateNs / 1_000_000_000n} s before the first one, expected at most a day\n` +
-          'hint: name the earliest input first',
+          'hint: convert them one by one, or to perfetto',
       )
     }
   }

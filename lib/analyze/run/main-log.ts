@@ -1,0 +1,36 @@
+import { UsageError } from '../../errors.ts'
+import type { Summary } from '../summary/figures.ts'
+
+interface ReadLog {
+  readonly name: string
+  readonly summary: Summary
+}
+
+const callsOf = ({ calls }: Summary) => Object.values(calls).reduce((sum, { calls }) => sum + calls, 0)
+
+/** The log that has the operators of the run, or its calls; without any, the first one of which something is drawn. */
+export function mainLog<T extends Pick<ReadLog, 'summary'>>(logs: readonly T[]): T {
+  return (
+    logs.find(({ summary }) => summary.operators > 0) ??
+    logs.find(({ summary }) => callsOf(summary) > 0) ??
+    logs.find(({ summary }) => summary.drawn > 0) ??
+    logs[0]!
+  )
+}
+
+/**
+ * Throws UsageError for logs of several processes or runs: an Analysis and tables are of one. One log may contain its operators, another one
+ * its calls.
+ */
+export function refuseSeveral(logs: readonly ReadLog[]): void {
+  const kinds = [
+    { what: 'operators', has: ({ summary }: ReadLog) => summary.operators > 0 },
+    { what: 'calls', has: ({ summary }: ReadLog) => callsOf(summary) > 0 },
+  ]
+  for (const { what, has } of kinds) {
+    const [first, second] = logs.filter(has)
+    if (!first || !second) continue
+    const both = `${first.name} and ${second.name} both contain ${what}`
+    throw new UsageError(`${both}: they are of two processes or runs\nhint: give each of them alone`)
+  }
+}

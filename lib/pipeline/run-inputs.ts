@@ -1,0 +1,163 @@
+import { SummaryPass } from '../analyze/summary/summary.ts'
+import type { TraceEvent } from '../model/events.ts'
+import type { Names } from '../model/names.ts'
+import type { Bundle } from './bundle/bundle.ts'
+import { isMovedBy } from './clocks/given.ts'
+import { type Placed, Placing } from './clocks/placing.ts'
+import { Companions } from './companions.ts'
+import type { FindingsPass } from './findings-pass.ts'
+import { begin, closeAll, type Input, type Log, type OpenInput, openInputs, type ReadingOptions } from './inputs.ts'
+import { interleaved, type PlacedLog } from './interleaved.ts'
+
+/** How the inputs of a run are read, and put on one clock. */
+export interface RunOptions extends ReadingOptions {
+  /** Clocks of inputs, as {@link ConvertOptions} has them. */
+  readonly clocks?: Readonly<Record<string, string>> | undefined
+}
+
+/** What is made of one log. */
+export interface LogPass extends PlacedLog {
+  /** Takes the next events of the log, on its own clock. */
+  take(batch: TraceEvent[]): void
+  /** Takes events of companions, on the log's clock. */
+  complete(batch: TraceEvent[]): void
+  finish(): void
+}
+
+/**
+ * The inputs of one run: opened once, in an order that depends on their names and contents, not on how they were given. Its first log is the
+ * one whose clock the others are put on.
+ */
+export class RunInputs {
+  private constructor(
+    private readonly opened: readonly OpenInput[],
+    readonly companions: Companions,
+    /** In the order in which they are placed. */
+    readonly logs: readonly Log[],
+    /** The log that companions complete. */
+    readonly main: Log,
+  ) {}
+
+  /** Opens all inputs, reads companions and begins logs. Throws as {@link convert} does. */
+  static async open(inputs: readonly Input[], names: Names, options: RunOptions): Promise<RunInputs> {
+    const opened = await openInputs([...inputs].sort(byName), names, options)
+    try {
+      const companions = await Companions.read(opened, names)
+      const logs: Log[] = []
+      for (const input of companions.logs)
+        logs.push({ input, ...(await begin(input.name, input.read(companions.definitions))) })
+      const isMoved = isMovedBy(options.clocks ?? {})
+      const clocks = logs.map(({ first }) => first.clock)
+      const byClock = ({ first: a }: Log, { first: b }: Log) => clocks.indexOf(a.clock) - clocks.indexOf(b.clock)
+      const byOrigin = ({ isOfScheduler, first: a }: Log, { first: b }: Log) =>
+        isOfScheduler || a.clock === 'unknown' ? 0 : compare(a.originNs, b.originNs)
+      // By name, and of those on one clock, the earliest one first.
+      logs.sort((a, b) => rankOf(a) - rankOf(b) || byClock(a, b) || byOrigin(a, b))
+      const main = logs[0]!
+      logs.sort((a, b) => placeOf(a) - placeOf(b) || Number(isMoved(a)) - Number(isMoved(b)))
+      return new RunInputs(opened, companions, logs, main)
+    } catch (error) {
+      await closeAll(opened)
+      throw error
+    }
+  }
+
+  /** Do all inputs only complete logs? They are in place of logs then. */
+  get isWithoutLogs(): boolean {
+    return this.opened.every(({ isCompanion }) => isCompanion)
+  }
+
+  /** Does any log contain switches of CPUs? */
+  get hasSwitches(): boolean {
+    return this.logs.some((log) => log.hasSwitches)
+  }
+
+  /** Puts the logs on one clock. */
+  placing({ clocks = {} }: RunOptions, bundle?: Bundle): Placing {
+    return new Placing(clocks, this.logs, bundle)
+  }
+
+  /** Reads one log after the other; yields after each batch, and returns what was made of the logs. */
+  async *inTurn<T extends LogPass>(
+    placing: Placing,
+    passOf: (log: Log, placed: Placed) => T,
+  ): AsyncGenerator<void, T[]> {
+    const passes: T[] = []
+    for (const log of this.logs) {
+      const pass = passOf(log, await placing.place(log))
+      passes.push(pass)
+      for await (const batch of pass.placed.batches) {
+        this.feed(pass, batch)
+        yield
+      }
+      pass.finish()
+    }
+    return passes
+  }
+
+  /** Reads all logs by their times; yields after each batch. */
+  async *together<T extends LogPass>(passes: readonly T[]): AsyncGenerator<T, void> {
+    for await (const { of, batch } of interleaved(passes)) {
+      this.feed(of, batch)
+      yield of
+    }
+  }
+
+  /** The results of the inputs, in the order in which they were given. */
+  inOrder<R>(inputs: readonly Input[], results: ReadonlyMap<OpenInput, R>): R[] {
+    const left = [...this.opened]
+    return inputs.map((input) => {
+      const [opened] = left.splice(
+        left.findIndex(({ given }) => given === input),
+        1,
+      )
+      return results.get(opened!)!
+    })
+  }
+
+  /** Closes the inputs that were not read. */
+  close(): Promise<void> {
+    return closeAll(this.opened)
+  }
+
+  private feed(pass: LogPass, batch: TraceEvent[]): void {
+    pass.take(batch)
+    const [first] = batch
+    if (pass.log === this.main && first!.kind === 'input') pass.complete(this.companions.take(first))
+  }
+}
+
+const inWords = new Intl.Collator('en', { numeric: true })
+const compare = <T extends string | number | bigint>(a: T, b: T) => (a < b ? -1 : a > b ? 1 : 0)
+const byName = (a: Input, b: Input) => inWords.compare(a.name, b.name) || compare(a.name, b.name)
+
+/**
+ * Recordings of the scheduler come after logs, which name the traced process; those with wait states of threads first, because each CPU is
+ * drawn from the first recording that contains it.
+ */
+const placeOf = ({ isOfScheduler, first }: Log) =>
+  !isOfScheduler ? 0 : first.capabilities?.waitStates === false ? 2 : 1
+
+/**
+ * Logs that may contain operators are the run's; others accompany them. Of those, the ones with a known clock come first, and of them the
+ * ones with readings of several clocks, which relate others to theirs.
+ */
+const rankOf = ({ isOfScheduler, hasReadings, first: { capabilities, clock } }: Log) =>
+  (isOfScheduler ? 8 : capabilities?.operators === false ? 4 : 0) + (clock === 'unknown' ? 2 : hasReadings ? 0 : 1)
+
+/** The summary of a log that is read, and what made its run slow. */
+export class LogReading {
+  readonly summary: SummaryPass
+
+  constructor(
+    names: Names,
+    private readonly findings?: FindingsPass,
+  ) {
+    this.summary = new SummaryPass(names, findings?.timed)
+  }
+
+  take(batch: TraceEvent[]): void {
+    if (this.findings) this.findings.take(batch, this.summary)
+    else this.summary.take(batch)
+  }
+}

@@ -1,6 +1,7 @@
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
 import {
   clickHouseTables,
+  type OpenDataset,
   openDataset,
   QUESTIONS,
   type QuestionName,
@@ -10,6 +11,7 @@ import {
 import { readInput, readWhole } from '../inputs.ts'
 import { io } from '../io.ts'
 import { flag, once, oneOf, valued, whole } from '../options.ts'
+import { onSignals } from '../output.ts'
 import { formatRows, ROW_FORMATS } from '../rows.ts'
 import { note, print, quoted, sendLines } from '../terminal.ts'
 
@@ -73,13 +75,17 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const { dataset } = args
   if (dataset === undefined) throw new UsageError(`the dataset is missing\nhint: ${example('dataset/')}`)
   const sql = await sqlOf(dataset, args)
-  const opened = await openDataset(dataset, { threads })
+  let opened: OpenDataset | undefined
+  // The process ends when the threads of the query do.
+  const release = onSignals('interrupted', () => opened?.interrupt())
   try {
+    opened = await openDataset(dataset, { threads })
     const rows = await opened.stream(sql)
     if (question !== undefined && !args.quiet) await note(QUESTIONS[question].about)
     await sendLines(formatRows(rows, { format, csvSafe, isTerminal: io().stdout.isTTY }))
   } finally {
-    opened.close()
+    opened?.close()
+    release()
   }
 }
 

@@ -1,3 +1,4 @@
+import { statfs } from 'node:fs/promises'
 import type { DuckDBConnection, DuckDBInstance, DuckDBValue } from '@duckdb/node-api'
 import { UsageError } from '../errors.ts'
 import { SqlError } from '../query/errors.ts'
@@ -41,8 +42,8 @@ export async function loadDuckDb(load: () => Promise<Package> = () => import('@d
 export interface DuckDbOptions {
   /** Threads; by default one per CPU. */
   readonly threads?: number | undefined
-  /** Path of a folder that DuckDB makes when a query needs more than the memory, and removes. */
-  readonly spill: string
+  /** A folder for what a query needs beyond the memory, up to half of the free space there; without one, such a query fails. */
+  readonly spill: string | undefined
 }
 
 /** A database in memory, which reads files until it is locked, and later only those of one folder. It downloads nothing. */
@@ -63,7 +64,8 @@ export class DuckDb {
     const instance = await DuckDBInstance.create(':memory:', {
       autoinstall_known_extensions: 'false',
       autoload_known_extensions: 'false',
-      temp_directory: spill,
+      temp_directory: spill ?? '',
+      ...(spill === undefined ? {} : { max_temp_directory_size: `${await halfOfFree(spill)}B` }),
       ...(threads === undefined ? {} : { threads: String(threads) }),
     })
     return new DuckDb(instance, await instance.connect(), StatementType.SELECT)
@@ -126,6 +128,11 @@ export class DuckDb {
         throw new SqlError(`the table function ${name} is not allowed\nhint: ${[...TABLE_FUNCTIONS].join(', ')} are`)
   }
 
+  /** Ends a query that runs: it fails. */
+  interrupt(): void {
+    this.#connection.interrupt()
+  }
+
   /** Frees the memory. */
   close(): void {
     this.#connection.closeSync()
@@ -176,6 +183,11 @@ function tableFunctionsIn(statements: readonly unknown[]): Set<string> {
     for (const of of Object.values(node)) nodes.push(of)
   }
   return names
+}
+
+async function halfOfFree(folder: string): Promise<number> {
+  const { bavail, bsize } = await statfs(folder)
+  return Math.floor((bavail * bsize) / 2)
 }
 
 function sqlErrorOf(error: unknown): Error {

@@ -1,9 +1,7 @@
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
-import { readdir, rm, rmdir } from 'node:fs/promises'
-import { hostname } from 'node:os'
+import { existsSync } from 'node:fs'
+import { readdir, rm, rmdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import * as self from 'node:process'
 import { gzipSync } from 'node:zlib'
 import type { Summary } from '../analyze/summary/figures.ts'
 import { UsageError } from '../errors.ts'
@@ -12,10 +10,13 @@ import type { ReadingOptions } from '../pipeline/inputs.ts'
 import { type RunTables, tablesOf } from '../pipeline/tables/tables-of.ts'
 import { TABLE_NAMES, TABLES_VERSION, type TableName, tablePath } from '../tables/schema.ts'
 import { exists, fileSource, readFileChunks } from './files.ts'
-import { type RunFile, RunFiles } from './run-files.ts'
+import { isLeft, ownerMark } from './left-overs.ts'
+import { REPLACING, type RunFile, RunFiles } from './run-files.ts'
 
 /** Folder of files that are being written, in the dataset: engines read folders of tables only. */
 const UNFINISHED = '.unfinished'
+/** To replace the files of a run takes some milliseconds: after this time, its export, in another container, was killed. */
+const MOMENT_MS = 60e3
 /** Level of gzip: higher ones make files 2 % smaller in twice the time. */
 const LEVEL = 4
 const DAY = /^\d{4}-\d{2}-\d{2}$/
@@ -132,35 +133,31 @@ async function dayOfRun(dataset: string, traceId: string): Promise<{ readonly da
 
 /** A new folder for files of a run that are being written. */
 export function unfinished(dataset: string, traceId: string): string {
-  return join(dataset, UNFINISHED, `${traceId}-${self.pid}-${machine()}`)
+  return join(dataset, UNFINISHED, `${traceId}-${ownerMark()}`)
 }
 
-const machine = () => hostname().replace(/[^\w.]/g, '_')
-
-/** Removes what exports that were killed left in a dataset: folders of processes of this machine that no longer run. */
+/** Removes what exports that were killed left in a dataset. */
 export async function removeLeftOvers(dataset: string): Promise<void> {
+  for await (const { path, isLeftOver } of foldersIn(dataset))
+    if (isLeftOver) await rm(path, { recursive: true, force: true })
+  await rmdir(join(dataset, UNFINISHED)).catch(() => undefined) // others may write there
+}
+
+/** Is a run incomplete for a moment, because an export replaces its files? */
+export async function isReplaced(dataset: string): Promise<boolean> {
+  for await (const { path, isLeftOver } of foldersIn(dataset)) {
+    const marker = isLeftOver ? undefined : await stat(join(path, REPLACING)).catch(() => undefined)
+    if (marker && Date.now() - marker.mtimeMs < MOMENT_MS) return true
+  }
+  return false
+}
+
+/** Folders of runs whose files are being written. */
+async function* foldersIn(dataset: string): AsyncGenerator<{ path: string; isLeftOver: boolean }> {
   const folder = join(dataset, UNFINISHED)
   for (const name of await readdir(folder).catch(() => [])) {
-    const [, pid, host] = /^[0-9a-f]{32}-(\d+)-(.+)$/.exec(name) ?? []
-    if (host !== machine() || isRunning(Number(pid))) continue
-    await rm(join(folder, name), { recursive: true, force: true })
-  }
-  await rmdir(folder).catch(() => undefined) // others may write there
-}
-
-/** Is it running? A process that was killed has its number until its parent, such as a container's first process, has waited for it. */
-function isRunning(pid: number): boolean {
-  try {
-    return self.kill(pid, 0) && !isZombie(pid)
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
-  }
-}
-
-function isZombie(pid: number): boolean {
-  try {
-    return /^[ZX]/.test(readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /s, ''))
-  } catch {
-    return false // not Linux, or it has just ended
+    const [, mark] = /^[0-9a-f]{32}-(.+)$/.exec(name) ?? []
+    const path = join(folder, name)
+    if (mark !== undefined) yield { path, isLeftOver: await isLeft(path, mark) }
   }
 }

@@ -1,4 +1,4 @@
-import { type FileHandle, mkdir, open, rename, rm, rmdir } from 'node:fs/promises'
+import { type FileHandle, mkdir, open, rename, rm, rmdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { joined } from '../bytes/joined.ts'
 import type { RunTables } from '../pipeline/tables/tables-of.ts'
@@ -8,6 +8,9 @@ import { explainFileError } from './files.ts'
 
 /** Pieces are written to files together, up to this size. */
 const WRITE_BYTES = 1 << 18
+
+/** A file in the folder of files that are being written: those of before are being replaced by them. */
+export const REPLACING = 'replacing'
 
 /** A file of a run in a dataset. */
 export interface RunFile {
@@ -50,12 +53,21 @@ export class RunFiles {
    */
   async place(pathOf: (table: TableName) => string, older: readonly RunFile[] = []): Promise<number> {
     const tables = TABLE_NAMES.filter((table) => this.open.has(table) && table !== 'trace')
+    if (older.length > 0) await this.announce()
     for (const { table, path } of older) if (table === 'trace') await removeFile(path)
     for (const table of tables) await this.move(table, pathOf(table))
     const placed = new Set(tables.map(pathOf))
     for (const { path } of older) if (!placed.has(path)) await removeFile(path)
     if (this.open.has('trace')) await this.move('trace', pathOf('trace'))
     return this.bytes
+  }
+
+  /** Says to readers that the run will be complete again in a moment. */
+  private async announce(): Promise<void> {
+    const path = join(this.folder, REPLACING)
+    await writeFile(path, '').catch((error) => {
+      throw explainFileError(path, 'write', error)
+    })
   }
 
   private async move(table: TableName, path: string): Promise<void> {

@@ -1,3 +1,5 @@
+import { dictionary } from '../model/dictionary.ts'
+
 /** Colours of a theme: text, its background, lines. */
 interface Theme {
   readonly fg: string
@@ -32,7 +34,7 @@ export const COLOURS: readonly (readonly [light: string, dark: string])[] = [
 ]
 
 /** Names that have the same colour in every figure. */
-const NAMED: Readonly<Record<string, number>> = {
+const NAMED: Readonly<Record<string, number>> = dictionary({
   attention: 0,
   FFN: 1,
   MoE: 2,
@@ -57,7 +59,7 @@ const NAMED: Readonly<Record<string, number>> = {
   mixed: 2,
   encode: 4,
   none: 7,
-}
+})
 
 /** The colour of a number, as a CSS variable of the page. */
 export const colour = (index: number): string => `var(--k${index % COLOURS.length})`

@@ -1,5 +1,6 @@
 import * as Plot from '@observablehq/plot'
 import type { FleetBuild, FleetFigures, FleetRun, FleetSpread } from '../fleet/figures.ts'
+import { dictionary } from '../model/dictionary.ts'
 import { plural, threeDigits } from '../model/units.ts'
 import { chart, fitting } from './chart.ts'
 import { colour } from './colours.ts'
@@ -85,7 +86,7 @@ function buildsSection({ builds, points, outliers }: FleetFigures): Section | un
   return figures.length === 0 ? undefined : { id: 'builds', title: 'Builds over time', content: figures }
 }
 
-const VERDICT_COLOUR: Readonly<Record<string, number>> = { slower: 9, faster: 3 }
+const VERDICT_COLOUR: Readonly<Record<string, number>> = dictionary({ slower: 9, faster: 3 })
 
 function buildsFigure(
   name: string,

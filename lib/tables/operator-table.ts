@@ -1,6 +1,7 @@
 import { GraphRuns } from '../analyze/graph/runs.ts'
 import { Backends } from '../analyze/operators/backends.ts'
 import { putAt } from '../model/by-id.ts'
+import { dictionary } from '../model/dictionary.ts'
 import type { CountedEvent, GraphEvent, OperatorEvent } from '../model/events.ts'
 import type { Names } from '../model/names.ts'
 import type { NodeFacts, Nodes } from './nodes.ts'
@@ -36,10 +37,10 @@ interface NodeCodes extends SummedNode {
 }
 
 /** Columns of counters that are not called as their counters. */
-const COUNTER_COLUMNS: Readonly<Record<string, string>> = {
+const COUNTER_COLUMNS: Readonly<Record<string, string>> = dictionary({
   'bytes-read': 'disk_read_bytes',
   'task-clock': 'task_clock_ns',
-}
+})
 
 /** Collects rows of `operator`, the most frequent ones. What belongs to a node is looked up once for each node. */
 export class OperatorTable {
@@ -201,7 +202,7 @@ export class OperatorTable {
   }
 
   private count(row: number, counts: readonly number[] | undefined): void {
-    const others: Record<string, number> = {}
+    const others: Record<string, number> = Object.create(null)
     let hasOthers = false
     for (let i = 0; i < this.counters.length; i++) {
       const counter = this.counters[i]

@@ -99,9 +99,12 @@ export function traceRow(logs: readonly ReadLog[], run: RunOfTables): NewRow<'tr
 const NO_CPUS = { cpus_used: null } as const
 
 function countsOf(issues: Summary['issues']): Record<string, number> {
-  const counts: Record<string, number> = {}
-  for (const { code, title, count } of issues) counts[code ?? title] = (counts[code ?? title] ?? 0) + count
-  return counts
+  const counts = new Map<string, number>()
+  for (const { code = null, title, count } of issues) {
+    const key = code ?? title
+    counts.set(key, (counts.get(key) ?? 0) + count)
+  }
+  return Object.fromEntries(counts)
 }
 
 /** The rows of the findings of a run, most time first. */

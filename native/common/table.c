@@ -55,14 +55,18 @@ uint64_t hash_bytes(uint64_t hash, const void * bytes, size_t size) {
     return mix(hash, rest ^ (size << 56));
 }
 
+static bool is_used(const struct table * table, const struct entry * entry) {
+    return entry->round == table->round + 1;
+}
+
 static bool table_grow(struct table * table) {
     const uint32_t capacity = table->capacity ? table->capacity * 2 : 1024;
     struct entry * entries = reserve(capacity * sizeof(*entries));
     if (!entries) return false;
     for (uint32_t i = 0; i < table->capacity; i++) {
-        if (!table->entries[i].used) continue;
+        if (!is_used(table, &table->entries[i])) continue;
         uint32_t slot = (uint32_t) table->entries[i].key & (capacity - 1);
-        while (entries[slot].used) slot = (slot + 1) & (capacity - 1);
+        while (entries[slot].round) slot = (slot + 1) & (capacity - 1);
         entries[slot] = table->entries[i];
     }
     table->entries = entries;
@@ -73,10 +77,10 @@ static bool table_grow(struct table * table) {
 struct entry * table_at(struct table * table, uint64_t key) {
     if (table->count * 2 >= table->capacity && !table_grow(table)) return NULL;
     uint32_t slot = (uint32_t) key & (table->capacity - 1);
-    while (table->entries[slot].used && table->entries[slot].key != key) slot = (slot + 1) & (table->capacity - 1);
+    while (is_used(table, &table->entries[slot]) && table->entries[slot].key != key) slot = (slot + 1) & (table->capacity - 1);
     struct entry * entry = &table->entries[slot];
-    if (!entry->used) {
-        *entry = (struct entry){.key = key, .id = 0, .used = 1};
+    if (!is_used(table, entry)) {
+        *entry = (struct entry){.key = key, .id = 0, .round = table->round + 1};
         table->count++;
     }
     return entry;

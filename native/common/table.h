@@ -1,4 +1,4 @@
-/* Memory that is never freed, hashes, and an append-only hash table. No malloc, because the host program may replace it. */
+/* Memory that is never freed, hashes, and a hash table. No malloc, because the host program may replace it. */
 #ifndef GGML2PERFETTO_TABLE_H
 #define GGML2PERFETTO_TABLE_H
 
@@ -9,13 +9,14 @@
 struct entry {
     uint64_t key;
     uint32_t id;
-    uint32_t used;
+    uint32_t round; /* the table's, plus 1; an entry of another round is free */
 };
 
 struct table {
     struct entry * entries;
     uint32_t capacity; /* a power of two */
     uint32_t count;
+    uint32_t round; /* how often it was cleared */
 };
 
 /* Zeroed memory that is never freed; NULL if there is none. Thread-safe, unlike the other functions here. */
@@ -23,6 +24,12 @@ void * reserve(size_t bytes);
 
 /* The entry of a key, created with id 0 if it is new; NULL if memory is short. Valid until the next call. */
 struct entry * table_at(struct table * table, uint64_t key);
+
+/* Removes all entries, and keeps the memory. */
+static inline void table_clear(struct table * table) {
+    table->round++;
+    table->count = 0;
+}
 
 /* Loads the entry of a key into the caches. */
 static inline void table_prefetch(const struct table * table, uint64_t key) {

@@ -64,9 +64,13 @@ void changes_prepare(struct graph * graph) {
             if (at == count) count++;
         }
     }
-    graph->inputs = reserve((size_t) count * sizeof(*graph->inputs));
-    graph->inputs_snapshot = reserve((size_t) count * bytes);
-    if (!graph->inputs || !graph->inputs_snapshot) return;
+    if (count > graph->input_capacity) {
+        graph->input_capacity = 0;
+        graph->inputs = reserve((size_t) count * sizeof(*graph->inputs));
+        graph->inputs_snapshot = reserve((size_t) count * bytes);
+        if (!graph->inputs || !graph->inputs_snapshot) return;
+        graph->input_capacity = count;
+    }
     memcpy(graph->inputs, found, (size_t) count * sizeof(*found));
     for (int i = 0; i < count; i++) memcpy(graph->inputs_snapshot + (size_t) i * bytes, found[i], bytes);
     graph->input_count = count;

@@ -95,8 +95,12 @@ static bool can_describe(const struct graph * graph, int index) {
     return known && known->is_known && is_described(known, graph->nodes[index].tensor);
 }
 
+void descriptions_forget(struct graph * graph) {
+    for (int i = 0; graph->changing && i < graph->capacity; i++) if (graph->changing[i]) graph->changing[i]->is_known = false;
+}
+
 void descriptions_renew(struct graph * graph, const int indexes[], int count, bool others_differ, uint32_t * ids) {
-    if (!graph->changing) graph->changing = reserve((size_t) graph->node_count * sizeof(*graph->changing));
+    if (!graph->changing) graph->changing = reserve((size_t) graph->capacity * sizeof(*graph->changing));
     int quick = 0; /* how many of them, from the first on, need no look-ups */
     while (quick < count && !others_differ && can_describe(graph, indexes[quick])) {
         set_fingerprint(graph, indexes[quick], graph->changing[indexes[quick]]);

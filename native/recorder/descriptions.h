@@ -13,4 +13,7 @@ struct graph;
  */
 void descriptions_renew(struct graph * graph, const int indexes[], int count, bool others_differ, uint32_t * ids);
 
+/* The memory of `graph` is used for another graph. */
+void descriptions_forget(struct graph * graph);
+
 #endif

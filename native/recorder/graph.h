@@ -41,6 +41,10 @@ struct graph {
     /* Number of barriers that the calling thread passed since its last operator started; equal on all workers. */
     _Atomic uint32_t last_barriers;
 
+    /* The thread that computes it, and workers that have not left it. Without any, and when a buffer was freed, its memory is used again. */
+    _Atomic uint32_t users;
+    int capacity, input_capacity; /* of the arrays with one entry per node, and of those of inputs */
+
     uint32_t id;
     uint32_t backend; /* id of its name */
     uint64_t fingerprint;

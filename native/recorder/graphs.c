@@ -19,7 +19,7 @@ struct place {
     _Atomic int index;
 };
 
-enum { PLACES = 1 << 18, LATEST = 4 };
+enum { PLACES = 1 << 18, LATEST = 4, ROOM_STEP = 64, ROOM_FACTOR = 2 };
 
 static struct place * places;
 static struct graph * known;
@@ -32,22 +32,33 @@ void graphs_init(void) {
     places = memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Tensors of a graph are close together in memory. So the places for 8 KiB of tensors are close together too, on fewer pages. */
-static struct place * place_of(const void * tensor) {
+/*
+ * The place of a tensor, or a free one; NULL: there is none. Tensors of a graph are close together in memory. So the places for 8 KiB of
+ * tensors are close together too, on fewer pages. For a new tensor, a place whose graph is gone is free, too: its readers compare tensors.
+ */
+static inline struct place * place_of(const void * tensor, bool is_new) {
     const uint64_t address = (uint64_t) (uintptr_t) tensor;
     uint32_t slot = ((uint32_t) mix(5, address >> 13) << 6 | (uint32_t) (address >> 7 & 63)) & (PLACES - 1);
+    struct place * left = NULL;
     for (int tries = 0; tries < 64; tries++, slot = (slot + 1) & (PLACES - 1)) {
-        const void * there = atomic_load_explicit(&places[slot].tensor, memory_order_acquire);
-        if (there == tensor || there == NULL) return &places[slot];
+        struct place * place = &places[slot];
+        const void * there = atomic_load_explicit(&place->tensor, memory_order_acquire);
+        if (there == tensor) return place;
+        if (there == NULL) return left ? left : place;
+        if (is_new && !left && !atomic_load_explicit(&place->graph, memory_order_relaxed)) left = place;
     }
-    return NULL;
+    return left;
 }
 
 struct graph * graphs_find_node(const void * tensor, int * index) {
-    struct place * place = places ? place_of(tensor) : NULL;
+    struct place * place = places ? place_of(tensor, false) : NULL;
     if (!place || atomic_load_explicit(&place->tensor, memory_order_acquire) != tensor) return NULL;
     *index = atomic_load_explicit(&place->index, memory_order_relaxed);
-    return atomic_load_explicit(&place->graph, memory_order_acquire);
+    struct graph * graph = atomic_load_explicit(&place->graph, memory_order_acquire);
+    if (!graph || *index >= graph->capacity) return NULL;
+    /* In this order: while `edges` is odd, the nodes are those that are computed, although the memory may have been another graph's before. */
+    const bool is_computed = atomic_load_explicit(&graph->edges, memory_order_acquire) & 1;
+    return is_computed && graph->nodes[*index].tensor == tensor ? graph : NULL;
 }
 
 /* Publishes this graph as the one that its nodes belong to: for fingerprints and for workers. */
@@ -55,12 +66,12 @@ static void publish(struct graph * graph) {
     for (int i = 0; i < graph->node_count; i++) registry_set_fingerprint(graph->nodes[i].tensor, graph->fingerprints[i]);
     if (!places) return;
     for (int i = 0; i < graph->node_count; i++) {
-        struct place * place = place_of(graph->nodes[i].tensor);
+        struct place * place = place_of(graph->nodes[i].tensor, true);
         if (!place) continue;
         if (atomic_load_explicit(&place->graph, memory_order_relaxed) == graph &&
             atomic_load_explicit(&place->index, memory_order_relaxed) == i) continue;
         atomic_store_explicit(&place->index, i, memory_order_relaxed);
-        atomic_store_explicit(&place->graph, graph, memory_order_relaxed);
+        atomic_store_explicit(&place->graph, graph, memory_order_release);
         atomic_store_explicit(&place->tensor, graph->nodes[i].tensor, memory_order_release);
     }
 }
@@ -125,8 +136,7 @@ static void leave_out(const struct graph * graph) {
 
 /* Defines a graph in the log, unless it is there already; returns its id. */
 static uint32_t graph_id(const struct graph * graph, const uint32_t * ids) {
-    static struct table defined;
-    struct entry * entry = table_at(&defined, mix(graph->fingerprint, (uint64_t) graph->node_count));
+    struct entry * entry = table_at(&registry.graphs, mix(graph->fingerprint, (uint64_t) graph->node_count));
     if (entry && entry->id) return entry->id;
     const uint32_t id = ++graph_count;
     if (entry) entry->id = id;
@@ -134,16 +144,53 @@ static uint32_t graph_id(const struct graph * graph, const uint32_t * ids) {
     return id;
 }
 
+/* Graphs of about the same size use the same memory. */
+static int round_up(int count) {
+    return (count + ROOM_STEP - 1) / ROOM_STEP * ROOM_STEP;
+}
+
+/* Takes a graph that cannot be met again out of all lists, if it has the room for that many nodes. */
+static struct graph * take_old(int count) {
+    struct graph ** link = &known;
+    for (; *link; link = &(*link)->next_known) {
+        const struct graph * graph = *link;
+        const bool fits = graph->capacity >= count && graph->capacity <= ROOM_FACTOR * round_up(count);
+        if (fits && graph->freed != registry.freed && !atomic_load_explicit(&graph->users, memory_order_acquire)) break;
+    }
+    struct graph * old = *link;
+    if (!old) return NULL;
+    *link = old->next_known;
+    int kept = 0;
+    for (int k = 0; k < LATEST && latest[k]; k++) if (latest[k] != old) latest[kept++] = latest[k];
+    if (kept < LATEST) latest[kept] = NULL;
+    for (int i = 0; places && i < old->node_count; i++) {
+        struct place * place = place_of(old->nodes[i].tensor, false);
+        if (place && atomic_load_explicit(&place->graph, memory_order_relaxed) == old) atomic_store_explicit(&place->graph, NULL, memory_order_relaxed);
+    }
+    memset(old->nodes, 0, ((size_t) old->capacity + 1) * sizeof(*old->nodes));
+    memset(old->experts, 0, (size_t) old->capacity * sizeof(*old->experts));
+    descriptions_forget(old);
+    return old;
+}
+
+/* With room for at least that many nodes; NULL if memory is short. */
+static struct graph * new_graph(int count) {
+    struct graph * graph = take_old(count);
+    if (graph || !(graph = reserve(sizeof(*graph)))) return graph;
+    const size_t room = (size_t) (graph->capacity = round_up(count));
+    graph->nodes = reserve((room + 1) * sizeof(*graph->nodes));
+    graph->ids = reserve(room * sizeof(*graph->ids));
+    graph->spare_ids = reserve(room * sizeof(*graph->ids));
+    graph->experts = reserve(room * sizeof(*graph->experts));
+    graph->snapshot = reserve(room * registry_compared_bytes());
+    graph->fingerprints = reserve(room * sizeof(*graph->fingerprints));
+    const bool is_whole = graph->nodes && graph->ids && graph->spare_ids && graph->experts && graph->snapshot && graph->fingerprints;
+    return is_whole ? graph : NULL;
+}
+
 static struct graph * define_graph(void * cgraph, int count, uint64_t hash, uint32_t backend) {
-    struct graph * graph = reserve(sizeof(*graph));
+    struct graph * graph = new_graph(count);
     if (!graph) return NULL;
-    graph->nodes = reserve(((size_t) count + 1) * sizeof(*graph->nodes));
-    graph->ids = reserve((size_t) count * sizeof(*graph->ids));
-    graph->spare_ids = reserve((size_t) count * sizeof(*graph->ids));
-    graph->experts = reserve((size_t) count * sizeof(*graph->experts));
-    graph->snapshot = reserve((size_t) count * registry_compared_bytes());
-    graph->fingerprints = reserve((size_t) count * sizeof(*graph->fingerprints));
-    if (!graph->nodes || !graph->ids || !graph->spare_ids || !graph->experts || !graph->snapshot || !graph->fingerprints) return NULL;
     graph->node_count = count;
     for (int i = 0; i < count; i++) {
         graph->nodes[i].tensor = registry.api->graph_node(cgraph, i);
@@ -246,6 +293,7 @@ struct graph * graphs_get(void * cgraph, uint32_t backend, bool scheduled) {
         if (!graph) graph = define_graph(cgraph, count, hash, backend);
     }
     if (graph) {
+        atomic_fetch_add_explicit(&graph->users, 1, memory_order_relaxed);
         graph->cgraph = cgraph;
         graph->generation = scheduled ? atomic_load_explicit(&generation, memory_order_relaxed) : 0;
     }
@@ -259,6 +307,10 @@ struct graph * graphs_get(void * cgraph, uint32_t backend, bool scheduled) {
     }
     pthread_mutex_unlock(&registry.lock);
     return graph;
+}
+
+void graphs_leave(struct graph * graph) {
+    atomic_fetch_sub_explicit(&graph->users, 1, memory_order_release);
 }
 
 bool graphs_has_nodes(void * cgraph) {

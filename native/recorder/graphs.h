@@ -15,9 +15,11 @@ void graphs_init(void);
 
 /*
  * The graph that is about to be computed: a known one, or a new one, defined now. NULL if it cannot be read. The nodes of a `scheduled`
- * graph do not change until a scheduler reports that graphs may change; other graphs may change at any time.
+ * graph do not change until a scheduler reports that graphs may change; other graphs may change at any time. Its memory is not used for another
+ * graph until graphs_leave.
  */
 struct graph * graphs_get(void * cgraph, uint32_t backend, bool scheduled);
+void graphs_leave(struct graph * graph);
 void graphs_may_change(void);
 
 /* A node was started that is no link of its graph: this ggml passes the hook for views, as versions up to 2025 do. */
@@ -31,7 +33,7 @@ uint32_t graphs_only_node(void * cgraph);
 /* The id of a node that is computed and recorded; else 0. */
 uint32_t graphs_node(const void * node);
 
-/* The latest graph with node `tensor`, and the node's index; NULL if there is none. No lock: called by workers. */
+/* The graph that is computed now and has the node `tensor`, and the node's index; NULL if there is none. No lock: called by workers. */
 struct graph * graphs_find_node(const void * tensor, int * index);
 
 #endif

@@ -55,6 +55,7 @@ static void enter_graph(struct graph * graph, int ith, uint64_t now) {
     }
     worker_leave_graph(atomic_load_explicit(&worker_ends_are_open, memory_order_relaxed) ? worker_left_at() : now);
     this_worker.ith = ith;
+    atomic_fetch_add_explicit(&graph->users, 1, memory_order_relaxed);
     this_worker.graph = graph;
     this_worker.ids = graph->ids;
     this_worker.edges = atomic_load_explicit(&graph->edges, memory_order_relaxed);
@@ -107,7 +108,7 @@ void operators_start(const int * params, const void * tensor) {
         if (index < 0) {
             graph = graphs_find_node(tensor, &index);
             /* The node's graph did not pass a hook at its start: it is left out or unknown. */
-            if (!graph || !(atomic_load_explicit(&graph->edges, memory_order_relaxed) & 1)) {
+            if (!graph) {
                 worker_leave_graph(is_open || this_worker.barrier_count ? worker_left_at() : now);
                 starts_outside_graphs++;
                 return;
@@ -177,7 +178,7 @@ void operators_graph_begin(struct graph * graph, uint64_t now) {
     this_worker.barrier_count = 0;
     this_worker.waits = 0;
     atomic_store_explicit(&graph->begun, now, memory_order_relaxed);
-    atomic_fetch_add_explicit(&graph->edges, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&graph->edges, 1, memory_order_release);
     enter_graph(graph, 0, now);
     if (!counters_on()) return;
     counters_join();

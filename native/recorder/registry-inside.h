@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "common/table.h"
 #include "recorder/registry.h"
 
 struct registry {
@@ -15,6 +16,7 @@ struct registry {
     bool gave_up;
     /* Number of buffers freed so far: objects met after a free are new, even with the address and contents of an old one. */
     uint64_t freed;
+    struct table graphs; /* that the log defines, since the last free */
 };
 
 extern struct registry registry;
@@ -62,7 +64,7 @@ uint64_t registry_own_fingerprint(const void * tensor);
 /* Sets the fingerprint of a node. Set again when a graph is computed again, because another graph may have used the same memory. */
 void registry_set_fingerprint(const void * node, struct fingerprint fingerprint);
 
-/* Where the registry keeps it, for as long as the program runs; NULL if memory is short. */
+/* Where the registry keeps it, until a buffer is freed; NULL if memory is short. */
 struct fingerprint * registry_fingerprint_of(const void * node);
 
 /* A source of a node; NULL if there is none, or if the node is its own source (ggml_cast). */

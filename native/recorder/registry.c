@@ -9,12 +9,16 @@
 #include "recorder/origins.h"
 #include "common/table.h"
 
-enum { DEPTH_MAX = 64, PATH_BYTES_MAX = 4096 };
+enum { DEPTH_MAX = 64, PATH_BYTES_MAX = 4096, FINGERPRINTS_MAX = 1 << 18 };
 
 struct registry registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static struct table names, tensors, buffers;
 static uint32_t name_count, tensor_count, buffer_count;
+
+static struct table met;
+static struct fingerprint * fingerprints;
+static uint32_t fingerprint_count;
 
 void registry_open(struct ggtrace * log) {
     registry.log = log;
@@ -120,6 +124,15 @@ uint32_t registry_tensor_buffer(const void * tensor) {
     return id;
 }
 
+/* From now on, all tensors and graphs have other keys. */
+static void count_free(void) {
+    registry.freed++;
+    table_clear(&tensors);
+    table_clear(&registry.graphs);
+    table_clear(&met);
+    fingerprint_count = 0;
+}
+
 uint32_t registry_buffer_forget(void * buffer) {
     pthread_mutex_lock(&registry.lock);
     struct entry * entry = buffer ? table_at(&buffers, mix(2, (uint64_t) (uintptr_t) buffer)) : NULL;
@@ -129,7 +142,7 @@ uint32_t registry_buffer_forget(void * buffer) {
     if (allocation && allocation->id) allocation_times[allocation->id] = 0;
     if (id) {
         entry->id = 0;
-        registry.freed++;
+        count_free();
     }
     pthread_mutex_unlock(&registry.lock);
     return id;
@@ -138,11 +151,6 @@ uint32_t registry_buffer_forget(void * buffer) {
 size_t registry_compared_bytes(void) {
     return (size_t) registry.layout->name + 64;
 }
-
-enum { FINGERPRINTS_MAX = 1 << 18 };
-static struct table met;
-static struct fingerprint * fingerprints;
-static uint32_t fingerprint_count;
 
 struct fingerprint * registry_fingerprint_of(const void * tensor) {
     if (!fingerprints && !(fingerprints = reserve(FINGERPRINTS_MAX * sizeof(*fingerprints)))) return NULL;

@@ -94,11 +94,13 @@ void runs_end(const struct run * run, int status) {
     ends_register(ENDS_FROM_GRAPH);
     if (!run->is_recorded) return;
     const uint64_t end = clock_now();
+    const uint32_t id = run->graph ? run->graph->id : 0;
     if (run->has_operators) operators_graph_end(run->graph, end);
+    if (run->graph) graphs_leave(run->graph);
     if (run->is_announced) nvtx_emit_pop();
     struct ggtrace_writer * writer = recording_writer(GGTRACE_NO_WORKER);
     if (!writer) return;
-    ggtrace_graph(writer, run->start, end, run->graph ? run->graph->id : 0, calls_current(), status, run->backend, run->split);
+    ggtrace_graph(writer, run->start, end, id, calls_current(), status, run->backend, run->split);
 }
 
 /* The scheduler asks, computes the node, waits for its backend, and calls again: this gives the time of a node that passes no hook. */

@@ -126,6 +126,7 @@ void worker_leave_graph(uint64_t now) {
     if (!this_worker.graph) return;
     worker_finish(this_worker.graph->node_count, now);
     if (this_worker.barrier_count) this_worker.left = kept(this_worker.barrier_count - 1)->leave;
+    atomic_fetch_sub_explicit(&this_worker.graph->users, 1, memory_order_release);
     this_worker.graph = NULL;
     this_worker.is_plain = false;
     this_worker.node = -1;

@@ -49,6 +49,10 @@ const TOKENS = [
   ' ==> ',
 ]
 
+/** What each object of JavaScript has. */
+const WORDS = ['constructor', '__proto__', 'toString']
+
+const WORD = /[A-Za-z_]{2,}/g
 const DIGITS = /\d+(?:\.\d+)?/g
 
 /** A text in which the next number from `at` on is another, or the numbers of all lines that follow the same text. */
@@ -71,6 +75,21 @@ function withNumber(bytes: Uint8Array<ArrayBuffer>, at: number, token: string, i
   )
 }
 
+/** A text in which the next word from `at` on is another one, throughout: one that each object of JavaScript has. */
+function withWord(bytes: Uint8Array<ArrayBuffer>, at: number, word: string) {
+  const text = Buffer.from(bytes).toString('latin1')
+  WORD.lastIndex = at
+  const found = WORD.exec(text)?.[0]
+  return found === undefined
+    ? bytes
+    : new Uint8Array(
+        Buffer.from(
+          text.replaceAll(found, () => word),
+          'latin1',
+        ),
+      )
+}
+
 /** One to a few changes of any kind. */
 export function mutated(bytes: Uint8Array, next: () => number, others: readonly Uint8Array[]): Uint8Array {
   const below = (limit: number) => Math.floor(next() * limit)
@@ -81,7 +100,7 @@ export function mutated(bytes: Uint8Array, next: () => number, others: readonly 
   for (let changes = 1 + below(4); changes > 0 && out.length > 0; changes--) {
     const at = below(out.length)
     const view = new DataView(out.buffer, out.byteOffset, out.byteLength)
-    switch (below(12)) {
+    switch (below(13)) {
       case 0:
         out[at]! ^= 1 << below(8)
         break
@@ -124,6 +143,9 @@ export function mutated(bytes: Uint8Array, next: () => number, others: readonly 
       case 8:
       case 9:
         out = withNumber(out, at, TOKENS[below(TOKENS.length)]!, below(2) === 0)
+        break
+      case 10:
+        out = withWord(out, at, WORDS[below(WORDS.length)]!)
         break
       default: {
         const token = Buffer.from(TOKENS[below(TOKENS.length)]!)

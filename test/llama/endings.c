@@ -17,9 +17,13 @@
 
 #include "llama.h"
 
+/* Ways that create contexts or load models, one after the other, and then print how much memory that took. */
+#define CONTEXTS "contexts"
+#define MODELS "models"
 static const char usage[] = "usage: endings LIB MODEL WAY\n";
 #define OF_LOADING "exit, objects of loading"
 #define OF_GRAPH "exit, objects of a graph"
+enum { CONTEXTS_COUNT = 2000, MODELS_COUNT = 200, FIRST = 50 };
 enum { CONTEXT_TOKENS = 64, THREADS = 3,  CODE = 3, CODE_OF_THREAD = 5, CODE_OF_HANDLER = 7 };
 
 static struct llama_model * model;
@@ -136,6 +140,35 @@ static void exit_beside_threads(void) {
     exit(CODE);
 }
 
+/* The process's own memory: not files. */
+static long memory_kb(void) {
+    char line[256];
+    long kb = 0;
+    FILE * file = fopen("/proc/self/smaps_rollup", "r");
+    while (file && fgets(line, sizeof line, file)) sscanf(line, "Anonymous: %ld", &kb);
+    if (file) fclose(file);
+    return kb;
+}
+
+static void again(const char * path, int count) {
+    long before = 0;
+    for (int i = 0; i < count; i++) {
+        struct llama_context_params params = llama_context_default_params();
+        params.n_ctx = CONTEXT_TOKENS;
+        params.n_threads = params.n_threads_batch = 1;
+        struct llama_model * of = path ? llama_model_load_from_file(path, llama_model_default_params()) : model;
+        struct llama_context * own = of ? llama_init_from_model(of, params) : NULL;
+        if (!own) fail("llama_init_from_model");
+        for (llama_token token = 1; token < 3; token++) if (llama_decode(own, llama_batch_get_one(&token, 1)) != 0) fail("llama_decode");
+        llama_free(own);
+        if (path) llama_model_free(of);
+        if (i == FIRST) before = memory_kb();
+    }
+    char text[64];
+    snprintf(text, sizeof text, "%ld KB more\n", memory_kb() - before);
+    say(text);
+}
+
 static void leave_to(void * (*work)(void *)) {
     pthread_t thread;
     main_thread = pthread_self();
@@ -206,5 +239,7 @@ int main(int count, char ** arguments) {
     at_quick_exit(at_quick_exit_too);
     decode();
     decode();
+    if (strcmp(arguments[3], CONTEXTS) == 0) return again(NULL, CONTEXTS_COUNT), CODE;
+    if (strcmp(arguments[3], MODELS) == 0) return again(arguments[2], MODELS_COUNT), CODE;
     return end(arguments[3]);
 }

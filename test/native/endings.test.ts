@@ -51,6 +51,10 @@ const RECORDINGS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 /** Limits of a file's size (RLIMIT_FSIZE) in which a log has no header, only a part of one, no block, a few, and one for each writer. */
 const FILE_LIMITS = [0, 1, 47, 48, 63, 64, 4095, 4096, 16_384, 40_000, 100_000]
 
+/** What a program does again and again: 2 000 contexts, 200 models. Each takes 20 KB if the graphs of those before are kept. */
+const MANY = ['contexts', 'models'] as const
+const MORE_KB_AT_MOST = 2 << 10
+
 const llama = hasLlama() ? describe : describe.skip
 
 interface Ending {
@@ -137,6 +141,20 @@ llama('endings of a recorded program', () => {
       expect(readFileSync(report, 'latin1').startsWith(`${constants.errno.EFBIG} `)).toBe(!isOpened)
       if (isOpened) expect((await readLog(log)).issues.join()).toMatch(/limit for the size of files|^$/)
     })
+
+    test.each(MANY)(
+      'the memory of %s, one after the other',
+      async (way) => {
+        const log = newLog()
+        mkdirSync(dirname(log), { recursive: true })
+        const plain = await run(way, {})
+        const traced = await run(way, { ...env, LD_PRELOAD: RECORDER, GGML2PERFETTO_OUT: log })
+        expect([plain.code, traced.code]).toEqual([3, 3])
+        const [less, more] = [plain, traced].map(({ output }) => Number(/^(-?\d+) KB more$/m.exec(output)?.[1]))
+        expect(more! - less!).toBeLessThanOrEqual(MORE_KB_AT_MOST)
+      },
+      120_000,
+    )
 
     test(
       BESIDE_THREADS,

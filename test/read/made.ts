@@ -108,7 +108,7 @@ export async function tablesMade(inputs: readonly Input[], options: AnalyzeOptio
 }
 
 /** Not the value of anything: a number that is none, or a name that is missing. */
-const NOTHING = /(?<![\w/.'"-])-?(?:NaN|Infinity|undefined|\[object Object\])(?![\w'"]|-id)/
+const NOTHING = /(?<![\w/.'"-])-?(?:NaN|Infinity|undefined|\[object Object\]|function \w*\(\) \{)(?![\w'"]|-id)/
 const ROW = /^(.*?) \| -?\d+(?:–-?\d+)? ?(.*)$/s
 
 /** Paths of numbers that are none in a value; `path`: where it is. */

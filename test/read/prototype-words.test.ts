@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
-import { convert, eventsOf, Names, summarize, type TraceEvent } from '../../lib/index.ts'
+import { convert, eventsOf, modelOf, Names, summarize, type TraceEvent } from '../../lib/index.ts'
 import { plainBytes } from '../line/support.ts'
 import { begun } from './ggtrace-logs.ts'
+import { faultsOf, madeOf } from './made.ts'
 import { reportOf, WHOLE } from './reports.ts'
 
 /** Words that every object of JavaScript has, where inputs have words of their own: they mean nothing there. */
@@ -52,6 +53,32 @@ describe.each(WORDS)('%s', (word) => {
     expect(await traceText(log)).toContain(`"${word}":"x"`)
     const text = textOf('bpftrace/sched.txt').replace(/^(g2p clock .*)$/m, `$1\ng2p fact ${word} x`)
     expect(Object.entries(await attributesOf(text))).toContainEqual([word, 'x'])
+  })
+
+  test.each([
+    ['power/dcgm.txt', 'SMCLK'],
+    ['power/nvidia-dmon.txt', 'pwr'],
+    ['power/nvidia-dmon.txt', 'W'],
+    ['power/turbostat.txt', 'PkgWatt'],
+    ['llama-bench/tests.csv', 'n_batch'],
+    ['perf-stat/program.txt', 'task-clock'],
+  ])('as a name of %s: %s', async (fixture, name) => {
+    const changed = textOf(fixture).replaceAll(new RegExp(`\\b${name}\\b`, 'g'), word)
+    expect(changed).toContain(word)
+    const made = await madeOf(Buffer.from(changed))
+    expect(made ? faultsOf(made) : []).toEqual([])
+  })
+
+  test('as the type of the weights in a config.json', async () => {
+    const config = {
+      model_type: 'llama',
+      hidden_size: 64,
+      num_hidden_layers: 2,
+      num_attention_heads: 4,
+      vocab_size: 300,
+    }
+    const source = Buffer.from(JSON.stringify({ ...config, torch_dtype: word }))
+    expect((await modelOf({ name: 'config.json', source })).model.by_type).toMatchObject([{ type: word }])
   })
 
   test('as the unit of times, and a name in the tables of a report of nsys', async () => {

@@ -1,4 +1,5 @@
 import { modelNameOf, modelsOfCommand } from '../../model/command.ts'
+import { dictionary } from '../../model/dictionary.ts'
 import { WITHOUT_TIMES } from '../../model/times.ts'
 import type { Undetermined } from '../common/figures.ts'
 import type { Summary } from '../summary/figures.ts'
@@ -11,7 +12,7 @@ const VARIABLE = 'env.'
 /** Options of `record` that leave out a part. */
 const LIMIT = /^recorded\.(.+)$/
 /** The recorder's own word for calls only. */
-const LEVELS: Readonly<Record<string, string>> = { token: 'calls', graph: 'graphs' }
+const LEVELS: Readonly<Record<string, string>> = dictionary({ token: 'calls', graph: 'graphs' })
 
 /** A log, and what it contains. */
 interface LogContents {

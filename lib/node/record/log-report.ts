@@ -1,7 +1,8 @@
-import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { constants as system, tmpdir } from 'node:os'
+import { chmod, readFile, writeFile } from 'node:fs/promises'
+import { constants as system } from 'node:os'
 import { join } from 'node:path'
 import { explainFileError } from '../files.ts'
+import { temporaryFolder } from '../left-overs.ts'
 import { RECORDER_ENVIRONMENT } from './environment.ts'
 import type { Environment } from './program.ts'
 
@@ -25,8 +26,9 @@ export async function withLogReport<R>(
   output: string,
   use: (environment: Environment) => Promise<R>,
 ): Promise<{ result: R; report: LogReport }> {
-  const folder = await mkdtemp(join(tmpdir(), 'ggml2perfetto-')).catch(() => undefined)
-  if (folder === undefined) return { result: await use({}), report: reportOf(output, '') }
+  const made = await temporaryFolder().catch(() => undefined)
+  if (made === undefined) return { result: await use({}), report: reportOf(output, '') }
+  const folder = made.path
   const path = join(folder, 'report')
   try {
     await writeFile(path, Buffer.alloc(PROBLEMS * REPORT_BYTES)).catch(() => undefined)
@@ -35,7 +37,7 @@ export async function withLogReport<R>(
     const result = await use({ [RECORDER_ENVIRONMENT.report]: path })
     return { result, report: reportOf(output, await readFile(path, 'latin1').catch(() => '')) }
   } finally {
-    await rm(folder, { recursive: true, force: true })
+    made.remove()
   }
 }
 

@@ -1,8 +1,9 @@
-import { chmod, copyFile, mkdtemp, rm, stat } from 'node:fs/promises'
-import { arch as hostArch, platform as hostPlatform, tmpdir } from 'node:os'
+import { chmod, copyFile, stat } from 'node:fs/promises'
+import { arch as hostArch, platform as hostPlatform } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import * as self from 'node:process'
 import { UsageError } from '../../errors.ts'
+import { temporaryFolder } from '../left-overs.ts'
 import { type FailedRun, type NativeOptions, type NativeTarget, nativeFile, runFile } from '../native.ts'
 import { checkSystem } from './diagnosis.ts'
 import { type Environment, type Program, programName } from './program.ts'
@@ -64,7 +65,7 @@ export async function withReachable<R>(
   const isForOther =
     self.geteuid?.() === 0 && (env['SUDO_UID'] !== undefined || CHANGES_USER.test(programName(program)))
   if (!isForOther || (await isReachable(library))) return use(library)
-  const folder = await mkdtemp(join(tmpdir(), 'ggml2perfetto-'))
+  const { path: folder, remove } = await temporaryFolder()
   try {
     const copy = join(folder, basename(library))
     await copyFile(library, copy)
@@ -72,7 +73,7 @@ export async function withReachable<R>(
     await chmod(folder, 0o755)
     return await use((await isReachable(copy)) && (await loads(copy, env)) ? copy : library)
   } finally {
-    await rm(folder, { recursive: true, force: true })
+    remove()
   }
 }
 

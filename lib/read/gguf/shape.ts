@@ -1,3 +1,4 @@
+import { dictionary } from '../../model/dictionary.ts'
 import {
   type AttentionShape,
   isModelSize,
@@ -13,7 +14,7 @@ import type { GgufHeader, GgufValue } from './gguf.ts'
  * positions. Where the file does not contain it, llama.cpp assumes it (src/models: `swa_period`, `set_swa_pattern`). The
  * windows of llama and phi3 are ignored there.
  */
-const WINDOW_PERIODS: Readonly<Record<string, { readonly period: number; readonly first?: boolean }>> = {
+const WINDOW_PERIODS: Readonly<Record<string, { readonly period: number; readonly first?: boolean }>> = dictionary({
   'exaone-moe': { period: 4 },
   exaone4: { period: 4 },
   gemma2: { period: 2 },
@@ -31,7 +32,7 @@ const WINDOW_PERIODS: Readonly<Record<string, { readonly period: number; readonl
   'modern-bert': { period: 3, first: true },
   llama: { period: 1 },
   phi3: { period: 1 },
-}
+})
 
 /** The values of one architecture. */
 class Values {

@@ -1,4 +1,5 @@
 import { UsageError } from '../../errors.ts'
+import { dictionary } from '../../model/dictionary.ts'
 import { bytesOfType } from '../../model/ggml-types.ts'
 import {
   type AttentionShape,
@@ -13,7 +14,7 @@ import {
 import { FAMILIES, type Family, KNOWN_FAMILIES } from './families.ts'
 
 /** Names of types in PyTorch, and in ggml. */
-const TYPES: Readonly<Record<string, string>> = { bfloat16: 'bf16', float16: 'f16', float32: 'f32' }
+const TYPES: Readonly<Record<string, string>> = dictionary({ bfloat16: 'bf16', float16: 'f16', float32: 'f32' })
 
 /** Is this a `config.json` of Hugging Face? */
 export function isHfConfig(text: string): boolean {

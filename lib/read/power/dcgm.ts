@@ -5,6 +5,7 @@
 //   ID        W                           mJ
 //   GPU 0     33.100                      153244                      0
 
+import { dictionary } from '../../model/dictionary.ts'
 import type { Format } from '../format.ts'
 import type { Figure } from './meters.ts'
 import { type Cell, numberOf, PowerLog } from './power-log.ts'
@@ -32,7 +33,7 @@ function withoutTime(line: string): { readonly rest: string; readonly stamp: Sta
 }
 
 /** Short names of fields (dcgm_fields.h, the tags of dcgmi dmon). PROF ratios are from 0 to 1. */
-const FIGURES: Readonly<Record<string, Figure>> = {
+const FIGURES: Readonly<Record<string, Figure>> = dictionary({
   POWER: { what: 'power', unit: 'W', windowNs: 1e9 },
   POWINST: { what: 'power', unit: 'W' },
   TOTEC: { what: 'energy', unit: 'J', factor: 1e-3 },
@@ -52,7 +53,7 @@ const FIGURES: Readonly<Record<string, Figure>> = {
   DRAMA: { what: 'other', unit: 'share' },
   PCITX: { what: 'other', unit: 'B/s' },
   PCIRX: { what: 'other', unit: 'B/s' },
-}
+})
 const OTHER: Figure = { what: 'other', unit: 'count' }
 /** POWER, where POWINST is the same power without a delay. */
 const SECOND: Figure = { what: 'other', unit: 'W', windowNs: 1e9 }

@@ -6,6 +6,7 @@
 //
 // Without -o there are no times: rows are -d seconds apart, by default 1 s. `-`: not available.
 
+import { dictionary } from '../../model/dictionary.ts'
 import type { Format } from '../format.ts'
 import type { Figure } from './meters.ts'
 import { type Cell, gpuNumberOf, numberOf, PowerLog } from './power-log.ts'
@@ -25,7 +26,7 @@ export const nvidiaDmon: Format = {
 }
 
 /** `pwr` is what `power.draw` is: a mean over the last second on Ampere and later. */
-const FIGURES: Readonly<Record<string, Figure>> = {
+const FIGURES: Readonly<Record<string, Figure>> = dictionary({
   pwr: { what: 'power', unit: 'W', windowNs: 1e9 },
   gtemp: { what: 'temperature', unit: '°C' },
   mtemp: { what: 'temperature', unit: '°C' },
@@ -40,14 +41,14 @@ const FIGURES: Readonly<Record<string, Figure>> = {
   ccpm: { what: 'other', unit: 'bytes', factor: 2 ** 20 },
   rxpci: { what: 'other', unit: 'B/s', factor: 1e6 },
   txpci: { what: 'other', unit: 'B/s', factor: 1e6 },
-}
+})
 /** By the header's line of units. */
-const BY_UNIT: Readonly<Record<string, Figure>> = {
+const BY_UNIT: Readonly<Record<string, Figure>> = dictionary({
   '%': { what: 'other', unit: '%' },
   MHz: { what: 'other', unit: 'Hz', factor: 1e6 },
   MB: { what: 'other', unit: 'bytes', factor: 2 ** 20 },
   W: { what: 'other', unit: 'W' },
-}
+})
 const OTHER: Figure = { what: 'other', unit: 'count' }
 
 class NvidiaDmon extends PowerLog {

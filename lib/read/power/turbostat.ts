@@ -6,6 +6,7 @@
 //
 // Values are means since the reading before. Without Time_Of_Day_Seconds there are no times.
 
+import { dictionary } from '../../model/dictionary.ts'
 import type { Format, ReadContext } from '../format.ts'
 import type { Figure } from './meters.ts'
 import { type Cell, numberOf, PowerLog } from './power-log.ts'
@@ -38,7 +39,7 @@ const isHeader = (line: string) =>
     .filter((name) => COLUMNS.test(name)).length >= 2
 
 /** Of the whole machine. Energies of an interval are means of its power. */
-const FIGURES: Readonly<Record<string, Figure>> = {
+const FIGURES: Readonly<Record<string, Figure>> = dictionary({
   PkgWatt: { what: 'power', unit: 'W', isMean: true },
   RAMWatt: { what: 'power', unit: 'W', isMean: true },
   CorWatt: { what: 'power', unit: 'W', isMean: true, isPart: true },
@@ -49,9 +50,9 @@ const FIGURES: Readonly<Record<string, Figure>> = {
   Bzy_MHz: { what: 'clock', unit: 'Hz', factor: 1e6, isMean: true },
   PkgTmp: { what: 'temperature', unit: '°C' },
   CoreTmp: { what: 'temperature', unit: '°C' },
-}
+})
 /** Names of devices other than `CPU package`. */
-const DEVICES: Readonly<Record<string, string>> = { RAMWatt: 'DRAM', 'RAM_%': 'DRAM', SysWatt: 'system' }
+const DEVICES: Readonly<Record<string, string>> = dictionary({ RAMWatt: 'DRAM', 'RAM_%': 'DRAM', SysWatt: 'system' })
 
 class Turbostat extends PowerLog {
   private names: readonly string[] = []

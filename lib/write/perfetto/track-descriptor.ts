@@ -6,6 +6,7 @@ import {
   TrackDescriptorChildTracksOrdering,
   TrackDescriptorSiblingMergeBehavior,
 } from '../../generated/perfetto.ts'
+import { dictionary } from '../../model/dictionary.ts'
 import type { Track } from '../../sink/track.ts'
 import type { ProtoWriter } from './proto-writer.ts'
 
@@ -19,7 +20,7 @@ const UNITS = {
  * Names of other units. The Perfetto UI puts K, M, G before units that it knows (Hz, W, V, A, J, B, b, s); of others, it writes
  * 2500 as 2.5e3 (v55.3 and v58.2, ui/src/base/number_format.ts). Values stay the same.
  */
-const UNIT_NAMES: Readonly<Record<string, string>> = { 'tok/s': 'Hz' }
+const UNIT_NAMES: Readonly<Record<string, string>> = dictionary({ 'tok/s': 'Hz' })
 
 /** Writes the descriptor of a track into a packet. */
 export function writeTrack(out: ProtoWriter, track: Track): void {

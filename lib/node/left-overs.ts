@@ -1,0 +1,113 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { readFileSync, readlinkSync, rmSync } from 'node:fs'
+import { lstat, mkdir, readdir, rm, utimes } from 'node:fs/promises'
+import { hostname, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import self from 'node:process'
+
+/** Folders of a process that it removes in the end, and that another process removes if it was killed. */
+
+/** Folders of processes that cannot be seen from here are removed if nothing was written there for this long. */
+const AGE_MS = 24 * 3600e3
+/** As long as its process runs, a temporary folder is never older than this. */
+const TOUCH_MS = 3600e3
+
+/**
+ * The processes among which a number means one: those of one boot and one PID namespace, since containers have names and numbers in
+ * common. Where neither is known, those of a host.
+ */
+const space = (() => {
+  try {
+    return `${readFileSync('/proc/sys/kernel/random/boot_id', 'latin1')} ${readlinkSync('/proc/self/ns/pid')}`
+  } catch {
+    return self.platform === 'linux' ? randomBytes(8).toString('hex') : hostname()
+  }
+})()
+const SPACE = createHash('sha256').update(space).digest('hex').slice(0, 16)
+
+/** The part of a folder's name that says whose it is. */
+export const ownerMark = (): string => `${self.pid}-${SPACE}`
+
+/** Was the process of this folder killed? `mark`: what {@link ownerMark} returned there. */
+export async function isLeft(path: string, mark: string): Promise<boolean> {
+  const [, pid, of] = /^(\d+)-(.*)$/.exec(mark) ?? []
+  if (of === SPACE) return !isRunning(Number(pid))
+  const names = await readdir(path).catch(() => [])
+  const all = await Promise.all(
+    [path, ...names.map((name) => join(path, name))].map((at) => lstat(at).catch(() => undefined)),
+  )
+  return all.every((stats) => !stats || Date.now() - stats.mtimeMs > AGE_MS)
+}
+
+/** Is it running? A process that was killed has its number until its parent, such as a container's first process, has waited for it. */
+function isRunning(pid: number): boolean {
+  try {
+    return self.kill(pid, 0) && !isZombie(pid)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
+function isZombie(pid: number): boolean {
+  try {
+    return /^[ZX]/.test(readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /s, ''))
+  } catch {
+    return false // not Linux, or it has just ended
+  }
+}
+
+const NAME = /^ggml2perfetto-(\d+-[0-9a-f]{16})-[0-9a-f]{16}$/
+
+/** Folders that the end of this process removes. */
+const temporary = new Set<string>()
+
+function removeAtEnd(path: string): void {
+  if (temporary.size === 0) self.once('exit', removeAll)
+  temporary.add(path)
+}
+
+function removeNow(path: string): void {
+  try {
+    rmSync(path, { recursive: true, force: true, maxRetries: 3 }) // a thread of a query may still write there
+  } catch {
+    // The next process removes it.
+  }
+  temporary.delete(path)
+  if (temporary.size === 0) self.removeListener('exit', removeAll)
+}
+
+function removeAll(): void {
+  for (const path of temporary) removeNow(path)
+}
+
+/** A folder for temporary files, which only this user can read. */
+export interface TemporaryFolder {
+  readonly path: string
+  /** Removes it; the end of this process does, too. */
+  remove(): void
+}
+
+/** Makes one, and removes those that processes of this user left. */
+export async function temporaryFolder(): Promise<TemporaryFolder> {
+  await removeLeft(tmpdir())
+  const path = join(tmpdir(), `ggml2perfetto-${ownerMark()}-${randomBytes(8).toString('hex')}`)
+  await mkdir(path, { mode: 0o700 })
+  const touch = setInterval(() => void utimes(path, new Date(), new Date()).catch(() => undefined), TOUCH_MS).unref()
+  removeAtEnd(path)
+  const remove = () => {
+    clearInterval(touch)
+    removeNow(path)
+  }
+  return { path, remove }
+}
+
+async function removeLeft(folder: string): Promise<void> {
+  for (const name of await readdir(folder).catch(() => [])) {
+    const mark = NAME.exec(name)?.[1]
+    if (mark === undefined) continue
+    const path = join(folder, name)
+    const stats = await lstat(path).catch(() => undefined)
+    if (!stats?.isDirectory() || (self.geteuid && stats.uid !== self.geteuid())) continue
+    if (await isLeft(path, mark)) await rm(path, { recursive: true, force: true }).catch(() => undefined)
+  }
+}

@@ -35,7 +35,7 @@ const anyOld =
 const OPTIONS = {
   plain: {},
   full: { detail: 'full', memory: 'lifetimes', flows: { token: 1 } },
-  names: { detail: 'names', opName: 'op', tokens: [0, 1] },
+  names: { detail: 'names', opName: 'op', tokens: [0, 1], findings: true },
   tensor: { opName: 'tensor', allThreads: true },
   json: { to: 'json' },
   'json-full': { to: 'json', detail: 'full', memory: 'lifetimes', flows: { token: 1 }, allThreads: true },

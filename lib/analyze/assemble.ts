@@ -1,7 +1,6 @@
 import { plural } from '../model/units.ts'
 import { type AccessParts, NO_ACCESSES } from './accesses/accesses.ts'
 import { ANALYSIS_SCHEMA, type Analysis } from './analysis.ts'
-import type { InputFigures } from './analysis-pass.ts'
 import type { BenchmarksOfInput } from './benchmarks/benchmarks.ts'
 import { blasOf } from './blas/blas-pass.ts'
 import type { BlasFigures } from './blas/figures.ts'
@@ -11,6 +10,7 @@ import type { Undetermined } from './common/figures.ts'
 import { findings } from './findings/findings.ts'
 import { gpuOf } from './gpu/assemble-gpu.ts'
 import type { HostOperators } from './host-operators/figures.ts'
+import type { InputFigures } from './input-figures.ts'
 import type { KernelProfiles } from './kernels/figures.ts'
 import type { MemoryFigures } from './memory/figures.ts'
 import { unknownMemory } from './memory/memory.ts'
@@ -138,7 +138,7 @@ export function documentOf(
       ...logs.flatMap(({ benchmarks }) => benchmarks.undetermined),
       ...figures.unknownSeries,
     ],
-    ...(Object.keys(figures.series).length > 0 && { series: figures.series }),
+    ...seriesOf(figures),
   }
 }
 
@@ -146,6 +146,16 @@ export function documentOf(
 function requestsOf({ requests }: InputFigures, logs: readonly AnalysedLog[]): InputFigures['requests'] {
   if (requests.requests) return requests
   return logs.map(({ figures }) => figures.requests).find(({ requests }) => requests !== null) ?? requests
+}
+
+/** Those that were asked for. */
+function seriesOf({
+  callSeries: calls,
+  requests: { series: requests },
+  series,
+}: InputFigures): Pick<Analysis, 'series'> {
+  const all = { ...(calls && { calls }), ...(requests && { requests }), ...series }
+  return Object.keys(all).length > 0 ? { series: all } : {}
 }
 
 /** Null where the log contains neither operators nor allocations. */

@@ -95,7 +95,7 @@ export class OperatorTable {
   /** A graph was computed: its backend is known. */
   graph(event: GraphEvent): void {
     this.hasGraphs = true
-    this.backends.graph(event)
+    this.backends.event(event)
     if (event.endNs > this.graphNs) this.graphNs = event.endNs
   }
 

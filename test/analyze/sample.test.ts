@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import { describeFindings } from '../../bin/findings.ts'
-import { CallSample } from '../../lib/analyze/operators/sampled-calls.ts'
+import { CallSample } from '../../lib/analyze/common/sampled-calls.ts'
 import { analyze, type EventInput, summarize } from '../../lib/index.ts'
 import { type Call, eventsOf, logOf, stateOf, tidOf } from './workers-log.ts'
 

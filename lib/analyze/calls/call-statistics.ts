@@ -1,11 +1,12 @@
 import { decodingIn } from '../../model/calls.ts'
 import type { SequenceSpan, TokenEvent } from '../../model/events.ts'
 import type { FunctionEvent, SequenceEvent } from '../../model/request-events.ts'
-import type { CallOperators } from '../graph/operators/call-operators.ts'
+import type { CallSample } from '../common/sampled-calls.ts'
+import type { CallParts, Statistic } from '../common/statistic.ts'
 import type { CallRows } from './call-rows.ts'
 import { CallTimes } from './call-times.ts'
 import { ContextSlopes } from './context-slopes.ts'
-import type { CallFigures, ContextFigures, SequenceFigures } from './figures.ts'
+import type { CallFigures, CallSeries, ContextFigures, SequenceFigures } from './figures.ts'
 import type { RoleTable } from './roles.ts'
 import { Spread } from './spread.ts'
 import type { TimedDecode } from './times.ts'
@@ -35,31 +36,32 @@ class OfContext {
 }
 
 /** Distributions of TPOT by context and sequence, and its growth with the context. */
-export class CallStatistics {
+export class CallStatistics implements Statistic<object, 'token' | 'function' | 'sequence'> {
+  readonly kinds: readonly ('token' | 'function' | 'sequence')[]
   private readonly times = new CallTimes((of, event, timed) => this.take(of, event, timed))
   private readonly all = new Spread()
   private readonly contexts = new Map<number, OfContext>()
   private readonly slopes: ContextSlopes
   private sequences = 0
 
-  /** `rows`: the table of calls, if it was asked for. `hasOperators`: will operators of this call come? */
+  /**
+   * `rows`: the table of calls, if it was asked for. `sample`: the calls whose operators are passed, where these are not all; calls are then
+   * passed to {@link timed}, with their times.
+   */
   constructor(
     roles: RoleTable,
     private readonly rows: CallRows | undefined,
-    hasOperators: (call: number) => boolean,
+    sample: CallSample | undefined,
   ) {
-    this.slopes = new ContextSlopes(roles, hasOperators)
+    this.kinds = sample ? [] : ['token', 'function', 'sequence']
+    this.slopes = new ContextSlopes(roles, (call) => !sample || sample.weightOf(call) > 0)
   }
 
-  /** Adds a call, in any order. */
-  call(event: TokenEvent): void {
+  /** A call, in any order; a function, or a change of a memory, around calls. */
+  event(event: TokenEvent | FunctionEvent | SequenceEvent): void {
+    if (event.kind !== 'token') return this.times.around(event)
     this.rows?.call(event)
     this.times.add(event)
-  }
-
-  /** Adds a function, or a change of a memory, around calls. */
-  around(event: FunctionEvent | SequenceEvent): void {
-    this.times.around(event)
   }
 
   /** Adds a call that is timed already, in order: to the slope only. */
@@ -67,8 +69,7 @@ export class CallStatistics {
     this.slopes.call(event, timed)
   }
 
-  /** Adds operators of a call. */
-  operators(operators: CallOperators): void {
+  call({ operators }: CallParts): void {
     if (!operators.event) return
     this.slopes.operators(operators.event, operators)
     this.rows?.operators(operators.event, operators)
@@ -117,12 +118,20 @@ export class CallStatistics {
     of.latest = span
   }
 
-  /** Call it after the last {@link call} and before the last {@link operators}. */
-  finishCalls(): void {
+  lastEvent(): void {
     this.times.finish()
   }
 
-  finish(): CallsOfInput {
+  /** Tokens of the calls whose TPOT is known; null: none. */
+  get decodedTokens(): number | null {
+    return this.all.distribution?.count ?? null
+  }
+
+  finish(firstNs: number): { readonly calls: CallsOfInput; readonly callSeries: CallSeries | undefined } {
+    return { calls: this.figures(), callSeries: this.rows?.finish(firstNs) }
+  }
+
+  private figures(): CallsOfInput {
     const { prefilling, contexts, drafts, runs } = this.times
     return {
       prefill_tokens_per_s: prefilling?.tokensPerSecond ?? null,

@@ -1,12 +1,10 @@
 import { putAt } from '../../model/by-id.ts'
-import type { CounterSet } from '../../model/counters.ts'
-import type { Phase, TensorEvent } from '../../model/events.ts'
+import type { Phase } from '../../model/events.ts'
 import type { ModelShape } from '../../model/model-shape.ts'
-import type { Names } from '../../model/names.ts'
 import { plural } from '../../model/units.ts'
 import type { Undetermined } from '../common/figures.ts'
-import type { CallOperators } from '../graph/operators/call-operators.ts'
-import type { Steps } from '../graph/operators/steps.ts'
+import type { CallParts, Statistic } from '../common/statistic.ts'
+import type { Defined } from '../graph/defined.ts'
 import { Caches, type ExpertCacheSize } from './caches.ts'
 import { type Choice, choicesOf, type ExpertNodes } from './choices.ts'
 import type { ExpertFigures } from './figures.ts'
@@ -26,14 +24,9 @@ export interface ExpertsOfInput {
   readonly undetermined: readonly Undetermined[]
 }
 
-interface ExpertsContext {
-  readonly tensors: readonly TensorEvent[]
-  readonly names: Names
-  readonly counters: CounterSet
-}
-
 /** Statistics of the choices of experts, call by call. */
-export class ExpertStatistics {
+export class ExpertStatistics implements Statistic {
+  readonly needsChoices = true
   private readonly layers = new Map<number, Layer>()
   private readonly nodes: ExpertNodes
   private readonly pairs = new ReusePairs()
@@ -48,15 +41,14 @@ export class ExpertStatistics {
 
   /** `sizes`: of simulated caches. `model`: its file, for what the log does not contain. */
   constructor(
-    private readonly context: ExpertsContext,
+    private readonly defined: Defined,
     private readonly sizes: readonly ExpertCacheSize[],
     private readonly model: ModelShape | undefined,
   ) {
-    this.nodes = { tensors: context.tensors, isProduct: (tensor) => this.isProduct(tensor) }
+    this.nodes = { tensors: defined.tensors, isProduct: (tensor) => this.isProduct(tensor) }
   }
 
-  /** All operators and choices of a call were read. */
-  add(operators: CallOperators, steps: Steps): void {
+  call({ operators, steps }: CallParts): void {
     const { event, choices, experts } = operators
     if (choices.length + experts.length === 0) return
     if (!event || event.call < 0 || event.phase === 'warm-up') {
@@ -102,7 +94,7 @@ export class ExpertStatistics {
 
   private begin(): Caches {
     const { model } = this
-    const recorded = layerShapes(this.context.tensors, this.nodes.isProduct)
+    const recorded = layerShapes(this.defined.tensors, this.nodes.isProduct)
     this.shapes = new Map(
       [...recorded].map(([layer, shape]) => [
         layer,
@@ -115,7 +107,7 @@ export class ExpertStatistics {
   private isProduct(tensor: number): boolean {
     const known = this.products[tensor]
     if (known !== undefined) return known
-    const { tensors, names } = this.context
+    const { tensors, names } = this.defined
     const isProduct = names.text(tensors[tensor]!.op) === 'MUL_MAT_ID'
     putAt(this.products, tensor, isProduct, undefined)
     return isProduct
@@ -123,16 +115,18 @@ export class ExpertStatistics {
 
   /** Index of the counter of page faults; -1: none. */
   private get faultIndex(): number {
-    const { counters } = this.context.counters
-    const known = FAULTS.map((key) => counters.findIndex((counter) => counter?.key === key))
-    return known.find((index) => index >= 0) ?? -1
+    return this.defined.counterAt(...FAULTS)
   }
 
-  finish(): ExpertsOfInput {
+  finish(): { readonly experts: ExpertsOfInput } {
+    return { experts: this.figures() }
+  }
+
+  private figures(): ExpertsOfInput {
     const { caches, outside } = this
     if (!caches) return { figures: null, undetermined: outside > 0 ? [outsideOf(outside)] : [] }
     const layers = [...this.layers.values()].sort((a, b) => a.number - b.number)
-    const counter = this.context.counters.counters[this.faultIndex]?.key ?? null
+    const counter = this.defined.counters.counters[this.faultIndex]?.key ?? null
     const figures = {
       layers: layers.map((layer) => layer.finish(counter)),
       reuse_and_time: this.pairs.finish(counter),

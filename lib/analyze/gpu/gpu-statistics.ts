@@ -6,6 +6,7 @@ import type { NvtxEvent } from '../../model/nvtx-events.ts'
 import type { OwnSliceEvent, OwnTrackEvent } from '../../model/own-events.ts'
 import { plural } from '../../model/units.ts'
 import type { Undetermined } from '../common/figures.ts'
+import type { Statistic } from '../common/statistic.ts'
 import { deviceFigures } from './device-figures.ts'
 import type { GpuFigures } from './figures.ts'
 import { HostActivity, type HostActivityEvent } from './host-activity.ts'
@@ -18,10 +19,11 @@ import { ProjectedRanges } from './projected.ts'
 import { StepList } from './steps.ts'
 import { GpuWork, WORK_MAX } from './work.ts'
 
-/** Events that {@link GpuStatistics} uses. */
-export type GpuStatisticsEvent =
-  | Extract<TraceEvent, { readonly kind: 'input' | 'facts' | 'gpu' | 'api' | 'nvtx-gpu' | 'own-track' | 'own-slice' }>
-  | Extract<TraceEvent, { readonly kind: 'nvtx' | 'token' | 'graph' | 'part' | 'copy' | 'function' }>
+const KINDS = [
+  ...(['input', 'facts', 'gpu', 'api', 'nvtx-gpu', 'own-track', 'own-slice', 'nvtx'] as const),
+  ...(['token', 'graph', 'part', 'copy', 'function'] as const),
+]
+type Kind = (typeof KINDS)[number]
 
 /** Figures of the GPUs of one input. */
 export interface GpuOfInput {
@@ -45,7 +47,8 @@ interface Categories {
  * Figures of GPUs: events come in any order and are held as numbers, 20 bytes for a piece of work, 12 for a launch, 18 for an operator or a
  * range, and 8 more each while figures are made: 10 million kernels with a launch each take 400 MB.
  */
-export class GpuStatistics {
+export class GpuStatistics implements Statistic<object, Kind> {
+  readonly kinds = KINDS
   private readonly work: GpuWork
   private readonly launches = new DefaultMap<number, Launches>(() => new Launches())
   private readonly ranges = new HostRanges()
@@ -64,6 +67,7 @@ export class GpuStatistics {
   private readonly stepNames: (boolean | undefined)[] = []
   private readonly host: HostActivity
   private gpus = ''
+  private made: { readonly figures: GpuOfInput | undefined } | undefined
   private hasRanges = true
   private rangesLeftOut = 0
 
@@ -83,7 +87,7 @@ export class GpuStatistics {
     }
   }
 
-  take(event: GpuStatisticsEvent): void {
+  event(event: Extract<TraceEvent, { readonly kind: Kind }>): void {
     switch (event.kind) {
       case 'gpu':
         return this.gpu(event)
@@ -98,7 +102,7 @@ export class GpuStatistics {
       case 'own-track':
         return this.track(event)
       case 'token':
-        this.call(event)
+        this.step(event)
         return this.onHost(event)
       case 'graph':
       case 'part':
@@ -113,8 +117,17 @@ export class GpuStatistics {
     }
   }
 
+  finish(): { readonly gpu: GpuOfInput | undefined } {
+    return { gpu: this.figures }
+  }
+
   /** Undefined where the input contains neither GPU work nor calls. */
-  finish(): GpuOfInput | undefined {
+  get figures(): GpuOfInput | undefined {
+    this.made ??= { figures: this.make() }
+    return this.made.figures
+  }
+
+  private make(): GpuOfInput | undefined {
     const processes = this.calls.figures()
     const { work, launches, ranges, steps, names } = this
     if (work.devices.length === 0 && processes.length === 0) return undefined
@@ -217,7 +230,7 @@ export class GpuStatistics {
   }
 
   /** A step of an engine: the time in which the CPU launches its work. */
-  private call({ step, call, phase, startNs }: TokenEvent): void {
+  private step({ step, call, phase, startNs }: TokenEvent): void {
     if (step) this.steps.add({ name: `${phase} ${call}`, startNs, endNs: startNs + step.launchNs })
   }
 

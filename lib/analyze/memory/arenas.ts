@@ -1,10 +1,9 @@
 import { DefaultMap } from '../../model/default-map.ts'
-import type { CopyEvent, Phase, TensorEvent, TokenEvent } from '../../model/events.ts'
-import type { Names } from '../../model/names.ts'
+import type { CopyEvent, Phase, TokenEvent } from '../../model/events.ts'
+import type { Defined } from '../graph/defined.ts'
 import { type ArenaLayout, Lifetimes } from '../graph/lifetimes.ts'
 import type { Life, Plan } from '../graph/plan.ts'
 import type { GraphRun } from '../graph/runs.ts'
-import type { Views } from '../graph/views.ts'
 import type { ArenaFigures, ArenaPhase, LivePeak, LiveTensor } from './figures.ts'
 import type { LiveBytes } from './live-bytes.ts'
 
@@ -48,13 +47,6 @@ export interface ArenaUse extends ArenaFigures {
   readonly tensor_bytes: number
 }
 
-/** Definitions of tensors. */
-export interface ArenaContext {
-  readonly tensors: readonly TensorEvent[]
-  readonly names: Names
-  readonly views: Views
-}
-
 /** Sums the use of compute arenas, graph run by graph run. */
 export class Arenas {
   private readonly times: Lifetimes
@@ -71,8 +63,8 @@ export class Arenas {
   /** Gets the live bytes of the graph runs that are added, while it is set. */
   watch: LiveBytes | undefined
 
-  constructor(private readonly context: ArenaContext) {
-    this.times = new Lifetimes(context.views)
+  constructor(private readonly defined: Defined) {
+    this.times = new Lifetimes(defined.views)
   }
 
   token(event: TokenEvent): void {
@@ -164,11 +156,11 @@ export class Arenas {
   }
 
   private nameOf(id: number): string {
-    return this.context.names.text(this.context.tensors[id]!.name)
+    return this.defined.names.text(this.defined.tensors[id]!.name)
   }
 
   private opOf(id: number): string {
-    return this.context.names.text(this.context.tensors[id]!.op)
+    return this.defined.names.text(this.defined.tensors[id]!.op)
   }
 
   /** By buffer. `sizeOf`: its size, if it is known; `firstNs`: time of the first event. */

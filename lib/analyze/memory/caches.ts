@@ -1,9 +1,9 @@
 import { CallOrder } from '../../model/call-order.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { Phase, TokenEvent } from '../../model/events.ts'
+import type { Defined } from '../graph/defined.ts'
 import { bytesOfCells, type CacheOf, capacityOf, cellsOf, KvCaches } from '../graph/kv-cache.ts'
 import type { Plan } from '../graph/plan.ts'
-import type { ArenaContext } from './arenas.ts'
 import type { KvCacheFigures, KvPhase } from './figures.ts'
 
 /** Sums of the calls of one phase. */
@@ -33,8 +33,8 @@ export class CacheUse {
     peak: 0,
   }))
 
-  constructor(context: ArenaContext) {
-    this.caches = new KvCaches(context, (cache, event) => this.add(cache, event))
+  constructor(defined: Defined) {
+    this.caches = new KvCaches(defined, (cache, event) => this.add(cache, event))
   }
 
   /** Takes a call, in any order. */

@@ -1,18 +1,11 @@
-import type { BufferEvent, Phase, TensorEvent } from '../../model/events.ts'
-import type { Names } from '../../model/names.ts'
+import type { Phase } from '../../model/events.ts'
+import type { Defined } from '../graph/defined.ts'
 import type { GraphRun } from '../graph/runs.ts'
 import type { LivePeak } from '../memory/figures.ts'
 import type { LiveSample, LiveSeries, MemorySeries } from '../series/figures.ts'
 
 /** Samples of a buffer at most. */
 export const SAMPLES_MAX = 1 << 16
-
-/** Definitions of buffers and tensors. */
-interface LiveContext {
-  readonly tensors: readonly TensorEvent[]
-  readonly buffers: ReadonlyMap<number, BufferEvent>
-  readonly names: Names
-}
 
 interface Collected {
   readonly samples: LiveSample[]
@@ -28,7 +21,7 @@ export class LiveBytes {
   constructor(
     private readonly call: number,
     private readonly phase: Phase | 'none',
-    private readonly context: LiveContext,
+    private readonly defined: Defined,
   ) {}
 
   /** Adds samples of a buffer in one graph run. `index`: number of the run in the call. */
@@ -38,7 +31,7 @@ export class LiveBytes {
       of.leftOut++
       return
     }
-    const { tensors, names } = this.context
+    const { tensors, names } = this.defined
     const tensor = step < 0 ? '' : names.text(tensors[run.lasts[step]!]!.name)
     of.samples.push({ at_ns: atNs, live_bytes: bytes, run: index, step, tensor })
   }
@@ -64,9 +57,9 @@ export class LiveBytes {
   finish(firstNs: number): MemorySeries {
     const { call, phase } = this
     const buffers = [...this.buffers].map(([id, { samples, leftOut, at }]): LiveSeries => {
-      const { name = 0, label, sizeBytes } = this.context.buffers.get(id)!
+      const { name = 0, label, sizeBytes } = this.defined.buffers.get(id)!
       return {
-        ...{ name: this.context.names.text(name), label, size_bytes: sizeBytes ?? null },
+        ...{ name: this.defined.names.text(name), label, size_bytes: sizeBytes ?? null },
         samples: samples.map((sample) => ({ ...sample, at_ns: sample.at_ns - firstNs })),
         left_out: leftOut,
         peak: { ...at!, at_ns: at!.at_ns - firstNs },

@@ -1,12 +1,11 @@
 import { AllocationsByName } from '../../model/allocations.ts'
-import type { AllocationEvent, BufferEvent, CopyEvent, TensorEvent, TokenEvent } from '../../model/events.ts'
-import type { Names } from '../../model/names.ts'
+import type { AllocationEvent, CopyEvent, TokenEvent } from '../../model/events.ts'
 import type { Undetermined } from '../common/figures.ts'
+import type { CallParts, Statistic } from '../common/statistic.ts'
+import type { Defined } from '../graph/defined.ts'
 import type { CallOperators } from '../graph/operators/call-operators.ts'
 import { CallRuns } from '../graph/operators/call-runs.ts'
-import type { Steps } from '../graph/operators/steps.ts'
 import { type Plan, Plans } from '../graph/plan.ts'
-import { Views } from '../graph/views.ts'
 import { Arenas, type ArenaUse } from './arenas.ts'
 import { CacheUse } from './caches.ts'
 import type { AllocatedType, AllocationFigures, BufferFigures, MemoryFigures } from './figures.ts'
@@ -15,20 +14,12 @@ import type { LiveBytes } from './live-bytes.ts'
 /** Buffers, and types of allocations, that are listed. */
 const ROWS_MAX = 64
 
-/** Definitions of tensors and buffers. */
-export interface MemoryContext {
-  readonly tensors: readonly TensorEvent[]
-  readonly names: Names
-  readonly buffers: ReadonlyMap<number, BufferEvent>
-}
-
 /** What memory the graph runs, calls and allocations of one input show. */
 export type MemoryOfInput = Pick<MemoryFigures, 'buffers' | 'further_buffers' | 'kv_caches' | 'allocations'>
 
 /** Sums the use of memory: arenas graph run by graph run, KV caches call by call, allocations. */
-export class Memory {
-  /** Which tensor's memory a tensor uses. */
-  readonly views: Views
+export class Memory implements Statistic<object, 'token' | 'copy' | 'allocation'> {
+  readonly kinds = ['token', 'copy', 'allocation'] as const
   /** Of the first graph run of the latest call. */
   firstPlan: Plan | undefined
   private readonly callRuns = new CallRuns()
@@ -37,28 +28,27 @@ export class Memory {
   private readonly caches: CacheUse
   private readonly allocations = new AllocationsByName()
 
-  constructor(private readonly context: MemoryContext) {
-    const { names, tensors } = context
-    const views = new Views(tensors, (tensor) => names.text(tensor.op))
-    this.views = views
-    this.plans = new Plans({ ...context, views, nameOf: (tensor) => names.text(tensor.name) })
-    this.arenas = new Arenas({ ...context, views })
-    this.caches = new CacheUse({ ...context, views })
+  /** `watchOf`: what gets the live bytes of the graph runs of a call. */
+  constructor(
+    private readonly defined: Defined,
+    private readonly watchOf: (operators: CallOperators) => LiveBytes | undefined,
+  ) {
+    const { tensors, buffers, views, names } = defined
+    this.plans = new Plans({ tensors, buffers, views, nameOf: (tensor) => names.text(tensor.name) })
+    this.arenas = new Arenas(defined)
+    this.caches = new CacheUse(defined)
   }
 
-  token(event: TokenEvent): void {
+  event(event: TokenEvent | CopyEvent | AllocationEvent): void {
+    if (event.kind === 'copy') return this.arenas.copy(event)
+    if (event.kind === 'allocation') return this.allocations.add(event)
     this.arenas.token(event)
     this.caches.token(event)
   }
 
-  take(event: CopyEvent | AllocationEvent): void {
-    if (event.kind === 'copy') this.arenas.copy(event)
-    else this.allocations.add(event)
-  }
-
-  /** Adds the operators of a call. `watch` gets the live bytes of its graph runs. */
-  call({ call, event }: CallOperators, steps: Steps, watch?: LiveBytes): void {
-    this.arenas.watch = watch
+  call({ operators, steps }: CallParts): void {
+    const { call, event } = operators
+    this.arenas.watch = this.watchOf(operators)
     const phase = event?.phase ?? 'none'
     const runs = this.callRuns.of(steps, call)
     for (const [i, run] of runs.entries()) {
@@ -69,9 +59,12 @@ export class Memory {
     }
   }
 
-  /** `firstNs`: time of the first event. */
-  finish(firstNs: number): MemoryOfInput {
-    const { buffers } = this.context
+  finish(firstNs: number): { readonly memory: MemoryOfInput } {
+    return { memory: this.figures(firstNs) }
+  }
+
+  private figures(firstNs: number): MemoryOfInput {
+    const { buffers } = this.defined
     const arenas = this.arenas.finish((id) => buffers.get(id)?.sizeBytes, firstNs)
     const all = this.buffersOf(arenas).sort((a, b) => largest(b) - largest(a))
     return {
@@ -83,7 +76,7 @@ export class Memory {
   }
 
   private buffersOf(arenas: ReadonlyMap<number, ArenaUse>): BufferFigures[] {
-    const { names, buffers } = this.context
+    const { names, buffers } = this.defined
     const placed = this.placed()
     return [...buffers.values()].flatMap(({ id, usage, name = 0, label, sizeBytes }): BufferFigures[] => {
       const use = arenas.get(id)
@@ -97,12 +90,12 @@ export class Memory {
 
   /** Tensors that own memory, by buffer. A tensor has several ids where its op or its shape changes from graph to graph. */
   private placed(): Map<number, { tensors: number; bytes: number }> {
-    const { tensors } = this.context
+    const { tensors } = this.defined
     const seen = new Set<string>()
     const found = new Map<number, { tensors: number; bytes: number }>()
     for (const tensor of tensors) {
       // Ids of damaged logs may have gaps.
-      if (!tensor || tensor.buffer < 0 || this.views.root(tensor.id) !== tensor.id) continue
+      if (!tensor || tensor.buffer < 0 || this.defined.views.root(tensor.id) !== tensor.id) continue
       const { buffer, name, offset, address, sizeBytes } = tensor
       const key = `${buffer} ${name} ${offset ?? address}`
       if (seen.has(key)) continue
@@ -116,7 +109,7 @@ export class Memory {
   }
 
   private allocated(firstNs: number): AllocationFigures | null {
-    const { names } = this.context
+    const { names } = this.defined
     const all = this.allocations.all()
     if (all.length === 0) return null
     const peak = peakOf(all.flatMap(({ events }) => events).sort((a, b) => a.atNs - b.atNs))

@@ -1,10 +1,28 @@
-import type { TensorEvent } from '../../model/events.ts'
+import type { CallParts, Statistic } from '../common/statistic.ts'
+import type { Defined } from '../graph/defined.ts'
 import type { Plan } from '../graph/plan.ts'
-import type { Views } from '../graph/views.ts'
 import type { ActivationFigures } from './figures.ts'
 
-/** Results of the steps of one graph run: their sum, and the most that are in use at once. */
-export function activationsOf(plan: Plan, tensors: readonly TensorEvent[], views: Views): ActivationFigures {
+/** Results of the steps of one graph run of a decode: their sum, and the most that are in use at once. */
+export class Activations implements Statistic {
+  private activations: ActivationFigures | null = null
+
+  /** `plan`: that of the first graph run of the latest call. */
+  constructor(
+    private readonly defined: Defined,
+    private readonly plan: () => Plan | undefined,
+  ) {}
+
+  call({ operators: { event } }: CallParts): void {
+    if (event?.phase === 'decode') this.activations ??= activationsOf(this.plan()!, this.defined)
+  }
+
+  finish() {
+    return { activations: this.activations }
+  }
+}
+
+function activationsOf(plan: Plan, { tensors, views }: Defined): ActivationFigures {
   let bytes = 0
   for (const last of plan.lasts) {
     // Results that are views write into another tensor, such as the KV cache.

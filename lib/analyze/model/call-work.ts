@@ -3,6 +3,7 @@ import { DefaultMap } from '../../model/default-map.ts'
 import type { Phase, TokenEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import type { NvtxEvent } from '../../model/nvtx-events.ts'
+import type { CallParts, Statistic } from '../common/statistic.ts'
 import { plus } from '../graph/work.ts'
 
 /** Calls and NVTX ranges that are remembered; of more, ranges are not evaluated. */
@@ -53,7 +54,8 @@ interface Range {
 }
 
 /** Sums the work of calls by phase, and by the NVTX ranges that contain them. */
-export class CallWork {
+export class CallWork implements Statistic<object, 'token' | 'nvtx'> {
+  readonly kinds = ['token', 'nvtx'] as const
   private readonly phases = new DefaultMap<Phase, WorkSum>((phase) => newSum(phase, phase))
   /** All calls, also those without operators. */
   private readonly all = new DefaultMap<Phase, CallTotals>((phase) => ({ phase, calls: 0, tokens: 0, timeNs: 0 }))
@@ -64,18 +66,27 @@ export class CallWork {
   /** By call, its place in `calls`; -1: in none. Calls are released when their events are forgotten. */
   private readonly places = new WeakMap<TokenEvent, number>()
 
-  constructor(private readonly names: Names) {}
+  /** `latest`: work of the operators of the latest call. */
+  constructor(
+    private readonly names: Names,
+    private readonly latest: () => OneCall,
+  ) {}
 
-  /** Counts a call. */
-  seen({ phase, tokens, startNs, endNs }: TokenEvent): void {
+  event(event: TokenEvent | NvtxEvent): void {
+    if (event.kind === 'nvtx') return this.nvtx(event)
+    const { phase, tokens, startNs, endNs } = event
     const sum = this.all.of(phase)
     sum.calls++
     sum.tokens = plus(sum.tokens, tokens)
     sum.timeNs += endNs - startNs
   }
 
-  /** Adds the operators of a call, or a further part of them: those of other devices come later. */
-  call(event: TokenEvent, work: OneCall): void {
+  call({ operators: { event } }: CallParts): void {
+    if (event) this.add(event, { ...this.latest() })
+  }
+
+  /** Adds the work of a call, or of a further part of it: that of other devices comes later. */
+  add(event: TokenEvent, work: OneCall): void {
     const sum = this.phases.of(event.phase)
     addWork(sum, work)
     const place = this.places.get(event)
@@ -85,12 +96,12 @@ export class CallWork {
       return
     }
     this.places.set(event, this.calls.length < CALLS_MAX ? this.calls.length : -1)
-    add(sum, event.endNs - event.startNs)
+    addTime(sum, event.endNs - event.startNs)
     sum.tokens = plus(sum.tokens, event.tokens)
     if (this.calls.length < CALLS_MAX) this.calls.push({ startNs: event.startNs, endNs: event.endNs, work })
   }
 
-  nvtx({ what, tid, domain, atNs, range, message }: NvtxEvent): void {
+  private nvtx({ what, tid, domain, atNs, range, message }: NvtxEvent): void {
     if (this.ranges.length >= RANGES_MAX) return
     if (what === 'push') this.stacks.of(`${tid} ${domain}`).push({ name: message, startNs: atNs, endNs: NaN })
     else if (what === 'pop') this.end(this.stacks.of(`${tid} ${domain}`).pop(), atNs)
@@ -101,7 +112,7 @@ export class CallWork {
     }
   }
 
-  finish(): CallWorkResult {
+  finish(): { readonly work: CallWorkResult } {
     const calls = this.calls.sort((a, b) => a.startNs - b.startNs)
     const names = new DefaultMap<number, WorkSum>((name) => newSum(this.names.text(name), null))
     for (const { name, startNs, endNs } of this.ranges) {
@@ -110,10 +121,12 @@ export class CallWork {
       const inside = calls.slice(first, end).filter((call) => call.endNs <= endNs)
       if (inside.length === 0) continue
       const sum = names.of(name)
-      add(sum, endNs - startNs)
+      addTime(sum, endNs - startNs)
       for (const { work } of inside) addWork(sum, work)
     }
-    return { all: [...this.all.values()], phases: [...this.phases.values()], ranges: [...names.values()] }
+    return {
+      work: { all: [...this.all.values()], phases: [...this.phases.values()], ranges: [...names.values()] },
+    }
   }
 
   private end(range: Range | undefined, atNs: number): void {
@@ -127,7 +140,7 @@ function newSum(what: string, phase: Phase | null): WorkSum {
   return { what, phase, count: 0, tokens: 0, timeNs: 0, flop: 0, bytes: 0, bytesAreMax: false }
 }
 
-function add(sum: WorkSum, ns: number): void {
+function addTime(sum: WorkSum, ns: number): void {
   sum.count++
   sum.timeNs += ns
 }

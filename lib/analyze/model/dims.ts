@@ -1,5 +1,6 @@
 import type { Names } from '../../model/names.ts'
 import type { OwnSliceEvent } from '../../model/own-events.ts'
+import type { Statistic } from '../common/statistic.ts'
 import type { GpuFigures } from '../gpu/figures.ts'
 import type { Measured } from './rooflines.ts'
 
@@ -53,17 +54,22 @@ function timesOnGpu({ devices }: GpuFigures): ReadonlyMap<string, number> {
 }
 
 /** FLOP of PyTorch's operators from the shapes that its profiler recorded (Kineto's `Input Dims`). */
-export class DimsWork {
+export class DimsWork implements Statistic<object, 'own-slice'> {
+  readonly kinds = ['own-slice'] as const
   /** By name of the slice; null: no matrix product. */
   private readonly ops: (OpSum | null | undefined)[] = []
   private readonly key: number
   private readonly flops = new Map<number, number>()
 
-  constructor(private readonly names: Names) {
+  /** `gpu`: the figures of the GPUs of the input. */
+  constructor(
+    private readonly names: Names,
+    private readonly gpu: () => GpuFigures | undefined,
+  ) {
     this.key = names.id('Input Dims')
   }
 
-  slice({ name, args, startNs, endNs }: OwnSliceEvent): void {
+  event({ name, args, startNs, endNs }: OwnSliceEvent): void {
     let op = this.ops[name]
     if (op === undefined) {
       const text = this.names.text(name)
@@ -87,14 +93,15 @@ export class DimsWork {
    * Each operator, and all of them: their FLOP by the time in which they compute, which is that of their slices, or of the GPU's work that they
    * launched. Of a GPU that is known for all products of an operator only: operators of which some have other shapes are left out.
    */
-  finish(gpu: GpuFigures | undefined): Measured[] {
+  finish(): { readonly products: readonly Measured[] } {
+    const gpu = this.gpu()
     const ops = this.ops.flatMap((op) => (op && op.count + op.unknown > 0 ? [op] : []))
     const onGpu = gpu?.devices.length ? timesOnGpu(gpu) : undefined
     const timed = ops.flatMap(({ name, count, unknown, flop, ...of }) => {
       const timeNs = onGpu ? (unknown === 0 && onGpu.get(name)) || 0 : of.timeNs
       return count > 0 && timeNs > 0 ? [{ what: name, count, timeNs, flop }] : []
     })
-    if (timed.length === 0) return []
+    if (timed.length === 0) return { products: [] }
     const total = (of: (op: (typeof timed)[number]) => number) => timed.reduce((sum, op) => sum + of(op), 0)
     const count = total((op) => op.count)
     const left = ops.reduce((sum, op) => sum + op.count + op.unknown, -count)
@@ -103,10 +110,11 @@ export class DimsWork {
     const note = `by the shapes of their arguments (Input Dims), in ${time}${unknown}`
     const sums = { count, timeNs: total((op) => op.timeNs), flop: total((op) => op.flop) }
     const common = { phase: null, bytes: -1 }
-    return [
+    const products = [
       { ...common, scope: 'run' as const, what: 'matrix products', ...sums, note },
       ...timed.map((op) => ({ ...common, scope: 'operator' as const, ...op })),
     ]
+    return { products }
   }
 
   private known(name: number, op: string, dims: number): number {

@@ -3,19 +3,13 @@ import type { TensorEvent } from '../../model/events.ts'
 import type { AttentionShape, ModelShape, Weight } from '../../model/model-shape.ts'
 import type { Names } from '../../model/names.ts'
 import { parseTensorName } from '../../model/tensors.ts'
-
-/** What a recorded graph says of its model. */
-interface GraphContext {
-  readonly tensors: readonly TensorEvent[]
-  readonly names: Names
-  isWeight(tensor: TensorEvent): boolean
-}
+import type { Defined } from '../graph/defined.ts'
 
 /**
  * The model, from the tensors of a graph: weights are those that operators read, sizes of heads are those of attention (FLASH_ATTN_EXT, or
  * the products KQ and KQV), experts those of MUL_MAT_ID. undefined where the log contains no weights with shapes.
  */
-export function shapeOfGraph({ tensors, names, isWeight }: GraphContext): ModelShape | undefined {
+export function shapeOfGraph({ tensors, names, isWeight }: Defined): ModelShape | undefined {
   const weights = new Map<string, Weight>()
   for (const tensor of tensors) {
     if (!tensor?.ne || !isWeight(tensor)) continue

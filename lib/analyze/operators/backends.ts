@@ -1,17 +1,19 @@
 import type { GraphEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
+import type { Statistic } from '../common/statistic.ts'
 
 /** Calls whose graphs are remembered. */
 const CALLS_MAX = 4096
 
 /** The backends that compute graphs, by call and time. */
-export class Backends {
+export class Backends implements Statistic<object, 'graph'> {
+  readonly kinds = ['graph'] as const
   private readonly graphs = new Map<number, GraphEvent[]>()
   private readonly seen = new Set<number>()
 
   constructor(private readonly names: Names) {}
 
-  graph(event: GraphEvent): void {
+  event(event: GraphEvent): void {
     this.seen.add(event.backend)
     const of = this.graphs.get(event.call)
     if (of) of.push(event)

@@ -1,8 +1,9 @@
 import { DefaultMap } from '../../model/default-map.ts'
-import type { Phase, TokenEvent } from '../../model/events.ts'
+import type { Phase } from '../../model/events.ts'
 import { Median } from '../common/median.ts'
+import type { CallParts, OffCpu, Statistic } from '../common/statistic.ts'
+import type { Defined } from '../graph/defined.ts'
 import type { CallOperators } from '../graph/operators/call-operators.ts'
-import type { OffTimes } from '../threads/off-times.ts'
 import type { FirstCall } from './figures.ts'
 
 /** The first call of a phase, and the time per token of all others. */
@@ -12,17 +13,14 @@ interface OfPhase {
 }
 
 /** Compares the first call of each phase with those after it. */
-export class FirstCalls {
+export class FirstCalls implements Statistic {
   private readonly phases = new DefaultMap<Phase, OfPhase>(() => ({ first: undefined, others: new Median() }))
 
-  /** `layerOf`: of a node. `faults`: index of the counter of major page faults in the counts of operators; -1 without one. */
-  constructor(
-    private readonly layerOf: (tensor: number) => number,
-    private readonly faults: () => number,
-  ) {}
+  constructor(private readonly defined: Defined) {}
 
-  /** Adds a call with its operators, in order of time. `off`: their time without a CPU, where it is known. */
-  add(event: TokenEvent, operators: CallOperators, off: OffTimes | undefined): void {
+  call({ operators, off }: CallParts): void {
+    const { event } = operators
+    if (!event) return
     const { phase, tokens, startNs, endNs } = event
     if (tokens <= 0) return
     const of = this.phases.of(phase)
@@ -37,16 +35,16 @@ export class FirstCalls {
   }
 
   /** The layer with the most time of worker 0, barrier waits included, in comparison with the median layer; and page faults. */
-  private slowest({ count, worker, last, startNs, waitEndNs, counts }: CallOperators, off: OffTimes | undefined) {
+  private slowest({ count, worker, last, startNs, waitEndNs, counts }: CallOperators, off: OffCpu | undefined) {
     const layers = new DefaultMap<number, { ns: number }>(() => ({ ns: 0 }))
-    const faultsAt = this.faults()
+    const faultsAt = this.defined.counterAt('major_faults')
     let faults = 0
     const blockedNs: number[] = []
     for (let i = 0; i < count; i++) {
       const by = worker[i]!
       if (off) blockedNs[by] = (blockedNs[by] ?? 0) + off.blockedNs[i]!
       if (faultsAt >= 0) faults += counts[i]?.[faultsAt] ?? 0
-      if (by === 0) layers.of(this.layerOf(last[i]!)).ns += waitEndNs[i]! - startNs[i]!
+      if (by === 0) layers.of(this.defined.layerOf(last[i]!)).ns += waitEndNs[i]! - startNs[i]!
     }
     layers.delete(-1)
     const inOrder = [...layers].sort((a, b) => b[1].ns - a[1].ns)
@@ -60,11 +58,10 @@ export class FirstCalls {
     }
   }
 
-  finish(): FirstCall[] {
-    return [...this.phases].map(([, { first, others }]) => ({
-      ...first!,
-      further_calls: others.count,
-      typical_token_ns: others.value,
-    }))
+  finish() {
+    const first_calls = [...this.phases.values()].map(
+      ({ first, others }): FirstCall => ({ ...first!, further_calls: others.count, typical_token_ns: others.value }),
+    )
+    return { first_calls }
   }
 }

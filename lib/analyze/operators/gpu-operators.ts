@@ -1,6 +1,7 @@
 import type { TokenEvent } from '../../model/events.ts'
 import type { GpuEvent } from '../../model/gpu-events.ts'
 import type { Names } from '../../model/names.ts'
+import type { Statistic } from '../common/statistic.ts'
 import type { CallWork } from '../model/call-work.ts'
 import type { OperatorRows, StepOnGpu } from './rows.ts'
 
@@ -13,7 +14,8 @@ const CALLS_MAX = 4096
  * Collects the operators of GPUs until their call was read, then adds them to the rows and to the work of calls. Its work is complete after the call has returned, or before: a log contains
  * either first. At most {@link HELD_MAX} steps are held, then the oldest call is passed on without its phase.
  */
-export class GpuOperators {
+export class GpuOperators implements Statistic<object, 'token' | 'gpu'> {
+  readonly kinds = ['token', 'gpu'] as const
   private readonly events = new Map<number, TokenEvent>()
   private readonly open = new Map<number, StepOnGpu[]>()
   /** The latest step by queue and node: a further part may follow. */
@@ -26,13 +28,14 @@ export class GpuOperators {
     private readonly work: CallWork,
   ) {}
 
-  call(event: TokenEvent): void {
+  event(event: TokenEvent | GpuEvent): void {
+    if (event.kind === 'gpu') return this.add(event)
     if (event.call < 0) return
     this.events.set(event.call, event)
     if (this.events.size > CALLS_MAX) this.forget(this.events.keys().next().value!)
   }
 
-  add({ node, call = -1, startNs, endNs, stream }: GpuEvent): void {
+  private add({ node, call = -1, startNs, endNs, stream }: GpuEvent): void {
     if (!node) return
     const { tensor, fusedTo, backend, part } = node
     const durationNs = endNs - startNs
@@ -49,8 +52,9 @@ export class GpuOperators {
     if (++this.held > HELD_MAX) this.release(this.open.keys().next().value!)
   }
 
-  finish(): void {
+  finish(): object {
     for (const call of [...this.open.keys()]) this.release(call)
+    return {}
   }
 
   private forget(call: number): void {
@@ -64,6 +68,6 @@ export class GpuOperators {
     this.held -= steps.length
     const event = this.events.get(call)
     this.rows.addOnGpu({ event, steps })
-    if (event) this.work.call(event, { ...this.rows.latest })
+    if (event) this.work.add(event, { ...this.rows.latest })
   }
 }

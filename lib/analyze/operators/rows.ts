@@ -2,19 +2,17 @@ import { DDSketch } from '@datadog/sketches-js'
 import { resized } from '../../bytes/resized.ts'
 import { blockOf } from '../../model/blocks.ts'
 import { putAt } from '../../model/by-id.ts'
-import type { CounterSet } from '../../model/counters.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { Phase, TensorEvent, TokenEvent } from '../../model/events.ts'
-import type { Names } from '../../model/names.ts'
 import { formatShape, parseTensorName } from '../../model/tensors.ts'
 import type { RoleTable } from '../calls/roles.ts'
 import { bucketsOf, distributionOf, RELATIVE_ERROR } from '../common/sketches.ts'
-import { layerOf } from '../graph/layers.ts'
+import type { CallParts, Statistic } from '../common/statistic.ts'
+import type { Defined } from '../graph/defined.ts'
 import type { CallOperators } from '../graph/operators/call-operators.ts'
 import type { Steps } from '../graph/operators/steps.ts'
-import { notRead, plus, type StepWork, type Works } from '../graph/work.ts'
-import type { OffTimes } from '../threads/off-times.ts'
-import type { OperatorRow } from './figures.ts'
+import { notRead, plus, type StepWork } from '../graph/work.ts'
+import type { OperatorFigures, OperatorRow } from './figures.ts'
 
 /** Rows at most; further nodes are counted in one row per op. */
 const ROWS_MAX = 1 << 15
@@ -85,19 +83,20 @@ class Row {
 
 /** What rows are made from. */
 export interface RowsContext {
-  readonly tensors: readonly TensorEvent[]
-  readonly names: Names
-  readonly works: Works
+  readonly defined: Defined
+  /** Distributions of durations too, which cost as much as all else. */
+  readonly hasDurations: boolean
   /** Rows by role, op, phase and backend, and for products with weights by type and shape: enough for findings. */
   readonly byRole: boolean
   readonly roles: RoleTable
-  readonly counters: CounterSet
-  /** Is the tensor a weight of the model? */
-  isWeight(tensor: TensorEvent): boolean
   /** The backend that computes a graph at this time. */
   backendAt(call: number, atNs: number): string
   /** The number of experts that were chosen for a step: `tensor` contains the choice. 0: not known. */
-  expertsChosen(tensor: number, startNs: number, endNs: number): number
+  expertsChosen(tensor: number, endNs: number): number
+  /** Are states of threads known? */
+  hasStates(): boolean
+  /** A factor of the sums of a phase. */
+  scaleOf(phase: Phase | 'none'): number
 }
 
 /** A node, or several fused ones, that a GPU computed. */
@@ -120,7 +119,7 @@ export interface GpuCallOperators {
 }
 
 /** Sums operators by op, role, layer, type, backend, phase and shape. */
-export class OperatorRows {
+export class OperatorRows implements Statistic {
   private readonly byKey = new Map<string, Row>()
   /** By phase, then tensor. */
   private readonly byTensor = new DefaultMap<Phase | 'none', (Row | undefined)[]>(() => [])
@@ -131,14 +130,15 @@ export class OperatorRows {
   /** Work of the operators that were added last; -1: not known. */
   readonly latest = { ...NO_WORK }
 
-  /** `hasDurations`: also their distribution, which costs as much as all else. */
-  constructor(
-    private readonly context: RowsContext,
-    private readonly hasDurations: boolean,
-  ) {}
+  /** The rows, most operator time first; known after {@link finish}. */
+  list: readonly OperatorRow[] = []
+  private readonly defined: Defined
 
-  /** `off`: times without a CPU; undefined where these were not recorded. `weight`: calls that the call represents, without distributions. */
-  add(operators: CallOperators, steps: Steps, off: OffTimes | undefined, weight: number): void {
+  constructor(private readonly context: RowsContext) {
+    this.defined = context.defined
+  }
+
+  call({ operators, steps, off, weight }: CallParts): void {
     const phase = operators.event?.phase ?? 'none'
     const rows = this.byTensor.of(phase)
     const { count, tensor, worker, startNs, endNs, waitEndNs, innerWaitNs, counts } = operators
@@ -177,12 +177,12 @@ export class OperatorRows {
   }
 
   private addWork(steps: Steps, rows: readonly (Row | undefined)[], weight: number): void {
-    const { count, tensor, last, startNs, waitEndNs } = steps
-    const { works, isWeight } = this.context
+    const { count, tensor, last, waitEndNs } = steps
+    const { works, isWeight } = this.defined
     Object.assign(this.latest, NO_WORK)
     for (let step = 0; step < count; step++) {
       const work = works.step(tensor[step]!, last[step]!, isWeight)
-      const chosen = this.addStep(rows[tensor[step]!]!, work, startNs[step]!, waitEndNs[step]!, weight)
+      const chosen = this.addStep(rows[tensor[step]!]!, work, waitEndNs[step]!, weight)
       if (chosen < 0) continue
       if (step >= this.chosen.length) this.chosen = resized(this.chosen, 2 * count)
       this.chosen[step] = chosen
@@ -190,11 +190,11 @@ export class OperatorRows {
   }
 
   /** Adds the work of a step to its row. Returns the number of experts that were chosen, 0 if it is not known, -1 if it reads none. */
-  private addStep(row: Row, work: StepWork, startNs: number, endNs: number, weight: number): number {
+  private addStep(row: Row, work: StepWork, endNs: number, weight: number): number {
     const { latest } = this
     let [read, weights, chosen] = [work.bytesRead, work.weightBytes, -1]
     if (work.expertsRead > 0) {
-      chosen = this.context.expertsChosen(work.chosen, startNs, endNs)
+      chosen = this.context.expertsChosen(work.chosen, endNs)
       if (chosen === 0) {
         row.bytesAreMax ||= work.isUpperBound
         latest.bytesAreMax ||= work.isUpperBound
@@ -218,7 +218,7 @@ export class OperatorRows {
   addOnGpu(operators: GpuCallOperators): void {
     const phase = operators.event?.phase ?? 'none'
     const rows = this.byTensorOnGpu.of(phase)
-    const { works } = this.context
+    const { works, isWeight } = this.defined
     Object.assign(this.latest, NO_WORK)
     for (const { tensor, last, backend, startNs, durationNs } of operators.steps) {
       let row = rows[tensor]
@@ -231,7 +231,7 @@ export class OperatorRows {
       row.wallNs += durationNs
       row.timeNs += durationNs
       row.durations?.accept(durationNs)
-      this.addStep(row, works.step(tensor, last, this.context.isWeight), startNs, startNs + durationNs, 1)
+      this.addStep(row, works.step(tensor, last, isWeight), startNs + durationNs, 1)
     }
   }
 
@@ -252,7 +252,7 @@ export class OperatorRows {
   }
 
   private rowOfNode(id: number, last: number, backend: string, phase: Phase | 'none'): Row {
-    const { tensors, names } = this.context
+    const { tensors, names } = this.defined
     const [first, result] = [tensors[id]!, tensors[last]!]
     const ops = last === id ? [first] : [first, result]
     const op = ops.map((tensor) => names.text(tensor.op)).join('+')
@@ -260,7 +260,7 @@ export class OperatorRows {
     const key = {
       op,
       role,
-      layer: layerOf(result, tensors, names),
+      layer: this.defined.layerOf(last),
       block: blockOf(role, names.text(first.op)),
       type: this.typeOf(first, result),
       backend,
@@ -272,10 +272,10 @@ export class OperatorRows {
   }
 
   private rowOfRole(id: number, last: number, backend: string, phase: Phase | 'none'): Row {
-    const { roles, tensors } = this.context
+    const { roles } = this.context
     const number = roles.of(id, last)
     const role = roles.role(number)
-    const first = tensors[id]!
+    const first = this.defined.tensors[id]!
     const weights = role.op.startsWith('MUL_MAT') ? this.weightsOf(first) : undefined
     const key = {
       ...role,
@@ -291,24 +291,24 @@ export class OperatorRows {
   private rowAt(text: string, key: Row['key']): Row {
     let row = this.byKey.get(text)
     if (!row) {
-      row = new Row(key, this.hasDurations)
+      row = new Row(key, this.context.hasDurations)
       this.byKey.set(text, row)
     }
     return row
   }
 
   private typeOf(first: TensorEvent, result: TensorEvent): string {
-    return this.context.names.text((this.weightsOf(first) ?? result).type)
+    return this.defined.names.text((this.weightsOf(first) ?? result).type)
   }
 
   private weightsOf({ sources }: TensorEvent): TensorEvent | undefined {
-    const { tensors, isWeight } = this.context
+    const { tensors, isWeight } = this.defined
     return sources.map((source) => tensors[source]!).find(isWeight)
   }
 
   /** M×N×K of a matrix product, in ggml's meaning: M rows of the weights, N columns of the result, K summed up; else the result's shape. */
   private shapeOf({ op, ne, sources }: TensorEvent): string {
-    const { tensors, names } = this.context
+    const { tensors, names } = this.defined
     if (!ne) return ''
     const k = sources.length > 0 ? tensors[sources[0]!]!.ne?.[0] : undefined
     if (!/^(MUL_MAT|MUL_MAT_ID)$/.test(names.text(op)) || k === undefined) return formatShape(ne)
@@ -316,10 +316,23 @@ export class OperatorRows {
     return `${ne[0]}×${ne[1] ?? 1}×${k}${batch > 1 ? `×${batch}` : ''}`
   }
 
-  /** The rows, most operator time first. `scaleOf`: a factor of the sums of a phase. */
-  finish(hasStates: boolean, scaleOf: (phase: Phase | 'none') => number): OperatorRow[] {
-    const { counters } = this.context.counters
-    for (const row of this.byKey.values()) row.scale(scaleOf(row.key.phase))
+  finish(): { readonly operators: OperatorFigures } {
+    this.list = this.rows()
+    const total = (of: (row: OperatorRow) => number) => this.list.reduce((sum, row) => sum + of(row), 0)
+    return {
+      operators: {
+        operator_time_ns: total((row) => row.operator_time_ns),
+        wait_ns: total((row) => row.wait_ns),
+        executions: total((row) => row.executions),
+        rows: this.list,
+      },
+    }
+  }
+
+  private rows(): OperatorRow[] {
+    const { counters } = this.defined.counters
+    const hasStates = this.context.hasStates()
+    for (const row of this.byKey.values()) row.scale(this.context.scaleOf(row.key.phase))
     return [...this.byKey.values()]
       .sort((a, b) => b.timeNs - a.timeNs)
       .map((row) => ({

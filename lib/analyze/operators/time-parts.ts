@@ -4,10 +4,10 @@ import { DefaultMap } from '../../model/default-map.ts'
 import type { CopyEvent, GraphEvent, PartEvent, Phase, TokenEvent } from '../../model/events.ts'
 import type { FunctionEvent } from '../../model/request-events.ts'
 import type { Resources } from '../../model/resources.ts'
+import type { CallSample } from '../common/sampled-calls.ts'
+import type { CallParts, OffCpu, Statistic } from '../common/statistic.ts'
 import { CallOperators } from '../graph/operators/call-operators.ts'
-import type { OffTimes } from '../threads/off-times.ts'
 import type { CallTime, TimePart } from './figures.ts'
-import type { CallSample } from './sampled-calls.ts'
 
 type What = TimePart['what']
 
@@ -40,6 +40,14 @@ class PhaseResources {
   }
 }
 
+/** Numbers of calls whose time is not in any phase's. */
+export interface CallsLeftOut {
+  /** Neither graphs nor operators of them were recorded. */
+  without: number
+  /** In phases whose parts take more time than they do. */
+  overfull: number
+}
+
 /** Graphs and parts of a call that wait for its operators. */
 interface OpenCall {
   readonly graphs: GraphEvent[]
@@ -67,18 +75,15 @@ const SPANS_MAX = 1 << 12
  * waits for there is in its operators, and what libraries compute in their graph runs. Graph runs of devices are time in which it waits for
  * them, or, of those that compute asynchronously (the thread waits for them separately), time in which it submits work. A wait after a call, for its work, counts too.
  */
-export class TimeParts {
+export class TimeParts implements Statistic<object, 'token' | 'graph' | 'part' | 'function' | 'copy'> {
+  readonly kinds = ['token', 'graph', 'part', 'function', 'copy'] as const
   private readonly phases = new DefaultMap<Phase, PhaseTime>(() => new PhaseTime())
   private readonly resources = new DefaultMap<Phase, PhaseResources>(() => new PhaseResources())
   private readonly calls = new DefaultMap<Phase, { count: number }>(() => ({ count: 0 }))
   private readonly open = new Map<number, OpenCall>()
   /** Calls that ended and wait for their operators. */
-  private readonly ended = new Map<number, TokenEvent>()
-  /**
-   * Numbers of calls whose time is not in any phase's: `without` graphs and operators; `overfull`: in phases whose parts take more time than they
-   * do, known after {@link finish}.
-   */
-  readonly leftOut = { without: 0, overfull: 0 }
+  private readonly waiting = new Map<number, TokenEvent>()
+  private readonly leftOut: CallsLeftOut = { without: 0, overfull: 0 }
   /** By thread, since its latest call. */
   private readonly waits = new DefaultMap<number, Span[]>(() => [])
   private readonly copies = new DefaultMap<number, Span[]>(() => [])
@@ -86,9 +91,7 @@ export class TimeParts {
   /** Names of backends that the program waits for. */
   private readonly asynchronous = new Set<number>()
 
-  /**
-   * `blockOf`: of a node. `sample`: the calls that are looked at; undefined: all.
-   */
+  /** `blockOf`: of a node. `sample`: the calls that are looked at; undefined: all. */
   constructor(
     private readonly blockOf: (tensor: number) => Block,
     private readonly nameOf: (backend: number) => string,
@@ -100,52 +103,57 @@ export class TimeParts {
     return this.sample ? this.sample.weightOf(call) : 1
   }
 
-  /** Of a sample: by what sums of its calls, each times those that it represents, are multiplied to be those of all calls; else 1. */
+  /** Of a sample: by what sums of its calls, each times those that it represents, are multiplied to be those of all calls; else 1. Known after the last call. */
   readonly scaleOf = (phase: Phase | 'none'): number => {
     if (!this.sample || phase === 'none') return 1
+    this.settle()
     const { weight = 0, weightWithout = 0 } = this.phases.get(phase) ?? {}
     const represented = weight + weightWithout
     return represented > 0 ? this.calls.of(phase).count / represented : 1
   }
 
-  graph(event: GraphEvent): void {
-    this.of(event.call)?.graphs.push(event)
-  }
-
-  part(event: PartEvent): void {
-    this.of(event.call)?.parts.push(event)
+  event(event: TokenEvent | GraphEvent | PartEvent | FunctionEvent | CopyEvent): void {
+    switch (event.kind) {
+      case 'token':
+        return this.ended(event)
+      case 'graph':
+        this.of(event.call)?.graphs.push(event)
+        return
+      case 'part':
+        this.of(event.call)?.parts.push(event)
+        return
+      case 'function':
+        return this.function(event)
+      case 'copy':
+        return hold(this.copies.of(event.tid), event)
+    }
   }
 
   /** A function around graphs: it may be a wait, or take a message for the log. */
-  function(event: FunctionEvent): void {
-    const { what, name, tid, startNs, endNs } = event
-    if (what === 'write-log') hold(this.logs.of(tid), { startNs, endNs })
+  private function(event: FunctionEvent): void {
+    const { what, name, tid, startNs } = event
+    if (what === 'write-log') hold(this.logs.of(tid), event)
     if (what !== 'synchronize') return
     if (name !== 0) this.asynchronous.add(name)
     const waits = this.waits.of(tid)
     while (waits.length > 0 && waits.at(-1)!.startNs >= startNs) waits.pop()
-    hold(waits, { startNs, endNs })
-  }
-
-  /** A copy between buffers, or from or to the program's memory. */
-  copy({ tid, startNs, endNs }: CopyEvent): void {
-    hold(this.copies.of(tid), { startNs, endNs })
+    hold(waits, event)
   }
 
   /** A call ended. Where no operators of it come, its parts are those of its graphs. */
-  call(event: TokenEvent): void {
+  private ended(event: TokenEvent): void {
     if (event.resources) this.resources.of(event.phase).add(event.resources)
     const [waits, copies, logs] = [this.waits, this.copies, this.logs].map((spans) => takeUntil(spans, event))
     if (event.call < 0) return
     this.calls.of(event.phase).count++
     if (this.weightOf(event.call) === 0) return
-    this.ended.set(event.call, event)
+    this.waiting.set(event.call, event)
     if (waits!.length + copies!.length + logs!.length > 0) Object.assign(this.of(event.call)!, { waits, copies, logs })
-    if (this.ended.size > OPEN_MAX) this.addWithout(this.ended.entries().next().value![1])
+    if (this.waiting.size > OPEN_MAX) this.addWithout(this.waiting.entries().next().value![1])
   }
 
   private addWithout(event: TokenEvent): void {
-    this.ended.delete(event.call)
+    this.waiting.delete(event.call)
     if (this.open.get(event.call)?.graphs.length) this.add(event, NO_OPERATORS, undefined)
     else {
       this.leftOut.without++
@@ -153,9 +161,12 @@ export class TimeParts {
     }
   }
 
-  /** Adds a call with its operators, once all were read. `off`: their times without a CPU; undefined where these were not recorded. */
-  add(event: TokenEvent, operators: CallOperators, off: OffTimes | undefined): void {
-    this.ended.delete(event.call)
+  call({ operators, off }: CallParts): void {
+    if (operators.event) this.add(operators.event, operators, off)
+  }
+
+  private add(event: TokenEvent, operators: CallOperators, off: OffCpu | undefined): void {
+    this.waiting.delete(event.call)
     const { graphs, parts, waits, copies, logs } = this.open.get(event.call) ?? newOpen()
     this.open.delete(event.call)
     const sums = this.phases.of(event.phase)
@@ -220,7 +231,7 @@ export class TimeParts {
   /** Takes the operators of worker 0 and returns their time. */
   private takeOperators(
     operators: CallOperators,
-    off: OffTimes | undefined,
+    off: OffCpu | undefined,
     take: (what: What, ns: number) => void,
   ): number {
     const { count, worker, tensor, startNs, endNs, waitEndNs } = operators
@@ -255,8 +266,13 @@ export class TimeParts {
     return open
   }
 
-  finish(): CallTime[] {
-    for (const event of [...this.ended.values()]) this.addWithout(event)
+  /** No more operators come. */
+  private settle(): void {
+    for (const event of [...this.waiting.values()]) this.addWithout(event)
+  }
+
+  finish() {
+    this.settle()
     for (const { graphs, parts } of this.phases.values()) {
       for (const [backend, { ns }] of graphs) {
         const isAsynchronous = this.asynchronous.has(backend)
@@ -266,7 +282,7 @@ export class TimeParts {
     const isOverfull = ({ parts }: PhaseTime) => [...parts.values()].some(({ ns }) => ns < -1)
     const known = [...this.phases].filter(([, sums]) => sums.weight > 0 && !isOverfull(sums))
     for (const sums of this.phases.values()) if (isOverfull(sums)) this.leftOut.overfull += Math.round(sums.weight)
-    return known.map(([phase, { weight, timeNs, parts }]) => {
+    const call_time = known.map(([phase, { weight, timeNs, parts }]): CallTime => {
       const scale = this.scaleOf(phase)
       const resources = this.resources.get(phase)
       return {
@@ -280,6 +296,7 @@ export class TimeParts {
         resources: resources ? { ...resources } : null,
       }
     })
+    return { call_time, callsLeftOut: this.leftOut }
   }
 }
 
@@ -300,8 +317,8 @@ function within(of: Span, call: Span): number {
   return Math.max(Math.min(of.endNs, call.endNs) - Math.max(of.startNs, call.startNs), 0)
 }
 
-function hold(spans: Span[], span: Span): void {
-  if (spans.length < SPANS_MAX) spans.push(span)
+function hold(spans: Span[], { startNs, endNs }: Span): void {
+  if (spans.length < SPANS_MAX) spans.push({ startNs, endNs })
 }
 
 const meet = (a: Span, b: Span) => a.startNs < b.endNs && b.startNs < a.endNs

@@ -2,6 +2,7 @@ import { isFailed } from '../../model/calls.ts'
 import type { FunctionEvent, RequestEvent, TokenEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import type { Undetermined } from '../common/figures.ts'
+import type { Statistic } from '../common/statistic.ts'
 import type { ThreadHistory } from '../threads/thread-history.ts'
 import type {
   FunctionFigures,
@@ -27,18 +28,20 @@ export interface RequestsOfInput {
 }
 
 /** Figures of requests, and of the functions around calls. */
-export class RequestPass {
+export class RequestPass implements Statistic<object, 'token' | 'function' | 'request'> {
+  readonly kinds = ['token', 'function', 'request'] as const
   private readonly functions: FunctionSums
   private readonly preempted: PreemptedCalls
   private readonly requests: RequestStatistics
   /** Of calls that make tokens. */
   private decodeNs = 0
 
-  /** `wantsRows`: a row of each request is asked for. */
+  /** `wantsRows`: a row of each request is asked for. `decodedTokens`: of the calls, where no requests are known. */
   constructor(
     names: Names,
     threads: ThreadHistory,
     private readonly wantsRows: boolean,
+    private readonly decodedTokens: () => number | null,
   ) {
     this.functions = new FunctionSums(names)
     this.preempted = new PreemptedCalls(threads)
@@ -51,15 +54,18 @@ export class RequestPass {
   }
 
   /** Takes a call, in any order; a function, those of a thread in the order of their ends; or a request. */
-  take(event: TokenEvent | FunctionEvent | RequestEvent): void {
+  event(event: TokenEvent | FunctionEvent | RequestEvent): void {
     if (event.kind === 'function') return this.functions.add(event)
     if (event.kind === 'request') return this.requests.add(event)
     this.preempted.add(event)
     if (event.phase === 'decode' && !isFailed(event)) this.decodeNs += event.endNs - event.startNs
   }
 
-  /** `firstNs`: time of the first event; `decodedTokens`: of the calls, where no requests are known. */
-  finish(firstNs: number, decodedTokens: number | null): RequestsOfInput {
+  finish(firstNs: number): { readonly requests: RequestsOfInput } {
+    return { requests: this.figures(firstNs) }
+  }
+
+  private figures(firstNs: number): RequestsOfInput {
     this.preempted.finish()
     const of = this.requests.finish(firstNs)
     const speculation = this.requests.speculation.finish()
@@ -74,7 +80,7 @@ export class RequestPass {
     }
     return {
       requests: of?.figures ?? null,
-      sampling: this.functions.samplingOf(this.requests.generatedTokens ?? decodedTokens, this.decodeNs),
+      sampling: this.functions.samplingOf(this.requests.generatedTokens ?? this.decodedTokens(), this.decodeNs),
       speculation,
       load: this.functions.load(),
       functions: this.functions.others(),

@@ -1,15 +1,14 @@
 import { blockOf } from '../../model/blocks.ts'
 import { DefaultMap } from '../../model/default-map.ts'
-import type { BufferEvent, TensorEvent } from '../../model/events.ts'
-import type { Names } from '../../model/names.ts'
 import { formatShape, parseTensorName } from '../../model/tensors.ts'
 import { DataWriters } from '../graph/data-writers.ts'
+import type { Defined } from '../graph/defined.ts'
 import { layerOf } from '../graph/layers.ts'
 import type { CallOperators } from '../graph/operators/call-operators.ts'
 import type { Steps } from '../graph/operators/steps.ts'
 import { nodesOf } from '../graph/plan.ts'
-import { isView, type Views } from '../graph/views.ts'
-import { notRead, type Works } from '../graph/work.ts'
+import { isView } from '../graph/views.ts'
+import { notRead } from '../graph/work.ts'
 import type { GraphLeaf, GraphNode, GraphSeries } from './figures.ts'
 
 /** Nodes, and leaves, at most. */
@@ -17,16 +16,6 @@ export const NODES_MAX = 1 << 16
 /** In place of a node that is left out. */
 const LEFT_OUT = -1
 const FIRST_LEAF = -2
-
-/** Definitions that nodes are described from. */
-export interface GraphContext {
-  readonly tensors: readonly TensorEvent[]
-  readonly buffers: ReadonlyMap<number, BufferEvent>
-  readonly names: Names
-  readonly views: Views
-  readonly works: Works
-  readonly isWeight: (tensor: TensorEvent) => boolean
-}
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] }
 
@@ -49,7 +38,7 @@ class Builder {
   private readonly leafIds = new Map<number, number>()
   private readonly writers: DataWriters<number>
 
-  constructor(private readonly context: GraphContext) {
+  constructor(private readonly context: Defined) {
     this.writers = new DataWriters(context.tensors, context.views)
   }
 
@@ -172,12 +161,7 @@ class Builder {
 const known = (value: number) => (value < 0 ? null : value)
 
 /** The graph of a call. `chosen`: by step, the number of experts that were chosen; 0: not known. */
-export function graphOfCall(
-  operators: CallOperators,
-  steps: Steps,
-  chosen: Int32Array,
-  context: GraphContext,
-): GraphSeries {
+export function graphOfCall(operators: CallOperators, steps: Steps, chosen: Int32Array, context: Defined): GraphSeries {
   const { call, event } = operators
   const builder = new Builder(context)
   const byStep = workersOf(operators, steps)

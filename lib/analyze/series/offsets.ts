@@ -1,8 +1,8 @@
 import { DefaultMap } from '../../model/default-map.ts'
-import type { BufferEvent, ExpertsEvent, TensorEvent } from '../../model/events.ts'
-import type { Names } from '../../model/names.ts'
+import type { ExpertsEvent } from '../../model/events.ts'
+import type { Defined } from '../graph/defined.ts'
 import type { Steps } from '../graph/operators/steps.ts'
-import type { WeightRead, Works } from '../graph/work.ts'
+import type { WeightRead } from '../graph/work.ts'
 import { BINS_MAX, Bins } from './bins.ts'
 import type { OffsetMap, OffsetSeries } from './figures.ts'
 
@@ -13,14 +13,6 @@ const CHOICES_MAX = 4096
 /** The smallest bins. */
 const TIME_BIN_NS = 1024
 const OFFSET_BIN_BYTES = 1024
-
-/** Definitions of weights. */
-interface OffsetContext {
-  readonly buffers: ReadonlyMap<number, BufferEvent>
-  readonly names: Names
-  readonly works: Works
-  readonly isWeight: (tensor: TensorEvent) => boolean
-}
 
 interface Choice {
   readonly atNs: number
@@ -56,7 +48,7 @@ export class Offsets {
   /** By first and last node of a step. */
   private readonly reads = new Map<number, readonly WeightRead[]>()
 
-  constructor(private readonly context: OffsetContext) {}
+  constructor(private readonly defined: Defined) {}
 
   experts(event: ExpertsEvent): void {
     this.routers.of(event.tensor).add(event)
@@ -64,7 +56,7 @@ export class Offsets {
 
   /** Adds the steps of a call. */
   add(steps: Steps): void {
-    const { works, isWeight } = this.context
+    const { works, isWeight } = this.defined
     for (let step = 0; step < steps.count; step++) {
       const [first, last] = [steps.tensor[step]!, steps.last[step]!]
       const atNs = steps.startNs[step]!
@@ -87,7 +79,7 @@ export class Offsets {
     const key = first * 2 ** 26 + last
     let reads = this.reads.get(key)
     if (!reads) {
-      const { works, isWeight } = this.context
+      const { works, isWeight } = this.defined
       const all = works.weights(first, last, isWeight)
       reads = all.filter(({ tensor, bytes }) => tensor.offset !== undefined && bytes > 0)
       this.reads.set(key, reads)
@@ -110,7 +102,7 @@ export class Offsets {
 
   /** `firstNs`: time of the first event. */
   finish(firstNs: number): OffsetSeries {
-    const { buffers, names } = this.context
+    const { buffers, names } = this.defined
     const maps = [...this.maps].map(([id, { bins, bytes }]): OffsetMap => {
       const { name = 0, label, offsetsFrom } = buffers.get(id)!
       const { x, y } = bins

@@ -1,42 +1,43 @@
-import type { BufferEvent, ExpertsEvent } from '../../model/events.ts'
+import type { ExpertsEvent } from '../../model/events.ts'
 import type { Undetermined } from '../common/figures.ts'
+import type { CallParts, Statistic } from '../common/statistic.ts'
+import type { Defined } from '../graph/defined.ts'
 import type { CallOperators } from '../graph/operators/call-operators.ts'
-import type { Steps } from '../graph/operators/steps.ts'
 import { LiveBytes } from '../memory/live-bytes.ts'
 import { ChosenCall } from './chosen-call.ts'
 import type { GraphSeries, Series, SeriesName } from './figures.ts'
-import { type GraphContext, graphOfCall } from './graph-of-call.ts'
+import { graphOfCall } from './graph-of-call.ts'
 import { Offsets } from './offsets.ts'
-
-/** Definitions that figures over time are described from. */
-export interface SeriesContext extends GraphContext {
-  readonly buffers: ReadonlyMap<number, BufferEvent>
-}
 
 /** The graph shows a decode whose caches are warm; live bytes are the same in each. */
 const DECODE_OF_GRAPH = 2
 const DECODE_OF_MEMORY = 1
 
 /** Collects the figures over time that were asked for, other than the table of calls. */
-export class SeriesOfCalls {
+export class SeriesOfCalls implements Statistic<object, 'experts'> {
+  readonly kinds = ['experts'] as const
   private readonly offsets: Offsets | undefined
   private readonly ofGraph: ChosenCall | undefined
   private readonly ofMemory: ChosenCall | undefined
   private graph: GraphSeries | undefined
   private live: LiveBytes | undefined
 
-  /** `call`: the one that graph and memory show; by default a decode call. */
+  /**
+   * `shown`: the call that graph and memory show; by default a decode call. `chosen`: by step of the latest call, the number of experts
+   * that were chosen.
+   */
   constructor(
-    private readonly context: SeriesContext,
+    private readonly defined: Defined,
     private readonly names: readonly SeriesName[],
-    private readonly call: number | undefined,
+    private readonly shown: number | undefined,
+    private readonly chosen: () => Int32Array,
   ) {
-    if (names.includes('offsets')) this.offsets = new Offsets(context)
-    if (names.includes('graph')) this.ofGraph = new ChosenCall(call, DECODE_OF_GRAPH)
-    if (names.includes('memory')) this.ofMemory = new ChosenCall(call, DECODE_OF_MEMORY)
+    if (names.includes('offsets')) this.offsets = new Offsets(defined)
+    if (names.includes('graph')) this.ofGraph = new ChosenCall(shown, DECODE_OF_GRAPH)
+    if (names.includes('memory')) this.ofMemory = new ChosenCall(shown, DECODE_OF_MEMORY)
   }
 
-  experts(event: ExpertsEvent): void {
+  event(event: ExpertsEvent): void {
     this.offsets?.experts(event)
   }
 
@@ -44,31 +45,30 @@ export class SeriesOfCalls {
   liveOf(operators: CallOperators): LiveBytes | undefined {
     if (!this.ofMemory?.isChosen(operators)) return undefined
     const { call, event } = operators
-    this.live = new LiveBytes(call, event?.phase ?? 'none', this.context)
+    this.live = new LiveBytes(call, event?.phase ?? 'none', this.defined)
     return this.live
   }
 
-  /** Adds a call. `chosen`: by step, the number of experts that were chosen. */
-  add(operators: CallOperators, steps: Steps, chosen: Int32Array): void {
+  call({ operators, steps }: CallParts): void {
     this.offsets?.add(steps)
-    if (this.ofGraph?.isChosen(operators)) this.graph = graphOfCall(operators, steps, chosen, this.context)
+    if (this.ofGraph?.isChosen(operators)) this.graph = graphOfCall(operators, steps, this.chosen(), this.defined)
   }
 
-  /** `firstNs`: time of the first event. */
-  finish(firstNs: number): Series {
+  finish(firstNs: number): { readonly series: Series; readonly unknownSeries: readonly Undetermined[] } {
     const { offsets, live, graph } = this
-    return {
+    const series = {
       ...(offsets && { offsets: offsets.finish(firstNs) }),
       ...(live && { memory: live.finish(firstNs) }),
       ...(graph && { graph }),
     }
+    return { series, unknownSeries: this.unknown() }
   }
 
   /** What was asked for and is missing, and why. */
-  unknown(): Undetermined[] {
-    const { names, call, live, graph } = this
+  private unknown(): Undetermined[] {
+    const { names, shown, live, graph } = this
     const hint = 'record with --level op'
-    const why = call === undefined ? 'no operators were recorded' : `no operators of call ${call} were recorded`
+    const why = shown === undefined ? 'no operators were recorded' : `no operators of call ${shown} were recorded`
     const missing = names.filter((name) => (name === 'graph' && !graph) || (name === 'memory' && !live))
     const found: Undetermined[] = missing.map((name) => ({ what: `series.${name}`, why, hint }))
     if (graph && graph.nodes.length > 1 && graph.nodes.every(({ reads_from }) => reads_from.length === 0)) {

@@ -3,8 +3,7 @@ import { putAt } from '../../model/by-id.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { Phase } from '../../model/events.ts'
 import type { RoleOf, RoleTable } from '../calls/roles.ts'
-import type { CallOperators } from '../graph/operators/call-operators.ts'
-import type { Steps } from '../graph/operators/steps.ts'
+import type { CallParts, Statistic } from '../common/statistic.ts'
 import type { RoleImbalance } from './figures.ts'
 
 /** Sums of the steps of one kind in one phase. */
@@ -20,8 +19,8 @@ interface Sums {
 }
 
 /** Compares the workers of each step: how much longer the slowest one computes than all do on average. */
-export class Imbalance {
-  private readonly kinds = new Map<string, Sums>()
+export class Imbalance implements Statistic {
+  private readonly sums = new Map<string, Sums>()
   /** By phase, then tensor. */
   private readonly byTensor = new DefaultMap<Phase | 'none', (Sums | undefined)[]>(() => [])
   /** By step of the call. */
@@ -30,7 +29,7 @@ export class Imbalance {
 
   constructor(private readonly roles: RoleTable) {}
 
-  add(operators: CallOperators, steps: Steps): void {
+  call({ operators, steps }: CallParts): void {
     if (steps.count > this.sumNs.length) {
       this.sumNs = resized(this.sumNs, 2 * steps.count)
       this.maxNs = resized(this.maxNs, 2 * steps.count)
@@ -65,18 +64,18 @@ export class Imbalance {
   private make(tensor: number, last: number, phase: Phase | 'none', byTensor: (Sums | undefined)[]): Sums {
     const kind = this.roles.role(this.roles.of(tensor, last))
     const key = `${phase} ${kind.op} ${kind.role}`
-    let sums = this.kinds.get(key)
+    let sums = this.sums.get(key)
     if (!sums) {
       sums = { kind, phase, steps: 0, workers: 0, slowestNs: 0, meanNs: 0, last: [] }
-      this.kinds.set(key, sums)
+      this.sums.set(key, sums)
     }
     putAt(byTensor, tensor, sums, undefined)
     return sums
   }
 
   /** Most time lost first. */
-  finish(): RoleImbalance[] {
-    return [...this.kinds.values()]
+  finish(): { readonly imbalance: RoleImbalance[] } {
+    const imbalance = [...this.sums.values()]
       .sort((a, b) => b.slowestNs - b.meanNs - (a.slowestNs - a.meanNs))
       .map(({ kind, phase, steps, workers, slowestNs, meanNs, last }) => {
         const most = Math.max(...last)
@@ -93,5 +92,6 @@ export class Imbalance {
           last_share: most / steps,
         }
       })
+    return { imbalance }
   }
 }

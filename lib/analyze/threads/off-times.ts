@@ -1,3 +1,4 @@
+import type { OffCpu } from '../common/statistic.ts'
 import type { CallOperators } from '../graph/operators/call-operators.ts'
 import type { Steps } from '../graph/operators/steps.ts'
 import { State, type ThreadStates } from './columns.ts'
@@ -22,11 +23,9 @@ interface Cursor {
  * Time of a call's operators in which the thread had no CPU, by operator. What happens in a barrier while others still compute is
  * waiting for them; only a thread that is preempted after the last one ended is late itself. A thread that sleeps in a barrier waits there.
  */
-export class OffTimes {
-  /** In the operator: the thread could run; and it waited for something, or after that for a CPU. */
+export class OffTimes implements OffCpu {
   preemptedNs = new Float64Array(1024)
   blockedNs = new Float64Array(1024)
-  /** In the barrier after it, once all others had ended: the thread could run. */
   lateNs = new Float64Array(1024)
   /** The threads of workers, each worker's in order of time. */
   readonly served: Served[] = []

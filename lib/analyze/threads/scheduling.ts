@@ -3,6 +3,7 @@ import { DefaultMap } from '../../model/default-map.ts'
 import type { Phase, TokenEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import type { RoleTable } from '../calls/roles.ts'
+import type { Statistic } from '../common/statistic.ts'
 import type { CallOperators } from '../graph/operators/call-operators.ts'
 import type { Steps } from '../graph/operators/steps.ts'
 import type { OperatorRow } from '../operators/figures.ts'
@@ -19,7 +20,7 @@ export const TAKERS_MAX = 10
 const ROLE_TAKERS_MAX = 5
 const ROLES_MAX = 20
 
-/** StateSums of a worker in the calls of a phase. */
+/** Sums of the states of a worker's threads in the calls of a phase. */
 class StateSums {
   callTimeNs = 0
   preemptions = 0
@@ -29,8 +30,19 @@ class StateSums {
   readonly takers = new CpuTakers()
 }
 
-/** StateSums the states of the threads of workers, in calls and in operators. */
-export class Scheduling {
+/** What figures of scheduling are made of. */
+export interface SchedulingContext {
+  readonly names: Names
+  /** Undefined where no figures of roles are needed. */
+  readonly roles: RoleTable | undefined
+  /** The rows of operators; once all were added. */
+  rows(): readonly OperatorRow[]
+  /** A factor of the sums of a phase. */
+  scaleOf(phase: Phase): number
+}
+
+/** Sums the states of the threads of workers, in calls and in operators. */
+export class Scheduling implements Statistic {
   readonly off: OffTimes
   private readonly workers = new DefaultMap<Phase, (StateSums | undefined)[]>(() => [])
   private readonly roles = new DefaultMap<string, CpuTakers>(() => new CpuTakers())
@@ -38,13 +50,12 @@ export class Scheduling {
   private readonly counted = new CallWorkers()
   private hasKnown = false
 
-  /** `roleTable`: undefined where no figures of roles are needed. */
   constructor(
     private readonly threads: ThreadHistory,
-    private readonly names: Names,
-    roleTable: RoleTable | undefined,
+    private readonly context: SchedulingContext,
   ) {
-    this.off = new OffTimes(threads, roleTable && ((operators, i) => this.takersOf(roleTable, operators, i)))
+    const { roles } = context
+    this.off = new OffTimes(threads, roles && ((operators, i) => this.takersOf(roles, operators, i)))
   }
 
   /** Adds operators of a call, which represents `weight` calls. Returns the times of operators; undefined where no state is known. */
@@ -76,14 +87,16 @@ export class Scheduling {
     return !this.threads.isFull && this.hasKnown
   }
 
-  /** `scaleOf`: a factor of the sums of a phase. */
-  finish(rows: readonly OperatorRow[], scaleOf: (phase: Phase) => number): SchedulingFigures {
+  finish(): { readonly scheduling: SchedulingFigures | undefined } {
     const { threads } = this
+    if (!this.hasStates) return { scheduling: undefined }
+    const { roles, rows, scaleOf } = this.context
     const workers = [...this.workers].flatMap(([phase, sums]) =>
       sums.flatMap((of, worker) => (of ? [this.workerOf(worker, phase, of, scaleOf(phase))] : [])),
     )
     workers.sort((a, b) => a.worker - b.worker || b.call_time_ns - a.call_time_ns)
-    return { source: threads.source, takers: threads.takers, workers, roles: this.rolesOf(rows) }
+    const { source, takers } = threads
+    return { scheduling: { source, takers, workers, roles: roles ? this.rolesOf(rows()) : [] } }
   }
 
   /** Adds the states of a thread in an interval. */
@@ -128,7 +141,7 @@ export class Scheduling {
       blocked_ns: ns[State.Blocked]!,
       unknown_ns: ns[State.Unknown]!,
       migrations: Math.round(sums.migrations * scale),
-      ...sums.takers.list(TAKERS_MAX, callTimeNs, this.names),
+      ...sums.takers.list(TAKERS_MAX, callTimeNs, this.context.names),
     }
   }
 
@@ -152,7 +165,7 @@ export class Scheduling {
       .slice(0, ROLES_MAX)
       .map(([key, of]) => ({
         ...of,
-        ...this.roles.of(key).list(ROLE_TAKERS_MAX, of.operator_time_ns, this.names),
+        ...this.roles.of(key).list(ROLE_TAKERS_MAX, of.operator_time_ns, this.context.names),
       }))
   }
 

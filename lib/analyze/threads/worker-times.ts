@@ -1,13 +1,12 @@
 import { putAt } from '../../model/by-id.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { Phase } from '../../model/events.ts'
+import type { CallParts, Statistic } from '../common/statistic.ts'
 import type { CallOperators } from '../graph/operators/call-operators.ts'
-import type { Steps } from '../graph/operators/steps.ts'
 import { CallWorkers } from './call-workers.ts'
 import type { WorkerFigures, WorkerTime } from './figures.ts'
-import type { OffTimes } from './off-times.ts'
 
-/** WorkerSums of a worker. */
+/** Sums of a worker. */
 class WorkerSums {
   calls = 0
   callTimeNs = 0
@@ -70,12 +69,14 @@ class Worker {
 }
 
 /** Sums the time of each worker: in operators, waiting at barriers, and the rest of the calls in which it takes part. */
-export class WorkerTimes {
+export class WorkerTimes implements Statistic {
   private readonly workers: (Worker | undefined)[] = []
   private readonly counted = new CallWorkers()
 
-  /** `off`: times without a CPU; undefined where these were not recorded. */
-  add(operators: CallOperators, steps: Steps, off: OffTimes | undefined): void {
+  /** `hasStates`: were states of threads recorded? */
+  constructor(private readonly hasStates: () => boolean) {}
+
+  call({ operators, steps, off }: CallParts): void {
     const { count, worker, tid, cpu, startNs, endNs, waitEndNs, event } = operators
     for (let i = 0; i < count; i++) {
       const of = this.workers[worker[i]!] ?? this.make(worker[i]!)
@@ -128,8 +129,9 @@ export class WorkerTimes {
     return made
   }
 
-  finish(hasStates: boolean): WorkerFigures[] {
-    return this.workers.flatMap((of, worker) => {
+  finish() {
+    const hasStates = this.hasStates()
+    const workers = this.workers.flatMap((of, worker): WorkerFigures[] => {
       if (!of) return []
       const total = new WorkerSums()
       for (const sums of of.phases.values()) total.add(sums)
@@ -146,5 +148,6 @@ export class WorkerTimes {
         },
       ]
     })
+    return { workers }
   }
 }

@@ -193,8 +193,8 @@ describe('what is not known', () => {
     const statistics = new GpuStatistics(names, 10)
     const place = { device: 0, context: 1, contextName: 0, stream: 7, streamName: 0, pid: 3 }
     const gpu = { kind: 'gpu', what: 'kernel', name: names.id('gemm'), signature: 0, facts: {}, ...place } as const
-    for (let i = 0; i < 12; i++) statistics.take({ ...gpu, startNs: 10 * i, endNs: 10 * i + 4, correlation: i })
-    const { figures, undetermined } = statistics.finish()!
+    for (let i = 0; i < 12; i++) statistics.event({ ...gpu, startNs: 10 * i, endNs: 10 * i + 4, correlation: i })
+    const { figures, undetermined } = statistics.finish().gpu!
     expect(figures.devices[0]).toMatchObject({
       work: 12,
       work_ns: 48,
@@ -362,10 +362,10 @@ test('memory: 20 bytes for a piece of work, 12 for a launch', () => {
     },
   }
   for (let i = 0; i < count; i++)
-    statistics.take(Object.assign(event, { startNs: 100 * i, endNs: 100 * i + 50, correlation: i }))
+    statistics.event(Object.assign(event, { startNs: 100 * i, endNs: 100 * i + 50, correlation: i }))
   for (let i = 0; i < count; i++)
-    statistics.take(Object.assign(call, { startNs: 100 * i, endNs: 100 * i + 5, correlation: i }))
+    statistics.event(Object.assign(call, { startNs: 100 * i, endNs: 100 * i + 5, correlation: i }))
   const used = process.memoryUsage().arrayBuffers - before
   expect(used / count).toBeLessThan(33)
-  expect(statistics.finish()!.figures.devices[0]!.time!.total_ns).toBe(100 * count - 50)
+  expect(statistics.finish().gpu!.figures.devices[0]!.time!.total_ns).toBe(100 * count - 50)
 })

@@ -1,0 +1,82 @@
+import type { ModelShape } from '../model/model-shape.ts'
+import type { CallsOfInput } from './calls/call-statistics.ts'
+import type { CallSeries } from './calls/figures.ts'
+import type { Undetermined } from './common/figures.ts'
+import type { ExpertsOfInput } from './experts/experts.ts'
+import type { GpuOfInput } from './gpu/gpu-statistics.ts'
+import type { MemoryOfInput } from './memory/memory.ts'
+import type { CallWorkResult } from './model/call-work.ts'
+import type { ActivationFigures } from './model/figures.ts'
+import type { Measured } from './model/rooflines.ts'
+import type { CallTime, FirstCall, OperatorFigures } from './operators/figures.ts'
+import type { CallsLeftOut } from './operators/time-parts.ts'
+import type { RequestsOfInput } from './requests/request-pass.ts'
+import type { Series } from './series/figures.ts'
+import type { RoleImbalance, SchedulingFigures, WorkerFigures } from './threads/figures.ts'
+
+/** What the operators and calls of one input add to the Analysis: each field is made by one statistic. */
+export interface InputFigures {
+  readonly call_time: readonly CallTime[]
+  readonly callsLeftOut: CallsLeftOut
+  /** {@link Inferred} bits of operators, and of calls. */
+  readonly inferred: number
+  readonly inferredOfCalls: number
+  readonly operators: OperatorFigures
+  readonly workers: readonly WorkerFigures[]
+  readonly calls: CallsOfInput
+  readonly callSeries: CallSeries | undefined
+  readonly first_calls: readonly FirstCall[]
+  readonly cpus_used: number | null
+  readonly series: Series
+  readonly unknownSeries: readonly Undetermined[]
+  readonly imbalance: readonly RoleImbalance[]
+  /** Undefined where no states of the threads of workers are known. */
+  readonly scheduling: SchedulingFigures | undefined
+  /** The model, as far as the graph contains it. */
+  readonly shape: ModelShape | undefined
+  readonly activations: ActivationFigures | null
+  /** Work of the calls that have operators, by phase, and within NVTX ranges by name. */
+  readonly work: CallWorkResult
+  /** Work of PyTorch's operators. */
+  readonly products: readonly Measured[]
+  /** Undefined where the input contains none. */
+  readonly gpu: GpuOfInput | undefined
+  readonly experts: ExpertsOfInput
+  /** Undefined for a sample. */
+  readonly memory: MemoryOfInput | undefined
+  readonly requests: RequestsOfInput
+}
+
+const NO_CALLS: CallsOfInput = {
+  ...{ prefill_tokens_per_s: null, tpot: null, contexts: [], drafts: null, runs: [], further_runs: 0, slope: null },
+}
+const NO_REQUESTS: RequestsOfInput = {
+  ...{ requests: null, sampling: null, speculation: null, load: null, functions: [], series: undefined },
+  undetermined: [],
+}
+
+/** The figures of an input without events, and those that the statistics of a sample do not make. */
+export const NO_FIGURES: InputFigures = {
+  call_time: [],
+  callsLeftOut: { without: 0, overfull: 0 },
+  inferred: 0,
+  inferredOfCalls: 0,
+  operators: { operator_time_ns: 0, wait_ns: 0, executions: 0, rows: [] },
+  workers: [],
+  calls: NO_CALLS,
+  callSeries: undefined,
+  first_calls: [],
+  cpus_used: null,
+  series: {},
+  unknownSeries: [],
+  imbalance: [],
+  scheduling: undefined,
+  shape: undefined,
+  activations: null,
+  work: { all: [], phases: [], ranges: [] },
+  products: [],
+  gpu: undefined,
+  experts: { figures: null, undetermined: [] },
+  memory: undefined,
+  requests: NO_REQUESTS,
+}

@@ -1,8 +1,9 @@
-import { execFileSync, type SpawnSyncReturns, spawn, spawnSync } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { MessageChannel, receiveMessageOnPort, Worker } from 'node:worker_threads'
 import { afterAll, beforeAll } from '@jest/globals'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -38,8 +39,62 @@ export interface RunOptions {
 /** Ends a program that hangs, in ms: long before the test's own limit, and long after what a busy machine takes. */
 export const HANGS_MS = 120_000
 
-/** Runs the CLI; fails the test if it shows a stack trace or does not end. */
+/** Where the CLI runs without a process of its own; it ends with the test file. */
+class CliThread {
+  private readonly done = new Int32Array(new SharedArrayBuffer(4))
+  private readonly port
+  private readonly thread
+
+  constructor() {
+    const { port1, port2 } = new MessageChannel()
+    this.port = port1
+    this.thread = new Worker(new URL('./cli-thread.mjs', import.meta.url), {
+      workerData: { done: this.done, port: port2, main: join(root, 'dist/cli/main.js') },
+      transferList: [port2],
+    })
+    this.thread.unref()
+  }
+
+  run(args: readonly string[], { cwd = folder, input = '', env }: RunOptions): Result {
+    this.done[0] = 0
+    const before = process.cwd()
+    process.chdir(cwd)
+    try {
+      const bytes = typeof input === 'string' ? Buffer.from(input) : input
+      this.thread.postMessage({
+        argv: [process.execPath, CLI, ...args],
+        env: { ...process.env, ...env },
+        input: bytes,
+      })
+      const isDone = Atomics.wait(this.done, 0, 0, HANGS_MS) !== 'timed-out'
+      const { message } = (isDone && receiveMessageOnPort(this.port)) || { message: { status: null } }
+      const { status, stdout = [], stderr = [] } = message
+      return { pid: process.pid, status, stdout: Buffer.from(stdout), stderr: Buffer.from(stderr) }
+    } finally {
+      process.chdir(before)
+    }
+  }
+
+  async end(): Promise<void> {
+    this.port.close()
+    await this.thread.terminate()
+  }
+}
+
+let thread: CliThread | undefined
+
+/**
+ * Runs the CLI; fails the test if it shows a stack trace or does not end. It runs in a thread, but for `record`, whose program has the
+ * streams of its process.
+ */
 export function run(args: readonly string[], options: RunOptions = {}): Outcome {
+  if (args[0] === 'record') return runProcess(args, options)
+  thread ??= new CliThread()
+  return outcome(thread.run(args, options))
+}
+
+/** The same in a process of its own, for what a thread does not have. */
+export function runProcess(args: readonly string[], options: RunOptions = {}): Outcome {
   const [node, ...flags] = NODE
   const child = spawnSync(node, [...flags, CLI, ...args], {
     cwd: options.cwd ?? folder,
@@ -58,7 +113,14 @@ export function shell(line: string): Outcome {
   return outcome(child)
 }
 
-function outcome({ pid, status: code, stdout: bytes, stderr: errors }: SpawnSyncReturns<Buffer>): Outcome {
+interface Result {
+  readonly pid: number
+  readonly status: number | null
+  readonly stdout: Buffer
+  readonly stderr: Buffer
+}
+
+function outcome({ pid, status: code, stdout: bytes, stderr: errors }: Result): Outcome {
   const [stdout, stderr] = [bytes.toString('latin1'), errors.toString()]
   if (/^ {4}at /m.test(stderr) || /^ {4}at /m.test(stdout)) throw new Error(`a stack trace:\n${stderr}`)
   if (code === null) throw new Error(`it did not end by itself:\n${stderr}`)
@@ -79,7 +141,11 @@ export function useFolder(): void {
     if (!existsSync(CLI)) throw new Error(`${CLI} is missing: npm run build`)
     folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-cli-'))
   })
-  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+  afterAll(async () => {
+    await thread?.end()
+    thread = undefined
+    rmSync(folder, { recursive: true, force: true })
+  })
 }
 
 /** A path in the test file's folder. */

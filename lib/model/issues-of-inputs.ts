@@ -146,6 +146,12 @@ export const OF_INPUTS = {
     title: 'the log reached its size limit',
     hint: 'record --max-size sets the limit; --ring keeps the last part of the run instead of the first',
   },
+  'log-cut': {
+    isLoss: true,
+    lost: ['end'],
+    title: 'the log was truncated while it was recorded',
+    hint: 'the log is incomplete: it ended when another program truncated it, such as logrotate with copytruncate, whose copy has what was recorded before; exclude it from rotation',
+  },
   'process-limit': {
     isLoss: true,
     title: 'the program reached its limit for the size of files',

@@ -10,6 +10,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "common/bus.h"
 #include "common/environment.h"
 #include "common/redact.h"
 
@@ -141,5 +142,6 @@ struct ggtrace * process_open_log(const char * path, const struct ggtrace_option
         if (start > 1) number_text(end + 1, start);
         log = ggtrace_open(own, &options);
     }
+    if (log) bus_watch(log);
     return log;
 }

@@ -1,11 +1,22 @@
-/* The limit of a file's size (RLIMIT_FSIZE). A write beyond it gives SIGXFSZ, which kills the host: all that may grow a file asks first. */
+/* What may happen to a log's file: it reaches the limit of a file's size (RLIMIT_FSIZE), or another program truncates it. */
 #ifndef GGTRACE_FILE_H
 #define GGTRACE_FILE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* May the process write to a file up to this offset? false: errno is EFBIG, or the reason why the limit is not known. */
+struct ggtrace;
+
+/*
+ * May the process write to a file up to this offset? A write beyond the limit gives SIGXFSZ, which kills the host: all that may grow a file
+ * asks first. false: errno is EFBIG, or the reason why the limit is not known.
+ */
 bool ggtrace_may_reach(uint64_t end);
+
+/*
+ * For a handler of SIGBUS: was the fault in a page of the log, whose file another program truncated? Then the log has ended, other memory is
+ * in the place of the page, and the handler returns. false: it was not.
+ */
+bool ggtrace_survive(struct ggtrace * log, const void * address);
 
 #endif

@@ -57,6 +57,8 @@ struct shared {
     uint64_t file_end;     /* offset of the next segment */
     uint64_t retry_at, retry_after;
     uint32_t full;         /* enum ggtrace_full */
+    uint32_t is_cut;       /* another program truncated the file: the log has ended */
+    uint64_t allocated;    /* the file had at least this size */
     struct ring ring;
     struct ggtrace_writer writers[GGTRACE_WRITERS_MAX];
 };
@@ -85,6 +87,15 @@ bool ggtrace_write_at(const struct ggtrace * log, const void * bytes, size_t cou
 static inline bool ggtrace_is_denied(int error) {
     return error == ENOSYS || error == EPERM || error == EACCES;
 }
+
+/* Did another program truncate the file? Then the log has ended. */
+bool ggtrace_is_cut(const struct ggtrace * log);
+
+/* Notes that the file reaches up to this offset. */
+void ggtrace_note_allocated(const struct ggtrace * log, uint64_t end);
+
+/* For the END of a log that was cut, when no thread writes any more: gives CONTROL a segment behind what is left of the file. */
+bool ggtrace_begin_again(struct ggtrace * log);
 
 /* Gives the writer a new segment of at least that size; false and errno on failure. */
 bool ggtrace_take_segment(struct ggtrace_writer * writer, uint32_t needed);

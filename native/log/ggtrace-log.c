@@ -288,6 +288,14 @@ static bool stop(const struct ggtrace * log, struct ggtrace_writer * writer) {
     return false;
 }
 
+/* First forgets the segment: what is mapped at its address next is none of the log's, see ggtrace_survive. */
+static void unmap(struct ggtrace_writer * writer) {
+    uint8_t * const segment = writer->segment, * const end = writer->segment_end;
+    STORE(writer->segment_end, NULL);
+    STORE(writer->segment, NULL);
+    if (segment) munmap(segment, (size_t) (end - segment));
+}
+
 /* Under the lock. false: a thread could not be stopped; it may still take a segment and write to it. */
 static bool close_writers(struct ggtrace * log, uint64_t * used) {
     struct shared * shared = log->shared;
@@ -300,8 +308,7 @@ static bool close_writers(struct ggtrace * log, uint64_t * used) {
         }
         ggtrace_seal(writer);
         if (writer->used_end > *used) *used = writer->used_end;
-        if (writer->segment) munmap(writer->segment, ggtrace_segment_bytes(writer));
-        writer->segment = writer->segment_end = NULL;
+        unmap(writer);
     }
     return all;
 }
@@ -321,12 +328,14 @@ static void close_locked(struct ggtrace * log) {
     STORE(shared->closing, 1);
     uint64_t used = 0;
     const bool all_stopped = close_writers(log, &used);
+    struct ggtrace_writer * control = &shared->writers[CONTROL];
+    const bool is_ours = ggtrace_is_ours(log), is_cut = is_ours && ggtrace_is_cut(log), has_room = !is_cut || ggtrace_begin_again(log);
+    if (is_cut) used = 0;
     write_end(log);
-    if (shared->writers[CONTROL].used_end > used) used = shared->writers[CONTROL].used_end;
+    if (control->used_end > used) used = control->used_end;
     STORE(shared->alive, 0);
-    const struct ggtrace_writer * control = &shared->writers[CONTROL];
-    if (control->segment) munmap(control->segment, ggtrace_segment_bytes(control));
-    if (!all_stopped || !ggtrace_is_ours(log)) return; /* truncating or closing the file now could give that thread SIGBUS */
+    unmap(control);
+    if (!all_stopped || !is_ours || !has_room) return; /* truncating or closing the file now could give that thread SIGBUS */
     if (log->is_ring) used = ggtrace_ring_settle(log, used);
     if (ftruncate(log->file, (off_t) used) != 0) { /* then the file ends in zeros, which the format allows */ }
     close(log->file);

@@ -61,8 +61,13 @@ static bool allocate(const struct ggtrace * log, uint64_t offset, uint32_t bytes
     if (!ggtrace_is_ours(log)) return errno = EBADF, false;
     for (int tries = 0; tries < EINTR_MAX; tries++) {
         const bool done = fallocate(log->file, 0, (off_t) offset, bytes) == 0;
-        if (done || errno == EOPNOTSUPP || ggtrace_is_denied(errno)) return write_zeros(log, offset, bytes);
-        if (errno != EINTR) return false;
+        if (!done && errno != EOPNOTSUPP && !ggtrace_is_denied(errno)) {
+            if (errno != EINTR) return false;
+            continue;
+        }
+        if (!write_zeros(log, offset, bytes)) return false;
+        ggtrace_note_allocated(log, offset + bytes);
+        return true;
     }
     return false;
 }
@@ -109,11 +114,14 @@ bool ggtrace_take_segment(struct ggtrace_writer * writer, uint32_t needed) {
     }
     STORE(shared->retry_at, 0);
     STORE(shared->retry_after, 0);
-    if (writer->segment) munmap(writer->segment, ggtrace_segment_bytes(writer)); /* only now: the old segment has room for the END */
-    writer->segment = segment;
+    uint8_t * const old = writer->segment;
+    const uint32_t old_bytes = old ? ggtrace_segment_bytes(writer) : 0;
+    STORE(writer->segment_end, NULL);
+    STORE(writer->segment, segment);
+    STORE(writer->segment_end, segment + bytes);
     __atomic_store_n(&writer->at, segment, __ATOMIC_RELAXED);
-    writer->segment_end = segment + bytes;
     writer->segment_offset = offset;
+    if (old) munmap(old, old_bytes); /* only now: the old segment has room for the END */
     return true;
 }
 
@@ -179,7 +187,7 @@ static bool next_block(struct ggtrace_writer * writer, uint32_t size, uint64_t t
     ggtrace_seal(writer);
     const uint32_t needed = sizeof(struct ggtrace_block) + sizeof(struct ggtrace_loss_record) + size;
     const bool has_room = writer->segment && room_end(writer) - writer->at >= (ptrdiff_t) needed;
-    if (!has_room && !ggtrace_take_segment(writer, needed + END_BYTES)) return false;
+    if (!has_room && (ggtrace_is_cut(log) || !ggtrace_take_segment(writer, needed + END_BYTES))) return false;
     open_block(writer, time);
     if (writer->dropped_unreported && writer->kind == GGTRACE_EVENTS) write_loss(writer, time);
     return true;

@@ -101,8 +101,8 @@ void ggtrace_flush(struct ggtrace * log);
 
 struct ggtrace_totals ggtrace_totals(const struct ggtrace * log);
 
-/* Why the log last had no room for a record: it always had, bytes_max, RLIMIT_FSIZE of the process, … The END record contains it. */
-enum ggtrace_full { GGTRACE_FULL_NOT, GGTRACE_FULL_LIMIT, GGTRACE_FULL_PROCESS_LIMIT, GGTRACE_FULL_DISK, GGTRACE_FULL_OTHER };
+/* Why the log last had no room for a record (it always had, bytes_max, RLIMIT_FSIZE, …, another program truncated it): END contains it. */
+enum ggtrace_full { GGTRACE_FULL_NOT, GGTRACE_FULL_LIMIT, GGTRACE_FULL_PROCESS_LIMIT, GGTRACE_FULL_DISK, GGTRACE_FULL_OTHER, GGTRACE_FULL_CUT };
 enum ggtrace_full ggtrace_full(const struct ggtrace * log);
 
 /*

@@ -338,6 +338,7 @@ const char * states_start(struct ggtrace * log) {
     pthread_condattr_destroy(&attributes);
     sigset_t all;
     sigfillset(&all); /* the program's own threads handle its signals */
+    sigdelset(&all, SIGBUS); /* blocked, a fault in a page of a truncated log would kill the program */
     pthread_sigmask(SIG_SETMASK, &all, &mask_of_program);
     is_draining = pthread_create(&drainer, NULL, drain_often, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &mask_of_program, NULL);

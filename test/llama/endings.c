@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -20,10 +21,12 @@
 /* Ways that create contexts or load models, one after the other, and then print how much memory that took. */
 #define CONTEXTS "contexts"
 #define MODELS "models"
+#define TRUNCATE "truncate %ld"
+#define BUS_HANDLER "SIGBUS, handler"
 static const char usage[] = "usage: endings LIB MODEL WAY\n";
 #define OF_LOADING "exit, objects of loading"
 #define OF_GRAPH "exit, objects of a graph"
-enum { CONTEXTS_COUNT = 2000, MODELS_COUNT = 200, FIRST = 50 };
+enum { CONTEXTS_COUNT = 2000, MODELS_COUNT = 200, FIRST = 50, CALLS_AFTER = 10 };
 enum { CONTEXT_TOKENS = 64, THREADS = 3,  CODE = 3, CODE_OF_THREAD = 5, CODE_OF_HANDLER = 7 };
 
 static struct llama_model * model;
@@ -88,6 +91,12 @@ static bool on_node(struct ggml_tensor * tensor, bool ask, void * data) {
     (void) tensor;
     on_load(0, data);
     return !ask;
+}
+
+static void on_bus(int signal) {
+    (void) signal;
+    say("SIGBUS handler\n");
+    _exit(CODE_OF_HANDLER);
 }
 
 static void on_term(int signal) {
@@ -169,6 +178,22 @@ static void again(const char * path, int count) {
     say(text);
 }
 
+/* Another program truncates the log; here without one, so that it is the same time in each run. */
+static int truncate_log(long bytes) {
+    const char * log = getenv("GGML2PERFETTO_OUT");
+    if (log && truncate(log, bytes) != 0) fail("truncate");
+    for (int i = 0; i < CALLS_AFTER; i++) decode();
+    return CODE;
+}
+
+/* A fault of the program's own, in a page of a file that is too short. */
+static void fault(void) {
+    FILE * file = tmpfile();
+    volatile char * page = file ? mmap(NULL, 1, PROT_READ, MAP_SHARED, fileno(file), 0) : MAP_FAILED;
+    if (page == MAP_FAILED) fail("mmap");
+    (void) *page;
+}
+
 static void leave_to(void * (*work)(void *)) {
     pthread_t thread;
     main_thread = pthread_self();
@@ -202,6 +227,10 @@ static int end(const char * way) {
     if (strcmp(way, "SIGINT") == 0) raise(SIGINT);
     if (strcmp(way, "SIGKILL") == 0) raise(SIGKILL);
     if (strcmp(way, "SIGSEGV") == 0) raise(SIGSEGV);
+    if (strcmp(way, "SIGBUS, sent") == 0) raise(SIGBUS);
+    if (strncmp(way, "SIGBUS", strlen("SIGBUS")) == 0) fault();
+    long bytes;
+    if (sscanf(way, TRUNCATE, &bytes) == 1) return truncate_log(bytes);
     if (strcmp(way, "daemon") == 0) {
         if (daemon(1, 1) != 0) fail("daemon");
         decode();
@@ -221,6 +250,7 @@ int main(int count, char ** arguments) {
         fputs(usage, stderr);
         return 2;
     }
+    if (strcmp(arguments[3], BUS_HANDLER) == 0) signal(SIGBUS, on_bus);
     llama_log_set(log_to_stderr, NULL);
     ggml_backend_load_all_from_path(arguments[1]);
     llama_backend_init();

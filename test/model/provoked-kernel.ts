@@ -90,6 +90,7 @@ export const PROVOKED_BY_KERNEL: Provocations = {
   'log-full': () => full(1),
   'process-limit': () => full(2),
   'disk-full': () => full(3),
+  'log-cut': () => full(5),
   'op-table-unclear': () => fixture('tensor-trace/ambiguous-ops.bin'),
 
   'damaged-block': () => changed(tiny(), (bytes) => (bytes[bytes.length >> 1]! ^= 0x10)),

@@ -34,6 +34,9 @@ const WAYS: readonly (readonly [way: string, calls: number])[] = [
   ['SIGINT', 2],
   ['SIGKILL', 2],
   ['SIGSEGV', 2],
+  ['SIGBUS', 2],
+  ['SIGBUS, sent', 2],
+  ['SIGBUS, handler', 2],
   ['daemon', 2],
 ]
 
@@ -50,6 +53,9 @@ const RECORDINGS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 
 /** Limits of a file's size (RLIMIT_FSIZE) in which a log has no header, only a part of one, no block, a few, and one for each writer. */
 const FILE_LIMITS = [0, 1, 47, 48, 63, 64, 4095, 4096, 16_384, 40_000, 100_000]
+
+/** The sizes to which another program truncates the log: nothing, not even its first word, one page of it, a part of a writer's. */
+const TRUNCATED_TO = [0, 1, 4096, 20_000]
 
 /** What a program does again and again: 2 000 contexts, 200 models. Each takes 20 KB if the graphs of those before are kept. */
 const MANY = ['contexts', 'models'] as const
@@ -140,6 +146,20 @@ llama('endings of a recorded program', () => {
       const isOpened = existsSync(log)
       expect(readFileSync(report, 'latin1').startsWith(`${constants.errno.EFBIG} `)).toBe(!isOpened)
       if (isOpened) expect((await readLog(log)).issues.join()).toMatch(/limit for the size of files|^$/)
+    })
+
+    test.each(TRUNCATED_TO)('return, the log is truncated to %i bytes', async (bytes) => {
+      const way = `truncate ${bytes}`
+      const log = newLog()
+      mkdirSync(dirname(log), { recursive: true })
+      const plain = await run(way, {})
+      const traced = await run(way, { ...env, LD_PRELOAD: RECORDER, GGML2PERFETTO_OUT: log })
+      expect(plain.code).toBe(3)
+      expect(endingOf(traced)).toEqual(endingOf(plain))
+      const { of, issues } = await readLog(log)
+      expect(issues.join()).toMatch(/the log was truncated while it was recorded/)
+      // The page that remains of 20 000 bytes is written to until the end.
+      if (bytes <= 4096) expect(of('token').length).toBe(0)
     })
 
     test.each(MANY)(

@@ -262,7 +262,8 @@ function expectWhole(log: Log, told: string) {
     const blocks = log.blocks.filter((block) => block.writer === writer && !block.isOpen)
     expect(blocks.reduce((sum, block) => sum + block.records.length, 0)).toBeGreaterThanOrEqual(records)
     const tensors = tensorsOf(log, writer)
-    expect(tensors[0]).toBe(1)
+    // Of a writer that has sealed nothing, the first record may be torn.
+    if (records > 0 || tensors.length > 0) expect(tensors[0]).toBe(1)
     expect(isCountingUp(tensors)).toBe(true)
   }
 }

@@ -28,7 +28,14 @@ const BATCH_EVENTS = 2048
 /** Most issues before the first readable block; more means that there is none. */
 const EARLY_ISSUES_MAX = 1000
 /** Why records were dropped, by the number in the END record. */
-const FULL: readonly (IssueCode | undefined)[] = [undefined, 'log-full', 'process-limit', 'disk-full']
+const FULL: readonly (IssueCode | undefined)[] = [
+  undefined,
+  'log-full',
+  'process-limit',
+  'disk-full',
+  undefined,
+  'log-cut',
+]
 
 export const ggtrace: Format = {
   name: 'ggtrace',
@@ -231,8 +238,9 @@ class LogReader implements ChunkReader {
       const detail = `${grouped(end.dropped)} records in all found no space, ${grouped(end.dropped - writers.dropped)} of them not reported before`
       this.issue('dropped-records', detail, byte)
     }
-    const why = end.dropped > 0 && FULL[end.full]
-    if (why) this.issue(why, `${grouped(end.dropped)} records were dropped`, byte)
+    const why = FULL[end.full]
+    if (why && (end.dropped > 0 || why === 'log-cut'))
+      this.issue(why, `${grouped(end.dropped)} records were dropped`, byte)
   }
 
   private issue(code: IssueCode, detail: string, byte: number): void {

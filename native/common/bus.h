@@ -1,0 +1,13 @@
+/* SIGBUS: another program truncates the log while it is recorded. */
+#ifndef GGML2PERFETTO_BUS_H
+#define GGML2PERFETTO_BUS_H
+
+struct ggtrace;
+
+/*
+ * From now on, a SIGBUS from a page of this log ends the log instead of the process. Every other SIGBUS goes to the handler that the host has
+ * had so far. A handler that the host sets later replaces this one.
+ */
+void bus_watch(struct ggtrace * log);
+
+#endif

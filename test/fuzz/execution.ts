@@ -12,7 +12,6 @@ import {
   type PeakFigures,
   readAnalysis,
 } from '../../lib/index.ts'
-import { reportHtml } from '../../lib/report.ts'
 import { faultsOf as faultsOfTrace } from '../line/hostile.ts'
 import { joined, plainBytes, randomOf } from '../line/support.ts'
 import {
@@ -20,10 +19,11 @@ import {
   faultsOfTables,
   faultsOfTexts,
   noNumbersIn,
-  pageTexts,
   SERIES,
   tablesMade,
   textsOf,
+  textsOfComparison,
+  textsOfTrace,
 } from '../read/made.ts'
 import { corpusOf } from './corpus.ts'
 import { mutated, repaired } from './mutate.ts'
@@ -243,8 +243,8 @@ async function tryTrace(
   const read = sources.reduce((sum, { bytes }) => sum + bytes.length, 0)
   if (output.length > OUTPUT_BYTES + OUTPUT_RATIO_MAX * read) return `${output.length} bytes from ${read}`
   if (options.to === 'perfetto') return shown(faultsOfTrace(output))
-  JSON.parse(Buffer.from(output).toString())
-  return undefined
+  const json: unknown = JSON.parse(Buffer.from(output).toString())
+  return hasWords(sources) ? undefined : shown(faultsOfTexts(textsOfTrace(json)))
 }
 
 async function tryAnalysis(
@@ -271,7 +271,7 @@ async function tryAnalysis(
     const sides = [analysis, other].map((of, i) => ({ name: `side ${i}`, runs: [of] }))
     const comparison = compareRuns(sides[choices.below(2)]!, sides[choices.below(2)]!)
     made.push(...noNumbersIn(comparison, 'comparison'))
-    const texts = pageTexts(reportHtml(comparison))
+    const texts = textsOfComparison(comparison)
     if (!hasWords(sources)) made.push(...faultsOfTexts(texts))
   }
   return shown(made)

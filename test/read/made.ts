@@ -1,4 +1,6 @@
 import { parquetReadObjects } from 'hyparquet'
+import { comparisonSections } from '../../bin/compare/sections.ts'
+import { dagSections } from '../../bin/dag/table.ts'
 import { describeFinding } from '../../bin/findings.ts'
 import { toMarkdown, toText } from '../../bin/stats/section.ts'
 import { sectionsOf } from '../../bin/stats/sections.ts'
@@ -7,11 +9,15 @@ import {
   type Analysis,
   type AnalyzeOptions,
   analyze,
+  type Comparison,
+  dagOf,
+  draw,
   type Input,
   lookedAt,
   type Summary,
   type TableName,
   tablesOf,
+  toDot,
   whyRequest,
 } from '../../lib/index.ts'
 import { reportHtml } from '../../lib/report.ts'
@@ -66,7 +72,7 @@ function withMessage(error: unknown): undefined {
   if (!(error instanceof Error && /^(?:FormatError|UsageError)$/.test(error.name))) throw error
 }
 
-/** What the commands print of an Analysis: stats, stats --markdown, why, why of each request, report. */
+/** What the commands print of an Analysis: stats, stats --markdown, why, why of each request, dag, report. */
 export function textsOf(analysis: Analysis): string[] {
   const sections = sectionsOf(analysis, SHOWN)
   return [
@@ -77,9 +83,23 @@ export function textsOf(analysis: Analysis): string[] {
     ...(analysis.series?.requests?.rows ?? []).flatMap(({ id }) =>
       whyRequest(analysis, { request: id })!.reasons.map(({ sentence }) => sentence),
     ),
+    ...dagTexts(analysis),
     ...pageTexts(reportHtml(analysis)),
   ]
 }
+
+function dagTexts({ series }: Analysis): string[] {
+  const dag = series?.graph && dagOf(series.graph, {})
+  if (!dag || dag.nodes.length === 0) return []
+  const table = dagSections(dag, { colorBy: 'time', values: undefined, top: undefined, views: true })
+  return [...toText(table, 200), ...toDot(draw(dag, { name: 'log' })).split('\n')]
+}
+
+/** What the commands print of a comparison: compare, its report. */
+export const textsOfComparison = (comparison: Comparison): string[] => [
+  ...toText(comparisonSections(comparison, undefined), 200),
+  ...pageTexts(reportHtml(comparison)),
+]
 
 /** The texts of a page and the places and sizes in its drawings. */
 export function pageTexts(page: string): string[] {
@@ -128,6 +148,13 @@ export function faultsIn(value: unknown, path = ''): string[] {
     ...(/\.issues\.\d+\.first$/.test(path) && key === 'detail' ? [] : faultsIn(of, `${path}.${key}`)),
     ...(key === '' ? [`${path}.(empty key)`] : []),
   ])
+}
+
+/** The texts in a trace as JSON. An issue states what it found. */
+export function textsOfTrace(value: unknown, key = ''): string[] {
+  if (typeof value === 'string') return key === 'detail' ? [] : [value]
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([name, of]) => textsOfTrace(of, name))
 }
 
 /** Texts that contain what is nothing. */

@@ -44,22 +44,28 @@ interface Column {
   ) => readonly { readonly name: string; readonly figure: Figure; readonly value: number }[]
 }
 
+/** What a header says of the rows after it. */
+interface Layout {
+  readonly columns: readonly Column[]
+  /** Places of columns that say when, and of what, a row is; -1: none. */
+  readonly time: number
+  readonly index: number
+  readonly key: number
+  readonly model: number
+  readonly identity: readonly number[]
+}
+
 interface GpuRow {
+  /** Rows wait until their GPUs are known; the log may have another header then. */
+  readonly layout: Layout
   readonly fields: readonly string[]
   readonly stamp: Stamp | undefined
 }
 
 class NvidiaSmi extends PowerLog {
-  private columns: readonly Column[] | undefined
-  private time = -1
-  private index = -1
-  private key = -1
-  private model = -1
+  private layout: Layout | undefined
   /** Numbers of GPUs by what identifies them, where the log has no `index`. */
   private readonly gpus = new Map<string, number>()
-  /** Columns that say when, and of what, a row is. */
-  private identity: readonly number[] = []
-  private fields = 0
   private readonly unnamed = new UnnamedGpus<GpuRow>(
     (row, gpu) => this.gpuRow(row, gpu),
     (rows) => this.issue('unreadable-row', `expected a row for each of ${this.unnamed.count} GPUs, found ${rows}`),
@@ -67,16 +73,21 @@ class NvidiaSmi extends PowerLog {
 
   protected line(text: string): void {
     const fields = fieldsOf(text)
-    if (isHeader(text)) return this.header(fields)
-    if (!this.columns) this.header(namesByUnit(fields))
-    if (fields.length !== this.fields) return this.unreadable(`${this.fields} fields`, text)
-    const stamp = this.time < 0 ? undefined : stampOf(fields[this.time]!)?.stamp
-    if (this.time >= 0 && !stamp) return this.unreadable('a time first', text)
-    if (stamp && this.index < 0 && this.key < 0) this.unnamed.add(stamp.ns, { fields, stamp })
+    if (isHeader(text)) {
+      this.layout = layoutOf(fields)
+      return
+    }
+    this.layout ??= layoutOf(namesByUnit(fields))
+    const { layout } = this
+    const { columns, time, index, key } = layout
+    if (fields.length !== columns.length) return this.unreadable(`${columns.length} fields`, text)
+    const stamp = time < 0 ? undefined : stampOf(fields[time]!)?.stamp
+    if (time >= 0 && !stamp) return this.unreadable('a time first', text)
+    if (stamp && index < 0 && key < 0) this.unnamed.add(stamp.ns, { layout, fields, stamp })
     else {
-      const gpu = this.gpuOf(fields)
+      const gpu = this.gpuOf(fields, layout)
       if (gpu === undefined) return this.unreadable('the number of a GPU', text)
-      this.gpuRow({ fields, stamp }, gpu)
+      this.gpuRow({ layout, fields, stamp }, gpu)
     }
   }
 
@@ -91,47 +102,49 @@ class NvidiaSmi extends PowerLog {
     )
   }
 
-  private gpuRow({ fields, stamp }: GpuRow, gpu: number | string): void {
+  private gpuRow({ layout, fields, stamp }: GpuRow, gpu: number | string): void {
     const device = `GPU ${gpu}`
-    const model = fields[this.model]
+    const model = fields[layout.model]
     if (model && !(device in this.facts)) this.facts[device] = model
     const cells: Cell[] = []
     fields.forEach((field, i) => {
-      const found = this.columns![i]!.cellsOf(field)
-      const isRead = found.length > 0 || this.identity.includes(i)
+      const { name, cellsOf } = layout.columns[i]!
+      const found = cellsOf(field)
+      const isRead = found.length > 0 || layout.identity.includes(i)
       if (!isRead && /^$|N\/A|Not Supported|Unknown Error|requires reset/.test(field)) this.notAvailable()
-      else if (!isRead) this.noNumber(this.columns![i]!.name)
+      else if (!isRead) this.noNumber(name)
       for (const cell of found) cells.push({ device, ...cell })
     })
     this.row({ stamp, key: device, cells })
   }
 
-  private header(fields: readonly string[]): void {
-    const names = fields.map((field) => field.replace(/ \[.*/, ''))
-    // They are the same power: added up, the energy would be a multiple.
-    const power = POWERS.find((name) => names.includes(name))
-    const hasEnforced = names.includes('enforced.power.limit')
-    this.fields = fields.length
-    this.time = names.findIndex((name) => /^(?:timestamp|time|date)$/i.test(name))
-    this.index = names.findIndex((name) => /^(?:index|gpu|gpu_index|gpu_id)$/.test(name))
-    this.key = names.findIndex((name) => /^(?:uuid|gpu_uuid|pci\.bus_id|gpu_bus_id|serial)$/.test(name))
-    this.model = names.findIndex((name) => /^(?:name|gpu_name)$/.test(name))
-    this.identity = [this.time, this.index, this.key, this.model]
-    this.columns = names.map((name, i) => {
-      if (this.identity.includes(i)) return { name, cellsOf: () => [] }
-      if (/^clocks_(?:throttle|event)_reasons\./.test(name)) return reasonColumn(name)
-      const figure = figureOf(name, /\[([^[\]]*)\]$/.exec(fields[i]!)?.[1], { power, hasEnforced })
-      return { name, cellsOf: (text) => valuesOf(name, figure, text) }
-    })
-  }
-
-  private gpuOf(fields: readonly string[]): number | string | undefined {
-    if (this.index >= 0) return gpuNumberOf(fields[this.index]!)
-    const id = fields[this.key] ?? fields[this.model] ?? ''
+  private gpuOf(fields: readonly string[], { index, key, model }: Layout): number | string | undefined {
+    if (index >= 0) return gpuNumberOf(fields[index]!)
+    const id = fields[key] ?? fields[model] ?? ''
     const known = this.gpus.get(id) ?? this.gpus.size
     if (this.gpus.size < GPUS_MAX) this.gpus.set(id, known)
     return known
   }
+}
+
+function layoutOf(fields: readonly string[]): Layout {
+  const names = fields.map((field) => field.replace(/ \[.*/, ''))
+  // They are the same power: added up, the energy would be a multiple.
+  const power = POWERS.find((name) => names.includes(name))
+  const hasEnforced = names.includes('enforced.power.limit')
+  const placeOf = (pattern: RegExp) => names.findIndex((name) => pattern.test(name))
+  const time = placeOf(/^(?:timestamp|time|date)$/i)
+  const index = placeOf(/^(?:index|gpu|gpu_index|gpu_id)$/)
+  const key = placeOf(/^(?:uuid|gpu_uuid|pci\.bus_id|gpu_bus_id|serial)$/)
+  const model = placeOf(/^(?:name|gpu_name)$/)
+  const identity = [time, index, key, model]
+  const columns = names.map((name, i): Column => {
+    if (identity.includes(i)) return { name, cellsOf: () => [] }
+    if (/^clocks_(?:throttle|event)_reasons\./.test(name)) return reasonColumn(name)
+    const figure = figureOf(name, /\[([^[\]]*)\]$/.exec(fields[i]!)?.[1], { power, hasEnforced })
+    return { name, cellsOf: (text) => valuesOf(name, figure, text) }
+  })
+  return { columns, time, index, key, model, identity }
 }
 
 const GPUS_MAX = 1024

@@ -107,9 +107,16 @@ static void add_pool(struct vulkan_device * device) {
         .queryType = VK_QUERY_TYPE_TIMESTAMP,
         .queryCount = POOL_CHUNKS * CHUNK_QUERIES,
     };
-    struct vulkan_pool * pool = device->pool_count < POOLS_MAX ? reserve(sizeof(*pool)) : NULL;
+    VkQueryPool handle;
+    /* First, because memory that is reserved is never freed, and the driver is asked again at each mark. */
+    if (device->pool_count == POOLS_MAX || device->call.vkCreateQueryPool(device->handle, &info, NULL, &handle) != VK_SUCCESS) return;
+    struct vulkan_pool * pool = reserve(sizeof(*pool));
     struct vulkan_chunk * chunks = pool ? reserve(POOL_CHUNKS * sizeof(*chunks)) : NULL;
-    if (!chunks || device->call.vkCreateQueryPool(device->handle, &info, NULL, &pool->handle) != VK_SUCCESS) return;
+    if (!chunks) {
+        device->call.vkDestroyQueryPool(device->handle, handle, NULL);
+        return;
+    }
+    pool->handle = handle;
     pool->next = device->pools;
     device->pools = pool;
     device->pool_count++;

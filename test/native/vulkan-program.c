@@ -141,6 +141,7 @@ VkResult vkWaitForFences(VkDevice device, uint32_t count, const VkFence * fences
 
 static VkResult create_query_pool(VkDevice device, const VkQueryPoolCreateInfo * info, const void * allocator, VkQueryPool * made) {
     (void) device, (void) allocator;
+    if (getenv("FAKE_NO_POOLS")) return (VkResult) -2; /* VK_ERROR_OUT_OF_DEVICE_MEMORY */
     struct pool * pool = malloc(sizeof(*pool));
     *pool = (struct pool){info->queryCount, calloc(info->queryCount, 8), calloc(info->queryCount, 1)};
     *made = (VkQueryPool) (uintptr_t) pool;
@@ -251,9 +252,19 @@ PFN_vkVoidFunction vkGetDeviceProcAddr(VkDevice device, const char * name) {
     return find(name);
 }
 
-/* Printed at the end: were queries reset by the host, and how many pools are left? */
+/* The memory that the process has, but not of files. */
+static long memory_kb(void) {
+    char line[256];
+    long kb = 0;
+    FILE * file = fopen("/proc/self/smaps_rollup", "r");
+    while (file && fgets(line, sizeof line, file)) sscanf(line, "Anonymous: %ld", &kb);
+    if (file) fclose(file);
+    return kb;
+}
+
+/* Printed at the end: were queries reset by the host, how many pools are left, and how much memory is used? */
 __attribute__((destructor)) static void print(void) {
-    printf("{\"resetsByHost\":%d,\"poolsLeft\":%d}\n", resets_by_host, pools_made);
+    printf("{\"resetsByHost\":%d,\"poolsLeft\":%d,\"memoryKb\":%ld}\n", resets_by_host, pools_made, memory_kb());
 }
 #else
 static VkDevice device;

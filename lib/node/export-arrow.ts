@@ -1,10 +1,11 @@
-import { mkdir, rm } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { UsageError } from '../errors.ts'
 import { tablesOf } from '../pipeline/tables/tables-of.ts'
 import { TABLE_NAMES, type TableName } from '../tables/schema.ts'
 import { type ExportedRun, type ExportOptions, refuseEmpty, removeLeftOvers, traceIdOf, unfinished } from './export.ts'
 import { explainFileError, fileSource } from './files.ts'
+import { makeOutputFolder } from './outputs.ts'
 import { RunFiles } from './run-files.ts'
 
 /** How a run is written as streams of Arrow. */
@@ -30,7 +31,7 @@ export async function exportArrow(
   const traceId = await traceIdOf(paths)
   const inputs = paths.map((path, i) => ({ name: path, source: fileSource(path, (bytes) => onRead?.(i, bytes)) }))
   const folder = table ? dirname(output) : output
-  await mkdir(folder, { recursive: true }).catch((error) => {
+  await makeOutputFolder(folder).catch((error) => {
     throw explainFileError(folder, 'write', error)
   })
   await removeLeftOvers(folder)

@@ -28,15 +28,18 @@ const SPACE = createHash('sha256').update(space).digest('hex').slice(0, 16)
 /** The part of a folder's name that says whose it is. */
 export const ownerMark = (): string => `${self.pid}-${SPACE}`
 
-/** Was the process of this folder killed? `mark`: what {@link ownerMark} returned there. */
-export async function isLeft(path: string, mark: string): Promise<boolean> {
+/**
+ * Was the process of this file or folder killed? `mark`: what {@link ownerMark} returned there; `ageMs`: how long nothing was written if the
+ * process cannot be seen from here.
+ */
+export async function isLeft(path: string, mark: string, ageMs = AGE_MS): Promise<boolean> {
   const [, pid, of] = /^(\d+)-(.*)$/.exec(mark) ?? []
   if (of === SPACE) return !isRunning(Number(pid))
   const names = await readdir(path).catch(() => [])
   const all = await Promise.all(
     [path, ...names.map((name) => join(path, name))].map((at) => lstat(at).catch(() => undefined)),
   )
-  return all.every((stats) => !stats || Date.now() - stats.mtimeMs > AGE_MS)
+  return all.every((stats) => !stats || Date.now() - stats.mtimeMs > ageMs)
 }
 
 /** Is it running? A process that was killed has its number until its parent, such as a container's first process, has waited for it. */
@@ -58,12 +61,18 @@ function isZombie(pid: number): boolean {
 
 const NAME = /^ggml2perfetto-(\d+-[0-9a-f]{16})-[0-9a-f]{16}$/
 
-/** Folders that the end of this process removes. */
+/** Files and folders that the end of this process removes. */
 const temporary = new Set<string>()
 
-function removeAtEnd(path: string): void {
+/** Keeps a file or folder young while this process runs, and removes it in the end. Returns a function that removes it now. */
+export function ownUntilEnd(path: string, touchMs = TOUCH_MS): () => void {
+  const touch = setInterval(() => void utimes(path, new Date(), new Date()).catch(() => undefined), touchMs).unref()
   if (temporary.size === 0) self.once('exit', removeAll)
   temporary.add(path)
+  return () => {
+    clearInterval(touch)
+    removeNow(path)
+  }
 }
 
 function removeNow(path: string): void {
@@ -92,13 +101,7 @@ export async function temporaryFolder(): Promise<TemporaryFolder> {
   await removeLeft(tmpdir())
   const path = join(tmpdir(), `ggml2perfetto-${ownerMark()}-${randomBytes(8).toString('hex')}`)
   await mkdir(path, { mode: 0o700 })
-  const touch = setInterval(() => void utimes(path, new Date(), new Date()).catch(() => undefined), TOUCH_MS).unref()
-  removeAtEnd(path)
-  const remove = () => {
-    clearInterval(touch)
-    removeNow(path)
-  }
-  return { path, remove }
+  return { path, remove: ownUntilEnd(path) }
 }
 
 async function removeLeft(folder: string): Promise<void> {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import type { Stats } from 'node:fs'
-import { type FileHandle, lstat, readlink, realpath, stat } from 'node:fs/promises'
+import { constants, type Stats } from 'node:fs'
+import { type FileHandle, lstat, mkdir, open, readlink, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
 import * as self from 'node:process'
 import { UsageError } from '../errors.ts'
@@ -80,10 +80,37 @@ export async function modeFor(target: string): Promise<number> {
   return older?.isFile() ? older.mode & NEW_FILE : NEW_FILE
 }
 
+/** Under sudo, the user who called sudo, and the group. */
+function callerOfSudo(): { readonly uid: number; readonly gid: number } | undefined {
+  const [uid, gid] = [self.env['SUDO_UID'], self.env['SUDO_GID']].map((text) => Number(text || NaN))
+  if (self.geteuid?.() !== 0 || !Number.isInteger(uid) || !Number.isInteger(gid)) return undefined
+  return { uid: uid!, gid: gid! }
+}
+
 /** Under sudo, gives a new file to the user who called sudo. Uses the open file, because its name may lead elsewhere by now. */
 export async function giveToCaller(file: FileHandle): Promise<void> {
-  const [uid, gid] = [self.env['SUDO_UID'], self.env['SUDO_GID']].map((text) => Number(text || NaN))
-  if (self.geteuid?.() !== 0 || !Number.isInteger(uid) || !Number.isInteger(gid)) return
+  const caller = callerOfSudo()
   // Some file systems have no owners; this error is harmless.
-  await file.chown(uid!, gid!).catch(() => undefined)
+  if (caller) await file.chown(caller.uid, caller.gid).catch(() => undefined)
+}
+
+/** The same, for a file or folder that this process or another program of this user has just made. */
+export async function giveMadeToCaller(path: string): Promise<void> {
+  if (!callerOfSudo()) return
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(() => undefined)
+  if (!file) return
+  try {
+    const stats = await file.stat()
+    // In a folder of another user, the name may be one of another file of root by now.
+    if (stats.uid === 0 && (stats.isDirectory() || (stats.isFile() && stats.nlink === 1))) await giveToCaller(file)
+  } finally {
+    await file.close()
+  }
+}
+
+/** Makes a folder and those above it, which under sudo belong to the user who called sudo. */
+export async function makeOutputFolder(path: string): Promise<void> {
+  const first = await mkdir(path, { recursive: true })
+  if (first === undefined) return
+  for (let made = resolve(path); made.startsWith(resolve(first)); made = dirname(made)) await giveMadeToCaller(made)
 }

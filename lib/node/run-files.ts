@@ -1,10 +1,11 @@
-import { type FileHandle, mkdir, open, rename, rm, rmdir, writeFile } from 'node:fs/promises'
+import { type FileHandle, open, rename, rm, rmdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { joined } from '../bytes/joined.ts'
 import type { RunTables } from '../pipeline/tables/tables-of.ts'
 import { TABLE_NAMES, type TableName } from '../tables/schema.ts'
 import type { TablePiece } from '../tables/tables.ts'
 import { explainFileError } from './files.ts'
+import { giveToCaller, makeOutputFolder } from './outputs.ts'
 
 /** Pieces are written to files together, up to this size. */
 const WRITE_BYTES = 1 << 18
@@ -31,7 +32,7 @@ export class RunFiles {
 
   /** Writes all pieces and returns what they return. */
   async write(pieces: AsyncGenerator<TablePiece, RunTables>): Promise<RunTables> {
-    await mkdir(this.folder, { recursive: true }).catch((error) => {
+    await makeOutputFolder(this.folder).catch((error) => {
       throw explainFileError(this.folder, 'write', error)
     })
     try {
@@ -72,7 +73,7 @@ export class RunFiles {
 
   private async move(table: TableName, path: string): Promise<void> {
     try {
-      await mkdir(dirname(path), { recursive: true })
+      await makeOutputFolder(dirname(path))
       await rename(this.temporary(table), path)
     } catch (error) {
       throw explainFileError(path, 'write', error)
@@ -95,6 +96,7 @@ export class RunFiles {
       const file = await open(path, 'wx').catch((error) => {
         throw explainFileError(path, 'write', error)
       })
+      await giveToCaller(file)
       of = { file, pending: [], size: 0 }
       this.open.set(table, of)
     }

@@ -4,6 +4,7 @@ import {
   chmodSync,
   lstatSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   readlinkSync,
   statSync,
@@ -104,6 +105,19 @@ describe.each(WRITERS)('%s', (what, args) => {
     expect(execFileSync('ls', [at(name('ours'))], { encoding: 'utf8' })).toBe('file\n')
     expect([String(readFileSync(at(name('ours/file')))), mode(name('ours/file'))]).toEqual(['ours', '600'])
   })
+})
+
+rootTest('a dataset belongs under sudo to the user who called it (needs root)', () => {
+  mkdirSync(at('datasets'))
+  const env = { SUDO_UID: '65534', SUDO_GID: '65533' }
+  expect(cli(['export', MOE, '-q', '-o', 'datasets/new/one'], { env })).toEqual({ code: 0, stderr: '' })
+  const found = readdirSync(at('datasets'), { recursive: true, encoding: 'utf8' }).map((name) => `datasets/${name}`)
+  expect(found.length).toBeGreaterThan(10)
+  for (const name of found) {
+    const { uid, gid } = statSync(at(name))
+    expect([name, uid, gid]).toEqual([name, 65534, 65533])
+  }
+  expect(statSync(at('datasets')).uid).toBe(0)
 })
 
 const REFUSED =

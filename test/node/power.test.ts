@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, expect, test } from '@jest/globals'
@@ -74,6 +74,18 @@ test('RAPL, clocks, throttling and a GPU are read while a program runs', async (
   expect(gpu!.power_w!.mean).toBeCloseTo(35, 6)
   expect([gpu!.clock_hz!.mean, gpu!.temperature_c!.max]).toEqual([1.8e9, 61])
   expect(power!.readings).toBeGreaterThanOrEqual(4)
+})
+
+const rootTest = process.getuid?.() === 0 ? test : test.skip
+rootTest('under sudo, the log belongs to the user who called it (needs root)', async () => {
+  const caller = { SUDO_UID: '65534', SUDO_GID: '65533' }
+  Object.assign(process.env, caller)
+  const root = sysfs('sudo', { [`${GPU}/name`]: 'amdgpu', [`${GPU}/power1_average`]: 35_000_000 })
+  const { power } = await run(root, 'true').finally(() => {
+    for (const name of Object.keys(caller)) delete process.env[name]
+  })
+  const { uid, gid } = statSync(power!.path!)
+  expect([uid, gid]).toEqual([65534, 65533])
 })
 
 test('the package of a card is a part of it (xe)', async () => {

@@ -1,6 +1,10 @@
+import { createHash, randomBytes } from 'node:crypto'
 import { type FSWatcher, watch } from 'node:fs'
-import { link, lstat, rename, unlink, writeFile } from 'node:fs/promises'
-import { basename, dirname, resolve } from 'node:path'
+import { link, lstat, readdir, rename, unlink, writeFile } from 'node:fs/promises'
+import { basename, dirname, join, resolve } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { UsageError } from '../../errors.ts'
+import { isLeft, ownerMark, ownUntilEnd } from '../left-overs.ts'
 import { hiddenNextTo } from '../outputs.ts'
 import { RECORDER_ENVIRONMENT } from './environment.ts'
 import type { Environment } from './program.ts'
@@ -38,6 +42,57 @@ export async function newLogName(program: string): Promise<{ output: string; rel
   }
 }
 
+/** A claim is touched this often, and no longer holds after that time. */
+const TOUCH_MS = 10e3
+const CLAIM_MS = 60e3
+/** How long a recording waits for one that began at the same time to withdraw, and how often it looks. */
+const WAIT_MS = 20
+const LOOKS = 25
+
+/**
+ * Claims the name of a log for this recording, by a hidden file next to it: two that replaced it would lose one of the logs. Returns a function
+ * that ends the claim.
+ */
+async function claimLog(output: string): Promise<() => void> {
+  const folder = dirname(resolve(output))
+  const stem = `.${createHash('sha256').update(basename(output)).digest('hex').slice(0, 16)}`
+  const own = `${stem}.${ownerMark()}.${randomBytes(4).toString('hex')}.recording`
+  const isWritten = await writeFile(join(folder, own), '', { flag: 'wx' }).then(
+    () => true,
+    () => false,
+  )
+  if (!isWritten) return () => undefined
+  const release = ownUntilEnd(join(folder, own), TOUCH_MS)
+  for (let look = 1; ; look++) {
+    const other = await otherClaim(folder, stem, own)
+    if (other === undefined) return release
+    // Of two that began at the same time, one withdraws.
+    if (other.name < own || look === LOOKS) {
+      release()
+      throw new UsageError(
+        `${output}: cannot write: another recording (process ${other.pid}) writes it\nhint: name another file with -o`,
+      )
+    }
+    await delay(WAIT_MS)
+  }
+}
+
+/** Another recording's claim, the first by name; removes those of recordings that were killed. */
+async function otherClaim(
+  folder: string,
+  stem: string,
+  own: string,
+): Promise<{ name: string; pid: string } | undefined> {
+  for (const name of (await readdir(folder).catch(() => [])).sort()) {
+    if (name === own || !name.startsWith(`${stem}.`)) continue
+    const [, mark, pid] = /^\.\w+\.((\d+)-\w+)\.\w+\.recording$/.exec(name) ?? []
+    if (mark === undefined) continue
+    if (!(await isLeft(join(folder, name), mark, CLAIM_MS))) return { name, pid: pid! }
+    await unlink(join(folder, name)).catch(() => undefined)
+  }
+  return undefined
+}
+
 /** Where the recorder writes its log. */
 export interface LogPlace {
   /** Environment variables that contain its path. */
@@ -49,10 +104,18 @@ export interface LogPlace {
 /**
  * The place of a log. An older log keeps its name until the new log has begun in a temporary file of the same folder, which then
  * replaces it atomically: however the process ends, one of the two has the name.
+ * @throws UsageError if another recording writes this log
  */
 export async function placeOfLog(output: string): Promise<LogPlace> {
+  const release = await claimLog(output)
   const older = await lstat(output).catch(() => undefined)
-  if (!older) return { environment: {}, settle: async () => output }
+  if (!older) {
+    const settle = async () => {
+      release()
+      return output
+    }
+    return { environment: {}, settle }
+  }
   const made = hiddenNextTo(output)
   // The checks run one after the other, and none while the log is settled: two swaps at once would leave a second name.
   let isSwapped = Promise.resolve(false)
@@ -64,7 +127,7 @@ export async function placeOfLog(output: string): Promise<LogPlace> {
   const settle = async () => {
     watcher?.close()
     await isSwapped
-    return finish(made, output)
+    return finish(made, output).finally(release)
   }
   return {
     environment: { [RECORDER_ENVIRONMENT.new]: resolve(made), [RECORDER_ENVIRONMENT.old]: `${older.ino}` },

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { stat, unlink } from 'node:fs/promises'
 import { pid } from 'node:process'
 import type { Readable, Writable } from 'node:stream'
+import { giveMadeToCaller } from '../outputs.ts'
 import type { Environment } from './program.ts'
 
 /** The page faults of the recorded processes, with their addresses. */
@@ -51,6 +52,7 @@ export async function withMem<E>(
     await perf.stop()
     const stats = await stat(path).catch(() => undefined)
     if (!stats || stats.size === 0) return { ended, mem: failed(`perf wrote nothing${perf.message()}`) }
+    await giveMadeToCaller(path)
     return { ended, mem: { path, problem: undefined, bytes: stats.size } }
   } finally {
     await perf.stop()

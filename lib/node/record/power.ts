@@ -1,12 +1,12 @@
-import { createWriteStream } from 'node:fs'
-import { readFile, rename, rm } from 'node:fs/promises'
+import type { WriteStream } from 'node:fs'
+import { type FileHandle, open, readFile, rename, rm } from 'node:fs/promises'
 import { hostname, release } from 'node:os'
 import { hrtime } from 'node:process'
 import { finished } from 'node:stream/promises'
 import { UsageError } from '../../errors.ts'
 import { POWER_SCHEMA } from '../../model/power-events.ts'
 import { explainFileError } from '../files.ts'
-import { hiddenNextTo } from '../outputs.ts'
+import { giveToCaller, hiddenNextTo } from '../outputs.ts'
 import { type FoundMeters, findMeters } from './power-meters.ts'
 
 /** A log of power and clocks. */
@@ -53,18 +53,18 @@ export async function withPower<E>(
 }
 
 class PowerRecorder {
-  private readonly part: string
-  private readonly stream: ReturnType<typeof createWriteStream>
+  private readonly stream: WriteStream
   private readonly done: Promise<void>
   private timer: NodeJS.Timeout | undefined
   private readings = 0
 
   private constructor(
     private readonly path: string,
+    private readonly part: string,
+    file: FileHandle,
     private readonly found: FoundMeters,
   ) {
-    this.part = hiddenNextTo(path)
-    this.stream = createWriteStream(this.part)
+    this.stream = file.createWriteStream()
     this.done = finished(this.stream)
     this.done.catch(() => undefined) // reported when it is finished
   }
@@ -77,7 +77,13 @@ class PowerRecorder {
       const why = [...found.notRead, ...found.absent].join('; ')
       throw new UsageError(found.notRead.length > 0 ? `${why}\n${ROOT_HINT}` : why)
     }
-    const recorder = new PowerRecorder(path, found)
+    const part = hiddenNextTo(path)
+    const file = await open(part, 'wx').catch((error) => {
+      found.close()
+      throw explainFileError(path, 'write', error)
+    })
+    await giveToCaller(file)
+    const recorder = new PowerRecorder(path, part, file, found)
     recorder.stream.write(`${JSON.stringify(await headerOf(found))}\n`)
     recorder.read()
     recorder.timer = setInterval(() => recorder.read(), INTERVAL_MS)

@@ -1,7 +1,8 @@
 import { closeSync, openSync } from 'node:fs'
-import { mkdir, readdir, readFile, unlink } from 'node:fs/promises'
+import { readdir, readFile, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { UsageError } from '../../errors.ts'
+import { makeOutputFolder } from '../outputs.ts'
 import { type RecordOptions, record } from './record.ts'
 
 /** What to record, and how often. */
@@ -39,7 +40,7 @@ const SHOWN = 1000
  */
 export async function recordRuns(options: RunsOptions): Promise<RecordedRuns> {
   const { runs, warmup, folder, random = Math.random } = options
-  await mkdir(folder, { recursive: true })
+  await makeOutputFolder(folder)
   const old = (await readdir(folder)).find((name) => RUN_LOG.test(name))
   if (old !== undefined)
     throw new UsageError(`${folder}: contains runs already (${old})\nhint: give another folder, or remove them`)

@@ -127,6 +127,8 @@ export interface BufferEvent {
   readonly offsetsFrom: string
   /** Name of the buffer, if recorded. */
   readonly name?: number | undefined
+  /** Of weights: path of the file that it maps, or from which they were copied; if recorded. */
+  readonly file?: number | undefined
   /** Address of its first byte, if recorded. */
   readonly address?: number | undefined
   /** Size of the buffer, if recorded. */

@@ -4,6 +4,14 @@
  */
 export type ThreadState = 'running' | 'runnable' | 'woken' | 'blocked' | 'off' | 'ended'
 
+/** A thread that has a CPU. */
+export interface ThreadOfCpu {
+  /** 0: the idle task. */
+  readonly tid: number
+  /** Command name; 0 = not known. */
+  readonly comm: number
+}
+
 /** A thread of the traced process changes its state. In order for each thread. */
 export interface StateEvent {
   readonly kind: 'state'
@@ -14,8 +22,8 @@ export interface StateEvent {
   readonly atNs: number
   /** Name of the thread, in a log of states without operators: the thread gets a separate row. */
   readonly thread?: number
-  /** Name of the thread that took its CPU, if known. */
-  readonly takenBy?: number
+  /** The thread that took its CPU, if known. */
+  readonly takenBy?: ThreadOfCpu
 }
 
 /** A `sched_switch`: `nextTid` takes `cpu` from `prevTid`. */

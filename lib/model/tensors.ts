@@ -1,3 +1,6 @@
+import type { BufferEvent, TensorEvent } from './events.ts'
+import type { Names } from './names.ts'
+
 /**
  * The parts of a tensor's name. llama.cpp names weights `blk.<layer>.<role>`, KV caches `cache_k_l<layer>`, intermediate
  * results `<role>-<layer>`, and ggml appends ` (view)`, ` (reshaped)`, ` (permuted)`, ` (copy)` … to derived tensors
@@ -33,6 +36,11 @@ export function parseTensorName(name: string): TensorName {
   const match = CACHE.exec(bare) ?? RESULT.exec(bare)
   if (match) return { role: match[1]!, layer: Number(match[2]) }
   return { role: bare.replace(/-$/, ''), layer: -1 }
+}
+
+/** Is a tensor a weight of the model? `buffer`: its buffer. */
+export function isWeight({ op, name }: TensorEvent, buffer: BufferEvent | undefined, names: Names): boolean {
+  return buffer?.usage === 'weights' || (op === 0 && names.text(name).endsWith('.weight'))
 }
 
 /** `512×16`: number of elements per dimension, innermost first, without trailing ones. */

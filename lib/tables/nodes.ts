@@ -1,8 +1,6 @@
-import { layerOf } from '../analyze/graph/layers.ts'
-import { Works } from '../analyze/graph/work.ts'
-import type { BufferEvent, TensorEvent } from '../model/events.ts'
+import { Defined } from '../analyze/graph/defined.ts'
+import type { TensorEvent } from '../model/events.ts'
 import { inferredText } from '../model/inferred.ts'
-import type { Names } from '../model/names.ts'
 import { parseTensorName } from '../model/tensors.ts'
 
 /** What is the same in all rows of a node; null: not known. */
@@ -23,29 +21,15 @@ export interface NodeFacts {
 }
 
 /** Facts of nodes, from the tensors and buffers of the input. */
-export class Nodes {
-  readonly tensors: TensorEvent[] = []
-  private readonly buffers = new Map<number, BufferEvent>()
-  private readonly works: Works
-
-  constructor(private readonly names: Names) {
-    this.works = new Works(this.tensors, (tensor) => names.text(tensor.op))
-  }
-
-  /** Adds a definition. */
-  define(event: TensorEvent | BufferEvent): void {
-    if (event.kind === 'tensor') this.tensors[event.id] = event
-    else this.buffers.set(event.id, event)
-  }
-
+export class Nodes extends Defined {
   /** Facts of a node, or of fused ones up to `last`; `inferred` are bits of its operators. */
   factsOf(id: number, last: number, inferred: number): NodeFacts {
     const { tensors, names } = this
     const [first, result] = [tensors[id]!, tensors[last]!]
-    const layer = layerOf(result, tensors, names)
+    const layer = this.layerOf(last)
     const { role } = parseTensorName(names.text(result.name))
-    const work = this.works.step(id, last, (tensor) => this.isWeight(tensor))
-    const type = first.sources.map((source) => tensors[source]!).find((source) => this.isWeight(source)) ?? result
+    const work = this.works.step(id, last, this.isWeight)
+    const type = first.sources.map((source) => tensors[source]!).find(this.isWeight) ?? result
     const bits = inferred | first.inferred
     return {
       node: id,
@@ -64,11 +48,7 @@ export class Nodes {
 
   /** Is `bytes_read` of a node an upper bound? */
   isUpperBound(id: number, last: number): boolean {
-    return this.works.step(id, last, (tensor) => this.isWeight(tensor)).isUpperBound
-  }
-
-  private isWeight({ buffer, op, name }: TensorEvent): boolean {
-    return this.buffers.get(buffer)?.usage === 'weights' || (op === 0 && this.names.text(name).endsWith('.weight'))
+    return this.works.step(id, last, this.isWeight).isUpperBound
   }
 
   private shapeOf({ op, ne, sources }: TensorEvent): Pick<NodeFacts, 'm' | 'n' | 'k'> {

@@ -80,7 +80,7 @@ export class TablesPass implements EventPass<void> {
         return
       case 'tensor':
       case 'buffer':
-        return this.nodes.define(event)
+        return this.nodes.add(event)
       case 'graph':
         return this.operatorTable.graph(event)
       case 'counted':

@@ -33,6 +33,6 @@ function argsOf({ tid, cpu, takenBy }: StateEvent, names: Names, isLast: boolean
   const args: Record<string, string> = { tid: `${tid}` }
   if (cpu >= 0) args['cpu'] = `${cpu}`
   if (isLast) args['inferred'] = 'no end recorded'
-  if (takenBy !== undefined) args['taken_first_by'] = names.text(takenBy)
+  if (takenBy) args['taken_first_by'] = `${names.text(takenBy.comm)} ${takenBy.tid}`
   return args
 }

@@ -49,7 +49,8 @@ const log: EventInput = {
       label: string,
       sizeBytes?: number,
     ): TraceEvent => {
-      return { kind: 'buffer', id, usage, label, offsetsFrom: 'its base', sizeBytes }
+      const file = usage === 'weights' ? names.id('/m/model.gguf') : undefined
+      return { kind: 'buffer', id, usage, label, offsetsFrom: 'its base', sizeBytes, file }
     }
     const steps = [1, 2, 3].flatMap((of, i) =>
       [0, 1].map((worker) => operator(of, worker, 1000 + 100 * i, 1100 + 100 * i)),
@@ -69,7 +70,7 @@ const log: EventInput = {
       buffer(0, 'weights', '/m/model.gguf'),
       buffer(1, 'compute', 'arena', 1024),
       buffer(2, 'kv-cache', 'cache', 256),
-      buffer(3, 'weights', 'CPU_REPACK of CPU_REPACK, 256 bytes at 0x1, copied from /m/model.gguf'),
+      buffer(3, 'weights', 'CPU_REPACK of CPU_REPACK, 256 bytes at 0x1'),
       tensor(0, 'blk.0.w.weight', 0, WEIGHT, 4096, []),
       tensor(4, 'cache_k_l0', 2, CACHE, 0, []),
       tensor(5, 'blk.0.copied.weight', 3, 0x90000, 8192, []),

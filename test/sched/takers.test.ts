@@ -137,21 +137,24 @@ describe('who had the CPU instead', () => {
 
   test('is not known while too many runs are held', () => {
     const waited = new WaitedCpus(3)
-    const takers = waited.wait(0, 100, WORKER, 50, 5)
+    const takers = waited.wait(0, 100, WORKER, { tid: 50, comm: 5 })
     for (const [i, at] of [110, 130, 160, 200, 250].entries()) waited.take(0, at, 51 + i, 6 + i)
     expect(takers.sharesUntil(180)).toEqual({
       known: [
-        { label: 7, ns: 30 },
-        { label: 6, ns: 20 },
-        { label: 8, ns: 20 },
-        { label: 5, ns: 10 },
+        { tid: 52, comm: 7, ns: 30 },
+        { tid: 51, comm: 6, ns: 20 },
+        { tid: 53, comm: 8, ns: 20 },
+        { tid: 50, comm: 5, ns: 10 },
       ],
       unknownNs: 0,
     })
     expect(takers.sharesUntil(300).unknownNs).toBe(100)
     waited.release(160)
     waited.take(0, 320, 60, 9)
-    expect(takers.sharesUntil(400)).toMatchObject({ known: [{ label: 9, ns: 80 }, {}, {}, {}, {}], unknownNs: 120 })
+    expect(takers.sharesUntil(400)).toMatchObject({
+      known: [{ tid: 60, comm: 9, ns: 80 }, {}, {}, {}, {}],
+      unknownNs: 120,
+    })
   })
 
   test('names five, and counts the others', async () => {

@@ -3,7 +3,7 @@ import { putAt } from '../../model/by-id.ts'
 import { CounterSet } from '../../model/counters.ts'
 import type { BufferEvent, CountedEvent, TensorEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
-import { parseTensorName } from '../../model/tensors.ts'
+import { isWeight, parseTensorName } from '../../model/tensors.ts'
 import { layerOf } from './layers.ts'
 import { Views } from './views.ts'
 import { Works } from './work.ts'
@@ -31,8 +31,7 @@ export class Defined {
   }
 
   /** Is the tensor a weight of the model? */
-  readonly isWeight = ({ buffer, op, name }: TensorEvent): boolean =>
-    this.buffers.get(buffer)?.usage === 'weights' || (op === 0 && this.names.text(name).endsWith('.weight'))
+  readonly isWeight = (tensor: TensorEvent): boolean => isWeight(tensor, this.buffers.get(tensor.buffer), this.names)
 
   /** Index of the first of these counters in the counts of operators; -1: the input has none of them. */
   counterAt(...keys: readonly string[]): number {

@@ -1,4 +1,4 @@
-import { resized } from '../../bytes/resized.ts'
+import { growColumns } from '../../bytes/resized.ts'
 import { putAt } from '../../model/by-id.ts'
 import type { OperatorEvent } from '../../model/events.ts'
 
@@ -8,6 +8,8 @@ const HELD_STEPS_MAX = 1 << 16
 const STEPS_FIRST = 8
 /** Calls whose released runs are remembered, to recognise late operators. */
 const RELEASED_CALLS_MAX = 256
+
+const COLUMNS = ['nodes', 'lasts', 'starts', 'ends'] as const
 
 /**
  * One compute of a graph, with all its splits. A step is a node, or several fused ones, from the start of its first worker
@@ -45,7 +47,7 @@ export class GraphRun {
 
   /** Adds a step from its first node to its last one. */
   append(first: number, last: number, startNs: number, endNs: number): void {
-    if (this.count === this.nodes.length) this.grow()
+    if (this.count === this.nodes.length) growColumns(this, COLUMNS, 2 * this.count)
     const at = this.count++
     this.nodes[at] = first
     this.lasts[at] = last
@@ -57,14 +59,6 @@ export class GraphRun {
   merge(at: number, startNs: number, endNs: number): void {
     if (startNs < this.starts[at]!) this.starts[at] = startNs
     if (endNs > this.ends[at]!) this.ends[at] = endNs
-  }
-
-  private grow(): void {
-    const size = 2 * this.nodes.length
-    this.nodes = resized(this.nodes, size)
-    this.lasts = resized(this.lasts, size)
-    this.starts = resized(this.starts, size)
-    this.ends = resized(this.ends, size)
   }
 }
 

@@ -1,8 +1,10 @@
-import { resized } from '../../bytes/resized.ts'
+import { growColumns } from '../../bytes/resized.ts'
 import type { MeterEvent } from '../../model/events.ts'
 
 /** Readings that are held of a meter; of more, every second one is dropped, and the rate of those that follow is halved. */
 const HELD_MAX = 1 << 20
+
+const COLUMNS = ['starts', 'ends', 'values'] as const
 
 /** The readings of one meter, in order of time. */
 export class Readings {
@@ -26,11 +28,7 @@ export class Readings {
     if (++this.skipped < this.every) return
     this.skipped = 0
     if (this.count === HELD_MAX) this.halve()
-    if (this.count === this.ends.length) {
-      this.starts = resized(this.starts, 2 * this.count)
-      this.ends = resized(this.ends, 2 * this.count)
-      this.values = resized(this.values, 2 * this.count)
-    }
+    if (this.count === this.ends.length) growColumns(this, COLUMNS, 2 * this.count)
     this.starts[this.count] = startNs
     this.ends[this.count] = endNs
     this.values[this.count++] = value

@@ -2,6 +2,7 @@ import type { BufferEvent, TensorEvent, TraceEvent } from '../../model/events.ts
 import type { Names } from '../../model/names.ts'
 import type { EventPass } from '../../model/pass.ts'
 import type { RecordedKind } from '../../model/recorded.ts'
+import { isWeight } from '../../model/tensors.ts'
 import type { WeightType } from './figures.ts'
 
 /** Weights, files and kinds of data in an input. */
@@ -71,10 +72,8 @@ export class ContentsPass implements EventPass<Contents> {
   private takeTensor(event: TensorEvent): void {
     if (event.layer >= 0) this.layers.add(event.layer)
     if (event.op !== 0 || event.viewOf !== undefined) return
-    const name = this.names.text(event.name)
-    const buffer = this.buffers.get(event.buffer)
-    if (buffer?.usage !== 'weights' && !name.endsWith('.weight')) return
-    this.weights.set(`${event.buffer} ${event.offset ?? event.address} ${name}`, event)
+    if (!isWeight(event, this.buffers.get(event.buffer), this.names)) return
+    this.weights.set(`${event.buffer} ${event.offset ?? event.address} ${event.name}`, event)
   }
 
   finish(): Contents {
@@ -83,6 +82,7 @@ export class ContentsPass implements EventPass<Contents> {
     if (this.hasExperts) kinds.add('experts')
     const weights = [...this.weights.values()]
     const hasShapes = weights.length > 0 && weights.every(({ ne }) => ne !== undefined)
+    const files = [...new Set([...buffers.values()].map(({ file = 0 }) => names.text(file)))]
     const byType = new Map<string, { type: string; tensors: number; parameters: number; bytes: number }>()
     for (const weight of weights) {
       const type = names.text(weight.type)
@@ -94,18 +94,12 @@ export class ContentsPass implements EventPass<Contents> {
     }
     return {
       recorded: recordedIn(kinds),
-      modelFiles: [...new Set([...buffers.values()].flatMap(fileOf))],
+      modelFiles: files.filter((path) => /\.gguf$/i.test(path)),
       parameters: hasShapes ? weights.reduce((sum, weight) => sum + elementsOf(weight), 0) : null,
       weights: hasShapes && !byType.has('') ? [...byType.values()].sort((a, b) => b.bytes - a.bytes) : null,
       layers: this.layers.size,
     }
   }
-}
-
-/** The file that a buffer maps, or that its weights were copied from: its label names it. */
-function fileOf({ usage, label }: BufferEvent): string[] {
-  const path = label.split(', copied from ').at(-1)!
-  return usage === 'weights' && /\.gguf$/i.test(path) ? [path] : []
 }
 
 function elementsOf({ ne }: TensorEvent): number {

@@ -1,3 +1,4 @@
+import { firstIndex } from '../../bytes/search.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { Phase } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
@@ -33,17 +34,12 @@ export class CallTakers {
   /** A wait that is only partly in a call counts in proportion. */
   wait({ worker, fromNs, toNs, shares }: CpuWait): void {
     const { calls } = this
-    let [first, end] = [0, calls.length]
-    while (first < end) {
-      const middle = (first + end) >>> 1
-      if (calls[middle]!.toNs <= fromNs) first = middle + 1
-      else end = middle
-    }
+    const first = firstIndex(0, calls.length, (i) => calls[i]!.toNs > fromNs)
     for (let i = first; i < calls.length && calls[i]!.fromNs < toNs; i++) {
       const call = calls[i]!
       const part = (Math.min(call.toNs, toNs) - Math.max(call.fromNs, fromNs)) / (toNs - fromNs)
       const takers = this.takers.of(`${worker} ${call.phase}`)
-      for (const { label, ns } of shares.known) this.add(takers, this.names.text(label), ns * part * call.weight)
+      for (const { tid, comm, ns } of shares.known) takers.add(comm, tid, this.isOwn(tid), ns * part * call.weight)
     }
   }
 
@@ -58,10 +54,5 @@ export class CallTakers {
       return { ...of, takers, other_takers_ns: list.other_takers_ns * scale }
     })
     return { ...scheduling, takers: 'all', workers }
-  }
-
-  private add(takers: CpuTakers, label: string, ns: number): void {
-    const [, comm = label, id = '0'] = /^(.*) (\d+)$/.exec(label) ?? []
-    takers.add(this.names.id(comm), Number(id), this.isOwn(Number(id)), ns)
   }
 }

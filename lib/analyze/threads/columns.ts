@@ -1,18 +1,15 @@
-import { resized } from '../../bytes/resized.ts'
+import { growColumns } from '../../bytes/resized.ts'
+import { firstIndex } from '../../bytes/search.ts'
+import type { ThreadOfCpu } from '../../model/kernel-events.ts'
 
 /** Index of the last of `count` ascending times that is not after this one; -1: none. */
-function lastAt(times: Float64Array, count: number, atNs: number): number {
-  let [from, to] = [0, count]
-  while (from < to) {
-    const middle = (from + to) >>> 1
-    if (times[middle]! <= atNs) from = middle + 1
-    else to = middle
-  }
-  return from - 1
-}
+const lastAt = (times: Float64Array, count: number, atNs: number) => firstIndex(0, count, (i) => times[i]! > atNs) - 1
 
 /** States of a thread, as {@link ThreadStates} has them. The thread waits for a CPU in `Preempted` and `Woken`. */
 export const State = { Unknown: 0, Running: 1, Preempted: 2, Woken: 3, Blocked: 4 } as const
+
+const STATES = ['atNs', 'state', 'cpu', 'byTid', 'byComm'] as const
+const TURNS = ['atNs', 'tid', 'comm'] as const
 
 /** The states of one thread, each until the next one, in order of time once they are settled. */
 export class ThreadStates {
@@ -21,30 +18,27 @@ export class ThreadStates {
   state = new Uint8Array(8)
   /** Where it runs, ran last or is to run; -1: not known. */
   cpu = new Int32Array(8)
-  /** Name of the thread that took its CPU first; 0: not known. */
-  by = new Int32Array(8)
+  /** The thread that took its CPU first, and its name; -1: not known. */
+  byTid = new Int32Array(8)
+  byComm = new Int32Array(8)
   /** The first so many are settled. */
   private settled = 0
   private isSorted = true
 
-  add(atNs: number, state: number, cpu: number, by: number): void {
+  add(atNs: number, state: number, cpu: number, by: ThreadOfCpu | undefined): void {
     const at = this.count++
-    if (at === this.atNs.length) {
-      this.atNs = resized(this.atNs, 2 * at)
-      this.state = resized(this.state, 2 * at)
-      this.cpu = resized(this.cpu, 2 * at)
-      this.by = resized(this.by, 2 * at)
-    }
+    if (at === this.atNs.length) growColumns(this, STATES, 2 * at)
     this.atNs[at] = atNs
     this.state[at] = state
     this.cpu[at] = cpu
-    this.by[at] = by
+    this.byTid[at] = by ? by.tid : -1
+    this.byComm[at] = by ? by.comm : 0
     if (at > 0 && atNs < this.atNs[at - 1]!) this.isSorted = false
   }
 
   /** Sorts the states. A thread that can run anyway does not change its state when it is woken. */
   settle(): void {
-    const { count, state, cpu, by } = this
+    const { count, state, cpu, byTid, byComm } = this
     if (!this.isSorted) this.sort()
     for (let i = Math.max(this.settled, 1); i < count; i++) {
       if (state[i] !== State.Woken) continue
@@ -52,7 +46,8 @@ export class ThreadStates {
       if (before === State.Unknown || before === State.Blocked) continue
       state[i] = before
       cpu[i] = cpu[i - 1]!
-      by[i] = by[i - 1]!
+      byTid[i] = byTid[i - 1]!
+      byComm[i] = byComm[i - 1]!
     }
     this.settled = count
   }
@@ -60,7 +55,7 @@ export class ThreadStates {
   private sort(): void {
     const { count, atNs } = this
     const order = Uint32Array.from({ length: count }, (_, i) => i).sort((a, b) => atNs[a]! - atNs[b]! || a - b)
-    for (const column of [this.atNs, this.state, this.cpu, this.by]) {
+    for (const column of STATES.map((key) => this[key])) {
       const copy = column.slice(0, count)
       for (let i = 0; i < count; i++) column[i] = copy[order[i]!]!
     }
@@ -84,7 +79,7 @@ export class ThreadStates {
     this.settle()
     const first = this.at(untilNs)
     if (first <= 0 || 2 * first < this.count) return 0
-    for (const column of [this.atNs, this.state, this.cpu, this.by]) column.copyWithin(0, first, this.count)
+    for (const key of STATES) this[key].copyWithin(0, first, this.count)
     this.count -= first
     this.settled = this.count
     return first
@@ -100,11 +95,7 @@ export class CpuTurns {
 
   add(atNs: number, tid: number, comm: number): void {
     const at = this.count++
-    if (at === this.atNs.length) {
-      this.atNs = resized(this.atNs, 2 * at)
-      this.tid = resized(this.tid, 2 * at)
-      this.comm = resized(this.comm, 2 * at)
-    }
+    if (at === this.atNs.length) growColumns(this, TURNS, 2 * at)
     this.atNs[at] = atNs
     this.tid[at] = tid
     this.comm[at] = comm
@@ -119,7 +110,7 @@ export class CpuTurns {
   trim(untilNs: number): number {
     const first = this.at(untilNs)
     if (first <= 0 || 2 * first < this.count) return 0
-    for (const column of [this.atNs, this.tid, this.comm]) column.copyWithin(0, first, this.count)
+    for (const key of TURNS) this[key].copyWithin(0, first, this.count)
     this.count -= first
     return first
   }

@@ -7,6 +7,7 @@ import {
   type ThreadState,
   type WakingEvent,
 } from '../../model/events.ts'
+import type { ThreadOfCpu } from '../../model/kernel-events.ts'
 import type { Names } from '../../model/names.ts'
 import { CpuTurns, State, ThreadStates } from './columns.ts'
 import type { CpuTakers } from './takers.ts'
@@ -112,9 +113,9 @@ export class ThreadHistory {
     this.own.add(tid)
   }
 
-  state({ tid, atNs, state, cpu, takenBy = 0 }: StateEvent): void {
+  state({ tid, atNs, state, cpu, takenBy }: StateEvent): void {
     if (this.recordings.hasSwitches || tid < 0) return
-    this.hasFirstTakers ||= takenBy !== 0
+    this.hasFirstTakers ||= takenBy !== undefined
     this.hasWoken ||= state === 'woken'
     this.add(tid, atNs, CODES[state], cpu, takenBy)
   }
@@ -123,9 +124,9 @@ export class ThreadHistory {
     if (prevTid > 0) {
       const isEnd = (prevState & (TaskState.X | TaskState.Z)) !== 0
       const canRun = prevState === 0 || (prevState & TaskState['+']) !== 0
-      this.add(prevTid, atNs, isEnd ? State.Unknown : canRun ? State.Preempted : State.Blocked, cpu, 0)
+      this.add(prevTid, atNs, isEnd ? State.Unknown : canRun ? State.Preempted : State.Blocked, cpu)
     }
-    if (nextTid > 0) this.add(nextTid, atNs, State.Running, cpu, 0)
+    if (nextTid > 0) this.add(nextTid, atNs, State.Running, cpu)
     this.see(atNs)
     if (cpu < 0 || this.isDropped(atNs) || !this.hasRoom()) return
     const turns = this.cpus[cpu] ?? this.addCpu(cpu)
@@ -134,7 +135,7 @@ export class ThreadHistory {
 
   waking({ tid, atNs, targetCpu }: WakingEvent): void {
     this.hasWoken = true
-    if (tid > 0) this.add(tid, atNs, State.Woken, targetCpu, 0)
+    if (tid > 0) this.add(tid, atNs, State.Woken, targetCpu)
   }
 
   thread({ what, tid, tgid, comm, atNs, parentTid }: ThreadEvent): void {
@@ -147,11 +148,8 @@ export class ThreadHistory {
 
   /** Adds the threads that had the CPU in an interval, instead of `tid`. */
   addTakers(into: CpuTakers, of: ThreadStates, i: number, tid: number, fromNs: number, toNs: number): void {
-    const [cpu, by] = [of.cpu[i]!, of.by[i]!]
-    if (by > 0) {
-      const [, comm = '', id = '0'] = /^(.*) (\d+)$/.exec(this.names.text(by)) ?? []
-      into.add(this.names.id(comm), Number(id), this.isOwn(Number(id)), toNs - fromNs)
-    }
+    const [cpu, by] = [of.cpu[i]!, of.byTid[i]!]
+    if (by >= 0) into.add(of.byComm[i]!, by, this.isOwn(by), toNs - fromNs)
     const turns = cpu >= 0 ? this.cpus[cpu] : undefined
     if (!turns) return
     for (let turn = Math.max(turns.at(fromNs), 0); turn < turns.count && turns.atNs[turn]! < toNs; turn++) {
@@ -180,7 +178,7 @@ export class ThreadHistory {
     for (const turns of this.cpus) if (turns) this.held -= turns.trim(this.trimmedNs)
   }
 
-  private add(tid: number, atNs: number, state: number, cpu: number, by: number): void {
+  private add(tid: number, atNs: number, state: number, cpu: number, by?: ThreadOfCpu): void {
     if (!this.isRelevant(tid)) return
     this.see(atNs)
     if (atNs < this.releasedNs) this.late++

@@ -1,6 +1,7 @@
 import type { OperatorEvent, TraceEvent } from '../../model/events.ts'
 import { inferredText } from '../../model/inferred.ts'
 import type { Names } from '../../model/names.ts'
+import { threadText } from '../../model/waits.ts'
 import type { Writer } from '../../sink/writer.ts'
 import type { NewRow } from '../../tables/table-file.ts'
 import type { Tables } from '../../tables/tables.ts'
@@ -63,7 +64,7 @@ export class StatesOfRun {
     const { worker, tid, state, fromNs, toNs, cpu, wait, by, shares, inferred } = span
     const { names } = this
     const longest = shares?.known[0]
-    const taker = longest ? longest.label : by
+    const taker = longest ? threadText(longest, names) : names.text(by)
     return {
       worker: worker < 0 ? null : worker,
       tid,
@@ -72,7 +73,7 @@ export class StatesOfRun {
       state,
       cpu: cpu < 0 ? null : cpu,
       wait: names.text(wait) || null,
-      taken_by: shares && !longest ? null : names.text(taker) || null,
+      taken_by: shares && !longest ? null : taker || null,
       taken_by_ns: longest ? longest.ns : null,
       inferred: inferred === 0 ? null : inferredText(inferred),
     }

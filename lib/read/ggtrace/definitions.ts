@@ -317,6 +317,7 @@ export class LogDefinitions {
       label,
       offsetsFrom: 'the start of the GGUF file',
       name: copied?.name,
+      file: file || undefined,
     })
     return id
   }

@@ -11,7 +11,7 @@
 // A build with kprobes writes the parent's id after each tid. Switches between threads that are not traced are left out.
 
 import type { Position } from '../../errors.ts'
-import type { StateEvent, ThreadState } from '../../model/events.ts'
+import type { StateEvent, ThreadOfCpu, ThreadState } from '../../model/events.ts'
 import { issueOf } from '../../model/issues.ts'
 import { LeftOut } from '../../model/left-out.ts'
 import { LineLog, type Origin } from '../common/line-log.ts'
@@ -189,7 +189,7 @@ class SchedStates extends LookAhead<SchedRow> {
     }
     const isPreempted = (prevState & WAITS) === 0
     const state = isPreempted ? 'runnable' : (prevState & ENDED) === 0 ? 'blocked' : 'ended'
-    const takenBy = isPreempted && nextTid !== 0 ? this.names.id(`${nextComm} ${nextTid}`) : undefined
+    const takenBy = isPreempted && nextTid !== 0 ? { tid: nextTid, comm: this.names.id(nextComm) } : undefined
     this.change(prevTid, thread, state, cpu, atNs, takenBy)
     if (state === 'ended') this.threads.delete(prevTid)
   }
@@ -203,7 +203,14 @@ class SchedStates extends LookAhead<SchedRow> {
     this.change(nextTid, thread, 'running', cpu, atNs)
   }
 
-  private change(tid: number, thread: Thread, state: ThreadState, cpu: number, atNs: number, takenBy?: number): void {
+  private change(
+    tid: number,
+    thread: Thread,
+    state: ThreadState,
+    cpu: number,
+    atNs: number,
+    takenBy?: ThreadOfCpu,
+  ): void {
     thread.state = state
     thread.cpu = cpu
     const event: StateEvent = { kind: 'state', tid, cpu, state, atNs, thread: thread.name }

@@ -1,6 +1,7 @@
 import { DefaultMap } from '../../model/default-map.ts'
 import { type SwitchEvent, TaskState, type ThreadEvent, type WakingEvent } from '../../model/events.ts'
 import { INT32_MAX } from '../../model/limits.ts'
+import { threadText } from '../../model/waits.ts'
 import type { Machine } from '../../sink/writer.ts'
 import type { ArgMaker } from '../labels.ts'
 import type { TrackTree } from '../tracks.ts'
@@ -182,14 +183,14 @@ export class Scheduler {
   private changeStates({ cpu, atNs, prevTid, prevState, nextTid, nextComm }: SwitchEvent): void {
     const { waited } = this
     if (waited.isFull) this.changes.makeRoom()
-    if (waited.has(cpu)) waited.take(cpu, atNs, nextTid, this.label(nextTid, nextComm))
+    if (waited.has(cpu)) waited.take(cpu, atNs, nextTid, nextComm)
     if (this.links.isTraced(prevTid)) {
       const change = { tid: prevTid, atNs, cpu }
       if (prevState & (TaskState.X | TaskState.Z)) this.change({ ...change, state: 'ended' })
       else if (prevState === 0 || prevState & TaskState['+']) {
         const by = this.label(nextTid, nextComm)
         const isFollowed = cpu >= 0 && this.lanes.length > 0
-        const takers = isFollowed ? waited.wait(cpu, atNs, prevTid, nextTid, by) : undefined
+        const takers = isFollowed ? waited.wait(cpu, atNs, prevTid, { tid: nextTid, comm: nextComm }) : undefined
         this.change({ ...change, state: 'runnable', by, takers })
       } else this.change({ ...change, state: 'blocked', wait: this.letter(prevState) })
     }
@@ -213,7 +214,7 @@ export class Scheduler {
     const known = this.labels.get(tid)
     if (known?.comm === comm) return known.label
     const { names } = this.make
-    const label = names.id(tid === 0 ? 'idle' : `${names.text(comm)} ${tid}`.trim())
+    const label = names.id(threadText({ tid, comm }, names))
     this.labels.set(tid, { comm, label })
     return label
   }

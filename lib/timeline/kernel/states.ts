@@ -1,7 +1,7 @@
 import type { Arg } from '../../model/args.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import { Inferred, type StateEvent, type ThreadState } from '../../model/events.ts'
-import type { CpuShares, CpuWait } from '../../model/waits.ts'
+import { type CpuShares, type CpuWait, threadText } from '../../model/waits.ts'
 import type { TrackContext } from '../context.ts'
 import type { ArgMaker } from '../labels.ts'
 import type { Lanes } from '../tracks.ts'
@@ -112,7 +112,7 @@ export class States {
     thread.worker = worker
     const { pending } = thread
     thread.pending = []
-    for (const event of pending) this.change(thread, changeOf(event))
+    for (const event of pending) this.change(thread, this.changeOf(event))
   }
 
   /** The log is known until then: the last states of its threads last as long. */
@@ -138,7 +138,7 @@ export class States {
     if (this.isSuperseded && event.thread === undefined) return
     const thread = this.threads.of(event.tid)
     if (event.thread !== undefined) thread.lanes ??= this.addOwn(event.tid, event.thread)
-    if (thread.worker >= 0 || thread.lanes) return this.change(thread, changeOf(event))
+    if (thread.worker >= 0 || thread.lanes) return this.change(thread, this.changeOf(event))
     thread.pending.push(event)
     if (thread.pending.length > PENDING_MAX) thread.pending.splice(0, PENDING_MAX / 2)
   }
@@ -197,6 +197,12 @@ export class States {
     this.stated!({ worker, tid, state: known, fromNs: sinceNs, toNs, cpu, wait, by, shares, inferred })
   }
 
+  private changeOf({ tid, cpu, state, atNs, takenBy }: StateEvent): Change {
+    const { names } = this.context
+    const by = takenBy ? names.id(threadText(takenBy, names)) : 0
+    return { tid, cpu, state, atNs, by, wait: 0, takers: undefined }
+  }
+
   private addOwn(tid: number, name: number): Lanes {
     const { tracks, names } = this.context
     return tracks.lanes('threadState', { thread: names.text(name), tid, nth: this.threads.size })
@@ -210,9 +216,9 @@ const NAMED_MAX = 5
 function takenBy(make: ArgMaker, { known, unknownNs }: CpuShares): Arg[] {
   const [longest] = known
   if (!longest) return []
-  const args = [make.text('taken_by', make.names.text(longest.label)), make.int('taken_by_ns', longest.ns)]
+  const args = [make.text('taken_by', threadText(longest, make.names)), make.int('taken_by_ns', longest.ns)]
   if (known.length === 1 && unknownNs === 0) return args
-  const all = known.slice(0, NAMED_MAX).map(({ label, ns }) => `${make.names.text(label)}: ${spelled(ns)}`)
+  const all = known.slice(0, NAMED_MAX).map((thread) => `${threadText(thread, make.names)}: ${spelled(thread.ns)}`)
   const others = known.slice(NAMED_MAX)
   if (others.length > 0) all.push(`${others.length} more: ${spelled(others.reduce((sum, { ns }) => sum + ns, 0))}`)
   if (unknownNs > 0) all.push(`not known: ${spelled(unknownNs)}`)
@@ -228,8 +234,4 @@ const UNITS = [
 function spelled(ns: number): string {
   const [unit, size] = UNITS.find(([, least]) => ns >= least) ?? ['ns', 1]
   return `${Number((ns / size).toPrecision(3))} ${unit}`
-}
-
-function changeOf({ tid, cpu, state, atNs, takenBy = 0 }: StateEvent): Change {
-  return { tid, cpu, state, atNs, by: takenBy, wait: 0, takers: undefined }
 }

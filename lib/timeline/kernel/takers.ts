@@ -1,3 +1,4 @@
+import type { ThreadOfCpu } from '../../model/kernel-events.ts'
 import type { CpuShare, CpuShares } from '../../model/waits.ts'
 
 /** Turns that are kept until the waits that contain them are drawn. 24 MB. */
@@ -8,8 +9,8 @@ interface Turn {
   readonly atNs: number
   /** -1: not known. */
   readonly tid: number
-  /** Name and id of the thread at that time. */
-  readonly label: number
+  /** Its name at that time. */
+  readonly comm: number
   next: Turn | undefined
 }
 
@@ -25,7 +26,8 @@ export class Takers {
     const shares = new Map<number, CpuShare>()
     for (let turn: Turn | undefined = this.first; turn && turn.atNs < endNs; turn = turn.next) {
       const ns = Math.min(turn.next?.atNs ?? endNs, endNs) - Math.max(turn.atNs, this.sinceNs)
-      if (ns > 0) shares.set(turn.tid, { label: turn.label, ns: ns + (shares.get(turn.tid)?.ns ?? 0) })
+      const { tid, comm } = turn
+      if (ns > 0) shares.set(tid, { tid, comm, ns: ns + (shares.get(tid)?.ns ?? 0) })
     }
     const unknownNs = shares.get(-1)?.ns ?? 0
     shares.delete(-1)
@@ -62,19 +64,19 @@ export class WaitedCpus {
   }
 
   /** A thread takes the CPU. */
-  take(cpu: number, atNs: number, tid: number, label: number): void {
+  take(cpu: number, atNs: number, tid: number, comm: number): void {
     const known = this.cpus[cpu]
-    if (known) this.append(known, atNs, tid, label)
+    if (known) this.append(known, atNs, tid, comm)
   }
 
   /** A thread waits for the CPU, which another one takes from it. */
-  wait(cpu: number, atNs: number, tid: number, by: number, label: number): Takers {
+  wait(cpu: number, atNs: number, tid: number, by: ThreadOfCpu): Takers {
     let known = this.cpus[cpu]
     if (!known) {
-      const turn = { atNs, tid: by, label, next: undefined }
+      const turn = { atNs, tid: by.tid, comm: by.comm, next: undefined }
       known = { waiting: new Set(), first: turn, last: turn }
       this.cpus[cpu] = known
-    } else if (!this.has(cpu)) this.append(known, atNs, by, label)
+    } else if (!this.has(cpu)) this.append(known, atNs, by.tid, by.comm)
     known.waiting.add(tid)
     this.waits.set(tid, { cpu, sinceNs: atNs })
     return new Takers(known.last, atNs)
@@ -96,10 +98,10 @@ export class WaitedCpus {
     }
   }
 
-  private append(cpu: Cpu, atNs: number, tid: number, label: number): void {
+  private append(cpu: Cpu, atNs: number, tid: number, comm: number): void {
     const { isFull } = this
     if (isFull && cpu.last.tid < 0) return
-    const turn = { atNs, tid: isFull ? -1 : tid, label, next: undefined }
+    const turn = { atNs, tid: isFull ? -1 : tid, comm, next: undefined }
     cpu.last.next = turn
     cpu.last = turn
     this.held++

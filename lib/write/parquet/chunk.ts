@@ -32,7 +32,7 @@ export interface Chunk {
   readonly values: number
 }
 
-/** ChunkBuffers that are used again for each column: of a page, of a dictionary, of single values. They are empty in between. */
+/** Buffers that are used again for each column: of a page, of a dictionary, of single values. They are empty in between. */
 export class ChunkBuffers {
   readonly page = new EncodingWriter()
   readonly dictionary = new EncodingWriter()

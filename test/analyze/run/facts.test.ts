@@ -18,7 +18,7 @@ const logOf = (
   events: (names) => [
     [
       { kind: 'input', format: 'test', clock: 'MONOTONIC', originNs: 0n, attributes },
-      ...BUFFERS,
+      ...BUFFERS.map(({ file, ...buffer }): BufferEvent => ({ ...buffer, file: names.id(file) })),
       ...tensors.map(({ name, type = '', op = '', ...fields }, id): TensorEvent => {
         return { ...UNKNOWN.tensor, id, ...fields, name: names.id(name), type: names.id(type), op: names.id(op) }
       }),
@@ -27,16 +27,17 @@ const logOf = (
   ],
 })
 
-const BUFFERS: readonly BufferEvent[] = [
-  { kind: 'buffer', id: 0, usage: 'weights', label: '/models/a, b.gguf', offsetsFrom: '' },
+const BUFFERS: readonly (Omit<BufferEvent, 'file'> & { readonly file: string })[] = [
+  { kind: 'buffer', id: 0, usage: 'weights', label: 'mapped', offsetsFrom: '', file: '/models/a, b.gguf' },
   {
     kind: 'buffer',
     id: 1,
     usage: 'weights',
-    label: 'CPU_REPACK of CPU, 9 bytes, copied from /models/x-Q4_0.gguf',
+    label: 'CPU_REPACK of CPU, 9 bytes, copied from a file',
     offsetsFrom: '',
+    file: '/models/x, copied from Q4_0.gguf',
   },
-  { kind: 'buffer', id: 2, usage: 'compute', label: '/models/scratch.gguf', offsetsFrom: '' },
+  { kind: 'buffer', id: 2, usage: 'compute', label: '/models/scratch.gguf', offsetsFrom: '', file: '' },
 ]
 
 const whys = ({ undetermined }: Analysis) => Object.fromEntries(undetermined.map(({ what, why }) => [what, why]))
@@ -91,7 +92,10 @@ describe('weights', () => {
 describe('names', () => {
   test('of the model: from its file, else from the command', async () => {
     const weights = await analyze(logOf([{ name: 'output.weight', buffer: 0 }], { command: 'x -m y.gguf' }))
-    expect(weights.run).toMatchObject({ model: 'a, b', model_files: ['/models/a, b.gguf', '/models/x-Q4_0.gguf'] })
+    expect(weights.run).toMatchObject({
+      model: 'a, b',
+      model_files: ['/models/a, b.gguf', '/models/x, copied from Q4_0.gguf'],
+    })
     const argument = async (command: string) => {
       const input: EventInput = {
         name: 'log',

@@ -1,4 +1,5 @@
 import { firstIndex } from '../../../bytes/search.ts'
+import { DefaultMap } from '../../../model/default-map.ts'
 import type { BufferEvent, TensorEvent } from '../../../model/events.ts'
 import type { Names } from '../../../model/names.ts'
 import type { Views } from '../views.ts'
@@ -62,7 +63,7 @@ export class TensorPlaces {
   /** Tensors that have their memory alone: weights, caches. */
   private readonly tensors = new Regions()
   private readonly buffers = new Regions()
-  private readonly files = new Map<string, Regions>()
+  private readonly files = new DefaultMap<string, Regions>(() => new Regions())
   /** Does the log contain addresses of tensors? */
   areKnown = false
 
@@ -80,18 +81,19 @@ export class TensorPlaces {
     const buffer = this.of.buffers.get(tensor.buffer)
     if (address > 0) this.areKnown = true
     if (!buffer || sizeBytes <= 0) return
-    const isWeight = buffer.usage === 'weights'
-    if (address > 0 && !isWeight && offset !== undefined && offset >= 0 && buffer.sizeBytes !== undefined) {
+    if (
+      address > 0 &&
+      buffer.usage !== 'weights' &&
+      offset !== undefined &&
+      offset >= 0 &&
+      buffer.sizeBytes !== undefined
+    ) {
       this.buffers.add(address - offset, buffer.sizeBytes, buffer.id, -1)
     }
     if (this.of.views.root(id) !== id) return
     if (address > 0 && buffer.usage !== 'compute') this.tensors.add(address, sizeBytes, id, knownNs)
-    // The label of weights that were copied elsewhere ends in the path of the file.
-    const path = / copied from (.*)/.exec(buffer.label)?.[1] ?? buffer.label
-    if (!isWeight || offset === undefined) return
-    const file = this.files.get(path) ?? new Regions()
-    this.files.set(path, file)
-    file.add(offset, sizeBytes, id, knownNs)
+    if (buffer.file === undefined || offset === undefined) return
+    this.files.of(this.of.names.text(buffer.file)).add(offset, sizeBytes, id, knownNs)
   }
 
   /** Id of the weight or cache at an address, or -1. */

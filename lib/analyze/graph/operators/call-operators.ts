@@ -1,4 +1,4 @@
-import { resized } from '../../../bytes/resized.ts'
+import { growColumns } from '../../../bytes/resized.ts'
 import type { ExpertsEvent, OperatorEvent, TokenEvent } from '../../../model/events.ts'
 
 /** Operators of all calls that are held: those of many workers come a block of thousands at a time. */
@@ -14,6 +14,10 @@ const CALLS_MAX = 1024
 const IDS_OF_OPERATOR = 16
 
 type Numbers = readonly number[] | undefined
+
+const COLUMNS = [
+  ...(['tensor', 'worker', 'tid', 'cpu', 'last', 'startNs', 'endNs', 'waitEndNs', 'innerWaitNs'] as const),
+]
 
 /** The operators of one call, as columns, those of each worker in order of time. */
 export class CallOperators {
@@ -43,7 +47,7 @@ export class CallOperators {
   choiceSize = 0
 
   add(event: OperatorEvent): void {
-    if (this.count === this.tensor.length) this.grow()
+    if (this.count === this.tensor.length) growColumns(this, COLUMNS, 2 * this.count)
     const at = this.count++
     this.tensor[at] = event.tensor
     this.worker[at] = event.worker
@@ -73,19 +77,6 @@ export class CallOperators {
     this.experts.length = 0
     this.choices.length = 0
     this.choiceSize = 0
-  }
-
-  private grow(): void {
-    const size = 2 * this.tensor.length
-    this.tensor = resized(this.tensor, size)
-    this.worker = resized(this.worker, size)
-    this.tid = resized(this.tid, size)
-    this.cpu = resized(this.cpu, size)
-    this.last = resized(this.last, size)
-    this.startNs = resized(this.startNs, size)
-    this.endNs = resized(this.endNs, size)
-    this.waitEndNs = resized(this.waitEndNs, size)
-    this.innerWaitNs = resized(this.innerWaitNs, size)
   }
 }
 

@@ -1,5 +1,8 @@
-import { resized } from '../../../bytes/resized.ts'
+import { growColumns } from '../../../bytes/resized.ts'
 import type { CallOperators } from './call-operators.ts'
+
+const COLUMNS = ['tensor', 'last', 'startNs', 'endNs', 'waitEndNs', 'workers', 'slowest', 'next'] as const
+const BY_TENSOR = ['firsts', 'latest', 'serials'] as const
 
 /**
  * The steps of a call: a node, or several fused ones, computed by all workers. Workers come in any order, the operators of each in
@@ -21,11 +24,11 @@ export class Steps {
   /** The step of each operator; -1: none, as another worker lost operators. */
   of = new Int32Array(1024)
   /** The next step with the same node; -1: none. */
-  private next = new Int32Array(1024)
+  next = new Int32Array(1024)
   /** By tensor: its first and latest step in this call, valid where `serials` is this call's. */
-  private firsts = new Int32Array(1024)
-  private latest = new Int32Array(1024)
-  private serials = new Int32Array(1024)
+  firsts = new Int32Array(1024)
+  latest = new Int32Array(1024)
+  serials = new Int32Array(1024)
   private serial = 0
   private readonly cursors: number[] = []
 
@@ -70,12 +73,12 @@ export class Steps {
   }
 
   private append(tensor: number): number {
-    if (this.count === this.tensor.length) this.grow()
+    if (this.count === this.tensor.length) growColumns(this, COLUMNS, 2 * this.count)
     const step = this.count++
     this.tensor[step] = tensor
     this.workers[step] = 0
     this.next[step] = -1
-    if (tensor >= this.serials.length) this.growTensors(tensor)
+    if (tensor >= this.serials.length) growColumns(this, BY_TENSOR, Math.max(2 * this.serials.length, tensor + 1))
     if (this.serials[tensor] === this.serial) this.next[this.latest[tensor]!] = step
     else this.firsts[tensor] = step
     this.serials[tensor] = this.serial
@@ -100,24 +103,5 @@ export class Steps {
     if (endNs <= this.endNs[step]!) return
     this.endNs[step] = endNs
     this.slowest[step] = operators.worker[i]!
-  }
-
-  private grow(): void {
-    const size = 2 * this.tensor.length
-    this.tensor = resized(this.tensor, size)
-    this.last = resized(this.last, size)
-    this.startNs = resized(this.startNs, size)
-    this.endNs = resized(this.endNs, size)
-    this.waitEndNs = resized(this.waitEndNs, size)
-    this.workers = resized(this.workers, size)
-    this.slowest = resized(this.slowest, size)
-    this.next = resized(this.next, size)
-  }
-
-  private growTensors(tensor: number): void {
-    const size = Math.max(2 * this.serials.length, tensor + 1)
-    this.firsts = resized(this.firsts, size)
-    this.latest = resized(this.latest, size)
-    this.serials = resized(this.serials, size)
   }
 }

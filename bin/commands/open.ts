@@ -121,9 +121,9 @@ async function show(showing: Showing, progress: Progress, make: () => Promise<Sh
   try {
     server = await TraceServer.listen()
     const { trace, view, heldBytes } = await make()
-    const { url, fetched } = server.offer(trace)
+    const { url, ownUrl, fetched } = server.offer(trace)
     await warnOfSize(trace.bytes, heldBytes, showing.inputs, isLog)
-    await printUrl(viewerUrl(url, view), trace.bytes, showing)
+    await printUrl(viewerUrl(url, view), viewerUrl(ownUrl, view), trace.bytes, showing)
     await fetched
     if (!showing.quiet) await note('the browser has the trace')
   } finally {
@@ -195,9 +195,10 @@ async function warnOfSize(bytes: number, held: number, inputs: readonly string[]
   )
 }
 
-async function printUrl(url: string, bytes: number, { browser, quiet, say }: Showing): Promise<void> {
+/** `ownUrl`: the one for a browser of this user, as all users see the arguments of the program that opens it. */
+async function printUrl(url: string, ownUrl: string, bytes: number, { browser, quiet, say }: Showing): Promise<void> {
   await say(url)
-  const failure = browser ? await openBrowser(url) : undefined
+  const failure = browser ? await openBrowser(ownUrl) : undefined
   if (failure !== undefined) await note(`no browser was opened: ${failure}; open the URL above yourself`)
   if (quiet) return
   const isElsewhere = io().env['SSH_CONNECTION'] !== undefined && (failure !== undefined || !browser)

@@ -81,7 +81,7 @@ export async function modeFor(target: string): Promise<number> {
 }
 
 /** Under sudo, the user who called sudo, and the group. */
-function callerOfSudo(): { readonly uid: number; readonly gid: number } | undefined {
+export function callerOfSudo(): { readonly uid: number; readonly gid: number } | undefined {
   const [uid, gid] = [self.env['SUDO_UID'], self.env['SUDO_GID']].map((text) => Number(text || NaN))
   if (self.geteuid?.() !== 0 || !Number.isInteger(uid) || !Number.isInteger(gid)) return undefined
   return { uid: uid!, gid: gid! }

@@ -4,6 +4,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { pipeline } from 'node:stream/promises'
 import { UsageError } from '../errors.ts'
 import { VIEWER } from '../query/view.ts'
+import { isOwnPeer } from './peer.ts'
 
 const HOST = '127.0.0.1'
 
@@ -30,6 +31,7 @@ export interface ServedTrace {
 export class TraceServer {
   private trace: ServedTrace | undefined
   private path = ''
+  private ownPath = ''
   private isSending = false
   private settle!: { resolve: () => void; reject: (error: unknown) => void }
   /** Settles when the viewer has received the whole trace; rejects with what `read` throws. */
@@ -58,11 +60,20 @@ export class TraceServer {
     return new TraceServer(server, `${HOST}:${(server.address() as AddressInfo).port}`)
   }
 
-  /** Serves a trace. Returns its address, and a promise that resolves when the last byte was fetched. */
-  offer(trace: ServedTrace): { url: string; fetched: Promise<void> } {
+  /**
+   * Serves a trace. Returns its address, another one that only programs of this user can fetch (arguments of programs, such as the one that opens
+   * a browser, are visible to all users), and a promise that resolves when the last byte was fetched.
+   */
+  offer(trace: ServedTrace): { url: string; ownUrl: string; fetched: Promise<void> } {
+    const address = () => `/${randomBytes(16).toString('base64url')}/${trace.name.replace(/[^\w.+-]+/g, '_')}`
     this.trace = trace
-    this.path = `/${randomBytes(16).toString('base64url')}/${trace.name.replace(/[^\w.+-]+/g, '_')}`
-    return { url: `http://${this.host}${this.path}`, fetched: this.fetched }
+    this.path = address()
+    this.ownPath = address()
+    return {
+      url: `http://${this.host}${this.path}`,
+      ownUrl: `http://${this.host}${this.ownPath}`,
+      fetched: this.fetched,
+    }
   }
 
   /** Closes the port and aborts a transfer. */
@@ -81,7 +92,8 @@ export class TraceServer {
     if (headers.origin !== VIEWER) return refuse(response, 403, `Origin: expected ${VIEWER}`)
     response.setHeader('Access-Control-Allow-Origin', VIEWER)
     // The UI also fetches /status, to find a running trace_processor: there is none.
-    if (!this.trace || url !== this.path) return refuse(response, 404, 'no such trace')
+    const isKnown = url === this.path || (url === this.ownPath && isOwnPeer(request.socket))
+    if (!this.trace || !isKnown) return refuse(response, 404, 'no such trace')
     if (method === 'OPTIONS') return allow(request, response)
     if (method !== 'GET' && method !== 'HEAD') {
       response.setHeader('Allow', 'GET, HEAD, OPTIONS')

@@ -1,5 +1,6 @@
+import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -263,14 +264,48 @@ describe('the browser is opened', () => {
     chmodSync(at(name), 0o755)
   }
   const display = { PATH: '/nowhere', DISPLAY: ':0' }
+  /** What the program got: the UI's URL, and that of the trace in it. */
+  const urlOf = async (name: string) => {
+    let text = ''
+    while (!text.endsWith('\n')) {
+      await sleep(20)
+      text = existsSync(at(`${name}.txt`)) ? String(read(`${name}.txt`)) : ''
+    }
+    rmSync(at(`${name}.txt`))
+    const url = text.trim()
+    return [url, new URLSearchParams(url.slice(`${UI}/#!/?`.length)).get('url')!] as const
+  }
 
   test('with the URL, by xdg-open', async () => {
     opener('xdg-open')
-    const { url, traceUrl, ended } = await opened(['moe.pftrace'], undefined, { ...display, PATH: at('.') })
-    await fetched(traceUrl)
-    const { stderr } = await ended
-    expect(stderr).not.toMatch('no browser')
-    expect(String(read('xdg-open.txt'))).toBe(`${url}\n`)
+    const { url, ended } = await opened(['moe.pftrace'], undefined, { ...display, PATH: at('.') })
+    const [given, givenTrace] = await urlOf('xdg-open')
+    const secret = /(?<=9001%2F)[^%]+/
+    expect(given).not.toBe(url)
+    expect(given.replace(secret, '')).toBe(url.replace(secret, ''))
+    expect(await fetched(givenTrace)).toEqual(read('moe.pftrace'))
+    expect((await ended).stderr).not.toMatch('no browser')
+  })
+
+  const asOther = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups']
+  const canBeOther = spawnSync(asOther[0]!, [...asOther.slice(1), 'true']).status === 0
+  const otherTest = canBeOther ? test : test.skip
+  otherTest('what another user sees in its arguments is of no use to that user (needs root)', async () => {
+    opener('xdg-open')
+    const { traceUrl, child, ended } = await opened(['moe.pftrace'], undefined, { ...display, PATH: at('.') })
+    const [, givenTrace] = await urlOf('xdg-open')
+    const headers = "{ method: 'HEAD', headers: { origin: process.argv[2] } }"
+    const request = `require('http').request(process.argv[1], ${headers}, (r) => console.log(r.statusCode)).end()`
+    const statusFor = (address: string, as: readonly string[] = []) => {
+      const [command, ...args] = [...as, process.execPath, '-e', request, address, UI]
+      return spawnSync(command!, args, { encoding: 'utf8' }).stdout.trim()
+    }
+    expect(statusFor(givenTrace, asOther)).toBe('404')
+    expect(child.exitCode).toBe(null)
+    // The URL that was printed is for whoever it is given to.
+    expect(statusFor(traceUrl, asOther)).toBe('200')
+    expect(await fetched(givenTrace)).toEqual(read('moe.pftrace'))
+    expect((await ended).code).toBe(0)
   })
 
   test('it fails, or there is none: the URL is there to be opened by hand', async () => {

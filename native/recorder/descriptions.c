@@ -6,7 +6,7 @@
 #include "recorder/graph.h"
 #include "recorder/registry-inside.h"
 
-enum { NOT_A_NODE = -1, NAME_BYTES = 64 };
+enum { NOT_A_NODE = -1 };
 
 /* A node that has changed before. */
 struct changing {
@@ -22,7 +22,7 @@ struct changing {
     const void * buffer;
     const char * op_name;
     int32_t type;
-    char name[NAME_BYTES];
+    char name[];
 };
 
 static int index_before(const struct graph * graph, int index, const void * tensor) {
@@ -38,15 +38,15 @@ static bool is_described(const struct changing * known, const void * node) {
     const struct tensor_layout * layout = registry.layout;
     return known->view_source == view_source_of(node) && known->buffer == registry_own_buffer(node) &&
         known->type == layout_i32(node, layout->type) && known->op_name == registry_op_name(node) &&
-        memcmp(known->name, (const char *) node + layout->name, NAME_BYTES) == 0;
+        memcmp(known->name, (const char *) node + layout->name, (size_t) layout->name_bytes) == 0;
 }
 
 /* Describes the node with all look-ups. */
 static void learn(struct graph * graph, int index) {
     struct changing * known = graph->changing[index];
-    if (!known) known = graph->changing[index] = reserve(sizeof(*known));
-    if (!known) return;
     const struct tensor_layout * layout = registry.layout;
+    if (!known) known = graph->changing[index] = reserve(sizeof(*known) + (size_t) layout->name_bytes);
+    if (!known) return;
     const void * node = graph->nodes[index].tensor;
     registry_describe(node, &known->description);
     int count = 0;
@@ -62,7 +62,7 @@ static void learn(struct graph * graph, int index) {
     known->buffer = registry_own_buffer(node);
     known->op_name = registry_op_name(node);
     known->type = layout_i32(node, layout->type);
-    memcpy(known->name, (const char *) node + layout->name, NAME_BYTES);
+    memcpy(known->name, (const char *) node + layout->name, (size_t) layout->name_bytes);
     known->is_known = known->fingerprint && count == known->description.definition.source_count;
 }
 

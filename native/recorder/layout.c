@@ -26,9 +26,10 @@ struct probe_api {
     void * (*cpu_buffer_type)(void);
     void * (*alloc_ctx_tensors)(void * context, void * buffer_type);
     void (*buffer_free)(void * buffer);
+    void * (*set_name)(void * tensor, const char * name);
 };
 
-enum { PROBE_NE0 = 96, PROBE_NE1 = 5, PROBE_NE2 = 7, PROBE_NE3 = 11, PROBE_VIEW_OFFSET = 128, F32 = 0, F16 = 1 };
+enum { PROBE_NE0 = 96, PROBE_NE1 = 5, PROBE_NE2 = 7, PROBE_NE3 = 11, PROBE_VIEW_OFFSET = 128, F32 = 0, F16 = 1, NAME_BYTES = 64 };
 
 static void * symbol(void * library, const char * name) {
     void * found = library ? dlsym(library, name) : NULL;
@@ -68,6 +69,7 @@ static bool probe_api_load(struct probe_api * api, void * library) {
     *(void **) &api->cpu_buffer_type = symbol(library, "ggml_backend_cpu_buffer_type");
     *(void **) &api->alloc_ctx_tensors = symbol(library, "ggml_backend_alloc_ctx_tensors_from_buft");
     *(void **) &api->buffer_free = symbol(library, "ggml_backend_buffer_free");
+    *(void **) &api->set_name = symbol(library, "ggml_set_name");
     return api->init && api->free && api->tensor_overhead && api->graph_overhead && api->new_tensor_4d && api->mul &&
            api->add && api->view_1d;
 }
@@ -164,6 +166,18 @@ static void find_fields(struct tensor_layout * layout, const struct ggml_api * a
     if (layout->op >= 0 && layout->sources > layout->op) find_flags(layout, probe, context, product);
 }
 
+/* Finds how long names can be: ggml cuts what is longer. */
+static int find_name_bytes(int most, const struct ggml_api * api, const struct probe_api * probe, void * context) {
+    char name[TENSOR_BYTES_MAX];
+    void * tensor = probe->set_name ? probe->new_tensor_4d(context, F32, 1, 1, 1, 1) : NULL;
+    if (!tensor) return NAME_BYTES;
+    memset(name, 'n', sizeof(name) - 1);
+    name[sizeof(name) - 1] = 0;
+    probe->set_name(tensor, name);
+    const size_t length = strnlen(api->get_name(tensor), sizeof(name));
+    return length < (size_t) most ? (int) length + 1 : NAME_BYTES;
+}
+
 /* Finds the field of the data: the one where a stored pointer makes ggml_get_data(t) return that pointer. */
 static void find_data(struct tensor_layout * layout, const struct ggml_api * api, const struct probe_api * probe,
                       void * context) {
@@ -200,6 +214,7 @@ const char * tensor_layout_find(struct tensor_layout * layout, const struct ggml
     layout->size -= 32; /* ggml_object, the header (ggml.c): 32 bytes since 2023 */
     find_fields(layout, api, &probe, context);
     find_data(layout, api, &probe, context);
+    layout->name_bytes = find_name_bytes(layout->size - layout->name, api, &probe, context);
     probe.free(context);
     find_buffer(layout, &probe, params);
     if (layout->ne < 0 || layout->nb < 0 || layout->type < 0) return "the shape's fields were not found";

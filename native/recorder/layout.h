@@ -27,6 +27,7 @@ struct tensor_layout {
     int view_offset;
     int data;
     int name;
+    int name_bytes; /* GGML_MAX_NAME: 64, unless this ggml was built with another one */
     /* The bit of `flags` that means "to be computed"; 0 if this ggml has none. */
     int32_t compute_flag;
 };

@@ -149,7 +149,7 @@ uint32_t registry_buffer_forget(void * buffer) {
 }
 
 size_t registry_compared_bytes(void) {
-    return (size_t) registry.layout->name + 64;
+    return (size_t) (registry.layout->name + registry.layout->name_bytes);
 }
 
 struct fingerprint * registry_fingerprint_of(const void * tensor) {

@@ -2,6 +2,7 @@
 export default {
   testEnvironment: '<rootDir>/test/environment.cjs',
   roots: ['<rootDir>/test'],
+  testPathIgnorePatterns: ['\\.long\\.test\\.ts$'], // npm run test:long
   extensionsToTreatAsEsm: ['.ts', '.sql', '.textproto'],
   transform: {
     '\\.ts$': ['@swc/jest', { jsc: { target: 'es2022', parser: { syntax: 'typescript' } }, module: { type: 'es6' } }],

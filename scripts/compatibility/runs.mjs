@@ -94,7 +94,7 @@ const prepareAlone = async ({ way }) => {
   }
 }
 
-/* ---- Debian: chroot into a folder with its packages, as in test/native/debian.test.ts. ---- */
+/* ---- Debian: chroot into a folder with its packages, as in test/native/debian.long.test.ts. ---- */
 
 export const ROOT = join(tmpdir(), 'ggml2perfetto-debian')
 const PACKAGES = ['coreutils', 'llama.cpp-tools', 'llama.cpp-tools-extra', 'llama.cpp-examples', 'whisper.cpp']

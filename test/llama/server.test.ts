@@ -1,10 +1,10 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { presets } from './gguf.mjs'
-import { bundledServer, debianServer, PREPARE_MS, startServer } from './server.ts'
+import { PREPARE_MS, servers, startServer } from './server.ts'
 
 /** Proves the servers and the client that other tests use. */
 
-for (const source of [bundledServer, debianServer()]) {
+for (const source of servers()) {
   const problem = source.problem ?? 'real'
   const real = source.problem === undefined ? describe : describe.skip
 

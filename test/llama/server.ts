@@ -69,6 +69,9 @@ export const debianServer = (): ServerSource => ({
   program: 'llama-server',
 })
 
+/** Those that a suite is about; Debian's with `npm run test:long`. */
+export const servers = (): readonly ServerSource[] => ('isLong' in globalThis ? [debianServer()] : [bundledServer])
+
 export interface ServerOptions {
   readonly model: Preset | ModelSpec
   /** A model that drafts for it. */

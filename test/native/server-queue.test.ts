@@ -1,14 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import type { Answer, Ask } from '../llama/client.ts'
-import {
-  bundledServer,
-  debianServer,
-  PREPARE_MS,
-  type Server,
-  type ServerOptions,
-  startServer,
-} from '../llama/server.ts'
+import { PREPARE_MS, type Server, type ServerOptions, servers, startServer } from '../llama/server.ts'
 import { hasLlama, model } from '../llama/testbed.ts'
 import { Kind, readLog as recordsOf } from './log-checker.ts'
 import { buildRecorder, NANO, RECORDER, readLog, recordHosts, useRecorder } from './recording.ts'
@@ -50,7 +43,7 @@ const completion = (prompt: string, n_predict: number, more = {}): Ask => ({
   body: { prompt, n_predict, temperature: 0, ignore_eos: true, ...more },
 })
 
-for (const source of [bundledServer, debianServer()]) {
+for (const source of servers()) {
   const real = source.problem === undefined ? describe : describe.skip
 
   real(`${source.name} (${source.problem ?? 'real'})`, () => {

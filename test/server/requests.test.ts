@@ -2,14 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { convert, inputOf, type OpenTrace, openTrace, type RequestEvent } from '../../lib/index.ts'
 import type { Answer, Timings } from '../llama/client.ts'
 import { EXACT, fullLoad, type LoadRequest, runLoad } from '../llama/load.ts'
-import {
-  bundledServer,
-  debianServer,
-  PREPARE_MS,
-  type Server,
-  type ServerSource,
-  startServer,
-} from '../llama/server.ts'
+import { PREPARE_MS, type Server, type ServerSource, servers, startServer } from '../llama/server.ts'
 import { buildRecorder, RECORDER, readLog } from '../native/recording.ts'
 
 /** A recorded server's requests are those that its clients sent, with the figures that the server itself states in its answers. */
@@ -41,7 +34,7 @@ const outcomeOf = (answers: readonly Answer[]) =>
     documents.at(-1)?.error,
   ])
 
-for (const source of [bundledServer, debianServer()]) {
+for (const source of servers()) {
   const real = source.problem === undefined ? describe : describe.skip
   real(`requests of ${source.name} (${source.problem ?? 'real'})`, () => checkRequests(source))
 }

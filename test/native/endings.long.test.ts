@@ -8,7 +8,7 @@ import { NANO, newLog, RECORDER, readLog, useRecorder } from './recording.ts'
 
 /** A recorded program ends as it does without the recorder: the same exit status or signal, the same output, a log. */
 
-/** How often each is run: `ENDINGS=20 npm run jest -- test/native/endings.test.ts`. */
+/** How often each is run: `ENDINGS=20 npm run test:long -- test/native/endings`. */
 const TIMES = Number(process.env['ENDINGS'] ?? 1)
 /** A program that never ends is killed after this time, which is a difference. */
 const TIMEOUT_MS = 120_000

@@ -47,6 +47,20 @@ const importsOf = (file: ts.SourceFile) =>
       return [{ statement, target: name.startsWith('.') ? posix.join(posix.dirname(file.fileName), name) : name }]
     })
 
+/** Circles among files or modules; `next`: those that one needs. */
+function circlesIn(all: Iterable<string>, next: (of: string) => Iterable<string>): string[] {
+  const circles: string[] = []
+  const done = new Set<string>()
+  const visit = (path: string, above: readonly string[]) => {
+    if (above.includes(path)) circles.push([...above.slice(above.indexOf(path)), path].join(' → '))
+    if (above.includes(path) || done.has(path)) return
+    for (const other of next(path)) if (other !== path) visit(other, [...above, path])
+    done.add(path)
+  }
+  for (const path of all) visit(path, [])
+  return circles
+}
+
 describe('size', () => {
   const sized = [...ALL.map((file) => file.fileName), ...filesIn('scripts', '.mjs'), ...NATIVE]
 
@@ -183,17 +197,9 @@ describe('who may import whom', () => {
     const files = new Map(
       ALL.filter(({ fileName }) => !fileName.startsWith('test/')).map((file) => [file.fileName, file]),
     )
-    const circles: string[] = []
-    const done = new Set<string>()
-    const visit = (path: string, above: readonly string[]) => {
-      if (above.includes(path)) circles.push([...above.slice(above.indexOf(path)), path].join(' → '))
-      const file = files.get(path)
-      if (above.includes(path) || done.has(path) || !file) return
-      for (const { target } of importsOf(file)) visit(target, [...above, path])
-      done.add(path)
-    }
-    for (const path of files.keys()) visit(path, [])
-    expect(circles).toEqual([])
+    const importedBy = (path: string) =>
+      files.has(path) ? importsOf(files.get(path)!).map(({ target }) => target) : []
+    expect(circlesIn(files.keys(), importedBy)).toEqual([])
   })
 
   test('Node is imported in lib/node only, and bin imports lib/index.ts only', () => {
@@ -361,19 +367,23 @@ describe('native', () => {
     )
 
   test('no files include each other in a circle', () => {
-    const circles: string[] = []
-    const done = new Set<string>()
-    const visit = (module: string, above: readonly string[]) => {
-      if (above.includes(module)) circles.push([...above.slice(above.indexOf(module)), module].join(' → '))
-      if (above.includes(module) || done.has(module)) return
-      const others = [`native/${module}.c`, `native/${module}.h`]
-        .filter((path) => NATIVE.includes(path))
-        .flatMap(modulesOf)
-      for (const other of new Set(others)) if (other !== module) visit(other, [...above, module])
-      done.add(module)
+    const filesOf = (module: string) =>
+      [`native/${module}.c`, `native/${module}.h`].filter((path) => NATIVE.includes(path))
+    expect(circlesIn(NATIVE.map(moduleOf), (module) => filesOf(module).flatMap(modulesOf))).toEqual([])
+  })
+
+  test('no files of the log call each other in a circle', () => {
+    const files = NATIVE.filter((path) => /^native\/log\/.*\.c$/.test(path)).map((path) => {
+      const text = readFileSync(join(ROOT, path), 'utf8')
+      const defined = [...text.matchAll(/^(?!static)\w[\w *]*\b(ggtrace_\w+)\([^;]*?\) \{$/gm)].map(([, name]) => name!)
+      return { path, defined, called: new Set([...text.matchAll(/\b(ggtrace_\w+)\(/g)].map(([, name]) => name!)) }
+    })
+    const calledBy = (path: string) => {
+      const { called } = files.find((file) => file.path === path)!
+      return files.filter(({ defined }) => defined.some((name) => called.has(name))).map((file) => file.path)
     }
-    for (const path of NATIVE) visit(moduleOf(path), [])
-    expect(circles).toEqual([])
+    const paths = files.map(({ path }) => path)
+    expect(circlesIn(paths, calledBy)).toEqual([])
   })
 
   test('the environment is one table on both sides', () => {

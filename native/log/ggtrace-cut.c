@@ -55,17 +55,10 @@ void ggtrace_note_allocated(const struct ggtrace * log, uint64_t end) {
     while (before < end && !__atomic_compare_exchange_n(allocated, &before, end, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {}
 }
 
-bool ggtrace_begin_again(struct ggtrace * log) {
-    struct shared * shared = log->shared;
-    struct ggtrace_writer * control = &shared->writers[CONTROL];
+bool ggtrace_find_rest(const struct ggtrace * log, uint64_t * end) {
     struct stat file;
-    ggtrace_seal(control);
     if (has_other_begin(log) && ftruncate(log->file, 0) != 0) return false;
     if (fstat(log->file, &file) != 0) return false;
-    log->is_ring = false;
-    STORE(shared->file_end, ((uint64_t) file.st_size + page_bytes() - 1) / page_bytes() * page_bytes());
-    STORE(shared->retry_at, 0);
-    const bool has_room = ggtrace_take_segment(control, BLOCK_BYTES_MIN);
-    STORE(shared->full, GGTRACE_FULL_CUT);
-    return has_room;
+    *end = ((uint64_t) file.st_size + page_bytes() - 1) / page_bytes() * page_bytes();
+    return true;
 }

@@ -94,8 +94,8 @@ bool ggtrace_is_cut(const struct ggtrace * log);
 /* Notes that the file reaches up to this offset. */
 void ggtrace_note_allocated(const struct ggtrace * log, uint64_t end);
 
-/* For the END of a log that was cut, when no thread writes any more: gives CONTROL a segment behind what is left of the file. */
-bool ggtrace_begin_again(struct ggtrace * log);
+/* Of a log that was cut, when no thread writes any more: the first page behind what is left of the file; false on failure. */
+bool ggtrace_find_rest(const struct ggtrace * log, uint64_t * end);
 
 /* Gives the writer a new segment of at least that size; false and errno on failure. */
 bool ggtrace_take_segment(struct ggtrace_writer * writer, uint32_t needed);

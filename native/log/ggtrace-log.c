@@ -323,13 +323,28 @@ static void write_end(struct ggtrace * log) {
     ggtrace_seal(control);
 }
 
+/* For the END of a log that was cut: gives CONTROL a segment behind what is left of the file. */
+static bool begin_again(struct ggtrace * log) {
+    struct shared * shared = log->shared;
+    struct ggtrace_writer * control = &shared->writers[CONTROL];
+    uint64_t end;
+    ggtrace_seal(control);
+    if (!ggtrace_find_rest(log, &end)) return false;
+    log->is_ring = false;
+    STORE(shared->file_end, end);
+    STORE(shared->retry_at, 0);
+    const bool has_room = ggtrace_take_segment(control, BLOCK_BYTES_MIN);
+    STORE(shared->full, GGTRACE_FULL_CUT);
+    return has_room;
+}
+
 static void close_locked(struct ggtrace * log) {
     struct shared * shared = log->shared;
     STORE(shared->closing, 1);
     uint64_t used = 0;
     const bool all_stopped = close_writers(log, &used);
     struct ggtrace_writer * control = &shared->writers[CONTROL];
-    const bool is_ours = ggtrace_is_ours(log), is_cut = is_ours && ggtrace_is_cut(log), has_room = !is_cut || ggtrace_begin_again(log);
+    const bool is_ours = ggtrace_is_ours(log), is_cut = is_ours && ggtrace_is_cut(log), has_room = !is_cut || begin_again(log);
     if (is_cut) used = 0;
     write_end(log);
     if (control->used_end > used) used = control->used_end;

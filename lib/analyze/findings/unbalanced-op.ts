@@ -34,11 +34,9 @@ export const unbalancedOp: Rule = {
 interface OfRole {
   readonly op: string
   readonly role: string
-  readonly workers: number
   lostNs: number
   wallNs: number
   steps: number
-  waitNs: number
   /** By worker, computing and in the operator. */
   readonly computingNs: Map<number, number>
   readonly timeNs: Map<number, number>
@@ -106,7 +104,7 @@ function sumsOf(rows: readonly OperatorRow[]): OfRole[] {
     const { role, op, workers } = row
     const key = `${role} ${op}`
     const of = roles.get(key) ?? {
-      ...{ role, op, workers: workers.length, lostNs: 0, wallNs: 0, steps: 0, waitNs: 0 },
+      ...{ role, op, lostNs: 0, wallNs: 0, steps: 0 },
       computingNs: new Map<number, number>(),
       timeNs: new Map<number, number>(),
     }

@@ -4,8 +4,12 @@ import { Reader } from 'protobufjs/minimal.js'
 export class Message {
   readonly #values = new Map<number, (number | Uint8Array)[]>()
 
+  /** Bytes of all of it. */
+  readonly size: number
+
   /** Throws RangeError if `bytes` end within a field. */
   constructor(bytes: Uint8Array) {
+    this.size = bytes.length
     const reader = Reader.create(bytes)
     while (reader.pos < reader.len) {
       const tag = reader.uint32()

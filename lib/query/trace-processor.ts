@@ -33,6 +33,12 @@ export interface QueryResult {
 /** Largest piece of a trace sent in one message: 32 MiB minus room for the message's frame. */
 const pieceSize = (32 << 20) - 64
 
+/** Bytes by which a query may let the memory grow at once: more is a row of hundreds of MiB, of which there are several copies. */
+const QUERY_STEP = 256 << 20
+/** A row may be as large as this. */
+const ROW_BYTES = 64 << 20
+const TOO_LARGE = `a row or a value is too large: at most ${ROW_BYTES / 2 ** 20} MiB\nhint: select parts of it (substr)`
+
 /** Modules of PerfettoSQL: `INCLUDE PERFETTO MODULE <package>.<module>` runs the module's text once. */
 export interface SqlPackage {
   /** The first part of the names of its modules. */
@@ -137,6 +143,9 @@ export class TraceProcessor {
     const replies = this.#ask(sql)
     const results = this.#decoded(() => replies.flatMap((reply) => reply.messages(Rpc.query_result)))
     const error = results.map((result) => result.text(Result.error)).find((text) => text !== '')
+    const isRefused = error !== undefined && (this.#host.refusedMemory || error.includes('response that is too big'))
+    // An answer contains many small rows, or one that is larger than usual answers.
+    if (isRefused || replies.some(({ size }) => size > ROW_BYTES)) throw new SqlError(TOO_LARGE)
     if (error) throw new SqlError(readable(error))
     return this.#decoded(() => tableOf(results))
   }
@@ -203,9 +212,9 @@ export class TraceProcessor {
 
   #ask(sql: string): Message[] {
     try {
-      return this.#request(TPM_QUERY_STREAMING, (writer) => {
+      const write = (writer: Writer) =>
         writer.uint32(tagOf(Rpc.query_args)).fork().uint32(tagOf(QueryArgs.sql_query)).string(sql).ldelim()
-      })
+      return this.#request(TPM_QUERY_STREAMING, write, QUERY_STEP)
     } catch (cause) {
       // For such an error, its parser searches beyond the end of the SQL, and aborts.
       if (!/^trace_processor failed.*rewritten_offset/.test((cause as Error).message)) throw cause
@@ -239,12 +248,12 @@ export class TraceProcessor {
   }
 
   /** Sends one request and returns its answers, at least one. */
-  #request(method: TraceProcessorMethod, writeArgs?: (writer: Writer) => void): Message[] {
+  #request(method: TraceProcessorMethod, writeArgs?: (writer: Writer) => void, largestStep?: number): Message[] {
     const writer = Writer.create().uint32(tagOf(Stream.msg)).fork()
     writer.uint32(Rpc.seq << 3).uint32(this.#sent++)
     writer.uint32(Rpc.request << 3).uint32(method)
     writeArgs?.(writer)
-    const reply = this.#host.send(writer.ldelim().finish())
+    const reply = this.#host.send(writer.ldelim().finish(), largestStep)
     const messages = this.#decoded(() => new Message(reply).messages(Stream.msg))
     for (const message of messages) {
       const [seq, fatalError] = [message.number(Rpc.seq), message.text(Rpc.fatal_error)]

@@ -87,7 +87,7 @@ export class WasmHost {
   }
 
   static async #instantiate(module: WebAssembly.Module, maxMemory: number): Promise<WasmHost> {
-    const guest: Guest = { memory: noMemory, maxMemory, output: '', refusedMemory: false }
+    const guest: Guest = { memory: noMemory, maxMemory, largestStep: Infinity, output: '', refusedMemory: false }
     const instance = await WebAssembly.instantiate(module, importsFor(module, guest)).catch((cause) => {
       throw new TraceProcessorError(`the trace_processor WASM cannot be started: ${messageOf(cause)}`, { cause })
     })
@@ -116,10 +116,11 @@ export class WasmHost {
   }
 
   /**
-   * Sends bytes of the request stream and returns the resulting bytes of the reply stream.
+   * Sends bytes of the request stream and returns the resulting bytes of the reply stream. `largestStep`: bytes by which the memory may grow at once.
    * @throws TraceProcessorError if the instance fails, failed before, or is closed
    */
-  send(message: Uint8Array): Uint8Array {
+  send(message: Uint8Array, largestStep = Infinity): Uint8Array {
+    if (this.#running) this.#running.guest.largestStep = largestStep
     for (let start = 0; start < message.length; start += requestSize) {
       const piece = message.subarray(start, start + requestSize)
       this.#call(({ exports, requestBuffer }) => {
@@ -131,6 +132,11 @@ export class WasmHost {
     const replies = this.#replies // large ones arrive in pieces
     this.#replies = []
     return joined(replies)
+  }
+
+  /** Was memory refused in the last call, which continued without it? */
+  get refusedMemory(): boolean {
+    return this.#running?.guest.refusedMemory ?? false
   }
 
   /** Frees the memory and makes every later call throw. May be called twice. */
@@ -185,6 +191,11 @@ function explain(guest: Guest, cause: unknown): TraceProcessorError {
   // If all 32-bit addresses are in use, no allocation is refused explicitly.
   if (!guest.refusedMemory && !words.includes('Out of memory'))
     return new TraceProcessorError(`trace_processor failed: ${messageOf(cause)}${words}`, { cause })
+  if (guest.largestStep < Infinity && guest.refusedMemory && guest.memory.buffer.byteLength < guest.maxMemory / 2) {
+    const most = `more than ${guest.largestStep / 2 ** 20} MiB at once`
+    const message = `the query needs ${most}, for a value, a row or a table\nhint: select less of it (substr, limit)`
+    return new TraceProcessorError(message, { outOfMemory: true, cause })
+  }
   const held = Math.round(guest.memory.buffer.byteLength / 2 ** 20)
   const message =
     `trace_processor is out of memory (it holds ${held} MiB ${guest.refusedMemory ? 'and was refused more' : 'of 4096'})\n` +

@@ -9,6 +9,8 @@ export interface Guest {
   memory: WebAssembly.Memory
   /** Bytes the memory may grow to. */
   readonly maxMemory: number
+  /** Bytes by which the memory may grow at once: one allocation of more is refused. */
+  largestStep: number
   /** The end of its standard output and standard error, which contains the reason of a failure. */
   output: string
   /** True after an allocation was refused. */
@@ -108,7 +110,7 @@ export function grow(guest: Guest, size: number): number {
   const present = guest.memory.buffer.byteLength
   const generous = Math.min(Math.ceil(size / growthStep) * growthStep, guest.maxMemory)
   try {
-    if (size > guest.maxMemory) throw new RangeError('the limit is reached')
+    if (size > guest.maxMemory || size - present > guest.largestStep) throw new RangeError('the limit is reached')
     if (generous > present) guest.memory.grow(Math.ceil((generous - present) / wasmPage))
     return 1
   } catch {

@@ -128,3 +128,18 @@ test.each([
   expect([error.name, error.message]).toEqual(['SqlError', message])
   expect(one('1')).toBe(1)
 })
+
+test.each([
+  ['a text', 'hex(zeroblob(300000000))'],
+  ['bytes', 'zeroblob(100000000)'],
+  ['a row', Array.from({ length: 20 }, () => 'zeroblob(5000000)').join()],
+])('%s above 64 MiB is refused; queries work after it, and smaller ones are read', async (_, cells) => {
+  const before = tp.memorySize
+  const error = await failure(() => tp.query(`SELECT ${cells}`))
+  expect([error.name, error.message]).toEqual([
+    'SqlError',
+    'a row or a value is too large: at most 64 MiB\nhint: select parts of it (substr)',
+  ])
+  expect(tp.memorySize - before).toBeLessThan(512 << 20)
+  expect((one('zeroblob(60000000)') as Uint8Array).length).toBe(60_000_000)
+})

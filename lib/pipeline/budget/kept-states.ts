@@ -1,3 +1,4 @@
+import { firstIndex } from '../../bytes/search.ts'
 import type { StateEvent, TraceEvent } from '../../model/events.ts'
 
 /** Times of calls in full: sorted, without overlaps; the first begins at -Infinity, the last ends at Infinity. */
@@ -8,13 +9,7 @@ export interface Windows {
 
 /** Index of the last window that begins at or before a time. */
 export function windowAt({ fromNs }: Windows, atNs: number): number {
-  let [low, high] = [0, fromNs.length - 1]
-  while (low < high) {
-    const middle = (low + high + 1) >> 1
-    if (fromNs[middle]! <= atNs) low = middle
-    else high = middle - 1
-  }
-  return low
+  return firstIndex(1, fromNs.length, (i) => fromNs[i]! > atNs) - 1
 }
 
 interface Thread {

@@ -1,8 +1,8 @@
+import { HeldOperators } from '../../analyze/graph/operators/held-operators.ts'
 import type { GraphRun, StepOfRun } from '../../analyze/graph/runs.ts'
-import { resized } from '../../bytes/resized.ts'
+import { growColumns } from '../../bytes/resized.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { OperatorEvent } from '../../model/events.ts'
-import { HeldOperators } from './held-operators.ts'
 
 /** Operators that are held back at most, and for each worker: a block of one worker contains up to 13 000. */
 const HELD_MAX = 1 << 17
@@ -42,12 +42,7 @@ class RunSteps {
   reach(step: number): void {
     if (step < this.steps) return
     this.steps = step + 1
-    if (step < this.counts.length) return
-    const size = 2 * this.steps
-    this.counts = resized(this.counts, size)
-    this.latest = resized(this.latest, size)
-    this.slowest = resized(this.slowest, size)
-    this.arrows = resized(this.arrows, size)
+    if (step >= this.counts.length) growColumns(this, ['counts', 'latest', 'slowest', 'arrows'], 2 * this.steps)
   }
 
   /** Reuses the object for another run. */

@@ -1,4 +1,4 @@
-import type { OperatorEvent } from '../../model/events.ts'
+import type { OperatorEvent } from '../../../model/events.ts'
 
 /** The columns grow with the operators that are held. */
 const FIRST_CAPACITY = 1 << 10

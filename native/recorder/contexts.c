@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "log/ggtrace.h"
+#include "recorder/full.h"
 
 /* Of further contexts nothing is known. */
 enum { CONTEXTS_MAX = 64 };
@@ -40,6 +41,7 @@ static int place_of(const void * context) {
         if (place == count) atomic_store(&count, place + 1);
     }
     pthread_mutex_unlock(&lock);
+    if (place < 0) full_count(FULL_CONTEXTS);
     return place;
 }
 

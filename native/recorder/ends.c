@@ -12,6 +12,7 @@
 #include "nvtx/listen.h"
 #include "recorder/calls.h"
 #include "recorder/functions.h"
+#include "recorder/losses.h"
 #include "recorder/operators.h"
 #include "recorder/recorder.h"
 #include "recorder/server.h"
@@ -52,6 +53,7 @@ __attribute__((destructor)) static void finish(void) {
     calls_finish();
     functions_finish();
     operators_finish();
+    losses_report(true);
     nvtx_emit_finish();
     states_stop();
     server_finish(fact);

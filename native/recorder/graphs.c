@@ -9,6 +9,7 @@
 #include "recorder/changes.h"
 #include "recorder/control.h"
 #include "recorder/descriptions.h"
+#include "recorder/full.h"
 #include "recorder/registry-inside.h"
 #include "common/table.h"
 
@@ -67,7 +68,10 @@ static void publish(struct graph * graph) {
     if (!places) return;
     for (int i = 0; i < graph->node_count; i++) {
         struct place * place = place_of(graph->nodes[i].tensor, true);
-        if (!place) continue;
+        if (!place) {
+            full_count(FULL_NODES);
+            continue;
+        }
         if (atomic_load_explicit(&place->graph, memory_order_relaxed) == graph &&
             atomic_load_explicit(&place->index, memory_order_relaxed) == i) continue;
         atomic_store_explicit(&place->index, i, memory_order_relaxed);

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "recorder/full.h"
 #include "recorder/mapped.h"
 #include "recorder/origins.h"
 #include "common/table.h"
@@ -156,7 +157,7 @@ struct fingerprint * registry_fingerprint_of(const void * tensor) {
     if (!fingerprints && !(fingerprints = reserve(FINGERPRINTS_MAX * sizeof(*fingerprints)))) return NULL;
     struct entry * entry = table_at(&met, mix(9, (uint64_t) (uintptr_t) tensor));
     if (entry && entry->id == 0 && fingerprint_count + 1 < FINGERPRINTS_MAX) entry->id = ++fingerprint_count;
-    return entry && entry->id ? &fingerprints[entry->id] : NULL;
+    return entry && entry->id ? &fingerprints[entry->id] : full_count(FULL_FINGERPRINTS);
 }
 
 uint64_t registry_own_fingerprint(const void * tensor) {

@@ -8,6 +8,7 @@
 #include "recorder/calls.h"
 #include "recorder/ends.h"
 #include "recorder/graphs.h"
+#include "recorder/losses.h"
 #include "recorder/operators.h"
 #include "recorder/parts.h"
 #include "recorder/reach.h"
@@ -94,6 +95,7 @@ void runs_end(const struct run * run, int status) {
     ends_register(ENDS_FROM_GRAPH);
     if (!run->is_recorded) return;
     const uint64_t end = clock_now();
+    losses_report(false);
     const uint32_t id = run->graph ? run->graph->id : 0;
     if (run->has_operators) operators_graph_end(run->graph, end);
     if (run->graph) graphs_leave(run->graph);

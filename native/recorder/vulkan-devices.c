@@ -5,6 +5,7 @@
 
 #include "common/clock.h"
 #include "common/table.h"
+#include "recorder/full.h"
 #include "recorder/recording.h"
 #include "recorder/registry.h"
 
@@ -49,9 +50,10 @@ struct vulkan_queue * vulkan_queue_of(VkQueue handle) {
 }
 
 void vulkan_queue_note(VkDevice device, VkQueue handle, uint32_t family, uint32_t index) {
-    if (!handle || vulkan_queue_of(handle) || queue_count == QUEUES_MAX) return;
+    if (!handle || vulkan_queue_of(handle)) return;
     struct vulkan_device * owner = vulkan_device_of(device);
-    if (owner) queues[queue_count++] = (struct vulkan_queue){.handle = handle, .device = owner, .family = family, .index = index};
+    if (owner && queue_count == QUEUES_MAX) full_count(FULL_QUEUES);
+    else if (owner) queues[queue_count++] = (struct vulkan_queue){.handle = handle, .device = owner, .family = family, .index = index};
 }
 
 uint32_t vulkan_queue_define(struct vulkan_queue * queue) {

@@ -6,6 +6,7 @@
 #include "common/clock.h"
 #include "common/table.h"
 #include "recorder/calls.h"
+#include "recorder/full.h"
 #include "recorder/graphs.h"
 #include "recorder/recording.h"
 #include "recorder/registry.h"
@@ -48,7 +49,7 @@ static struct commands * commands_entry(VkCommandBuffer handle) {
     if (!all && !(all = reserve(COMMANDS_MAX * sizeof(*all)))) return NULL;
     struct entry * entry = table_at(&known, mix(11, (uint64_t) (uintptr_t) handle));
     if (entry && entry->id == 0 && count + 1 < COMMANDS_MAX) entry->id = ++count;
-    return entry && entry->id ? &all[entry->id] : NULL;
+    return entry && entry->id ? &all[entry->id] : full_count(FULL_COMMANDS);
 }
 
 static __thread struct commands * latest __attribute__((tls_model("initial-exec")));
@@ -280,7 +281,7 @@ static struct fence * fence_of(VkDevice device, VkFence handle) {
     if (!fences && !(fences = reserve(FENCES_MAX * sizeof(*fences)))) return NULL;
     struct entry * entry = table_at(&table, mix(mix(12, (uint64_t) (uintptr_t) device), handle));
     if (entry && entry->id == 0 && fence_count + 1 < FENCES_MAX) entry->id = ++fence_count;
-    return entry && entry->id ? &fences[entry->id] : NULL;
+    return entry && entry->id ? &fences[entry->id] : full_count(FULL_FENCES);
 }
 
 void vulkan_work_fence(VkQueue handle, VkFence handle_of_fence) {

@@ -21,12 +21,13 @@
 /* Ways that create contexts or load models, one after the other, and then print how much memory that took. */
 #define CONTEXTS "contexts"
 #define MODELS "models"
+#define AT_ONCE "contexts at once"
 #define TRUNCATE "truncate %ld"
 #define BUS_HANDLER "SIGBUS, handler"
 static const char usage[] = "usage: endings LIB MODEL WAY\n";
 #define OF_LOADING "exit, objects of loading"
 #define OF_GRAPH "exit, objects of a graph"
-enum { CONTEXTS_COUNT = 2000, MODELS_COUNT = 200, FIRST = 50, CALLS_AFTER = 10 };
+enum { CONTEXTS_COUNT = 2000, MODELS_COUNT = 200, FIRST = 50, CALLS_AFTER = 10, AT_ONCE_COUNT = 80 };
 enum { CONTEXT_TOKENS = 64, THREADS = 3,  CODE = 3, CODE_OF_THREAD = 5, CODE_OF_HANDLER = 7 };
 
 static struct llama_model * model;
@@ -178,6 +179,19 @@ static void again(const char * path, int count) {
     say(text);
 }
 
+/* More contexts than the recorder knows. */
+static int at_once(void) {
+    struct llama_context_params params = llama_context_default_params();
+    params.n_ctx = CONTEXT_TOKENS;
+    params.n_threads = params.n_threads_batch = 1;
+    for (int i = 0; i < AT_ONCE_COUNT; i++) {
+        context = llama_init_from_model(model, params);
+        if (!context) fail("llama_init_from_model");
+        decode();
+    }
+    return CODE;
+}
+
 /* Another program truncates the log; here without one, so that it is the same time in each run. */
 static int truncate_log(long bytes) {
     const char * log = getenv("GGML2PERFETTO_OUT");
@@ -229,6 +243,7 @@ static int end(const char * way) {
     if (strcmp(way, "SIGSEGV") == 0) raise(SIGSEGV);
     if (strcmp(way, "SIGBUS, sent") == 0) raise(SIGBUS);
     if (strncmp(way, "SIGBUS", strlen("SIGBUS")) == 0) fault();
+    if (strcmp(way, AT_ONCE) == 0) return at_once();
     long bytes;
     if (sscanf(way, TRUNCATE, &bytes) == 1) return truncate_log(bytes);
     if (strcmp(way, "daemon") == 0) {

@@ -162,6 +162,15 @@ llama('endings of a recorded program', () => {
       if (bytes <= 4096) expect(of('token').length).toBe(0)
     })
 
+    test('more contexts at once than the recorder has room for', async () => {
+      const log = newLog()
+      mkdirSync(dirname(log), { recursive: true })
+      const plain = await run('contexts at once', {})
+      const traced = await run('contexts at once', { ...env, LD_PRELOAD: RECORDER, GGML2PERFETTO_OUT: log })
+      expect(endingOf(traced)).toEqual(endingOf(plain))
+      expect((await readLog(log)).issues.join()).toMatch(/lost: states of contexts: .* is full/)
+    })
+
     test.each(MANY)(
       'the memory of %s, one after the other',
       async (way) => {

@@ -12,7 +12,8 @@ export class Issues {
   private count = 0
   /** Number of issues that are drawn. */
   draws = 0
-  private readonly times = new Set<number>()
+  /** By the time of an issue: the first time from there on that may be free. */
+  private readonly nextNs = new Map<number, number>()
 
   constructor(private readonly context: Pick<TrackContext, 'tracks' | 'make' | 'writer'>) {}
 
@@ -21,9 +22,7 @@ export class Issues {
     const shown = ++this.count
     if (shown > SHOWN_MAX + 1) return
     if (this.track === 0) this.track = tracks.add('issues', { shownMax: SHOWN_MAX })
-    let drawnNs = atNs
-    while (this.times.has(drawnNs)) drawnNs++
-    this.times.add(drawnNs)
+    const drawnNs = this.free(atNs)
     const where = [make.int('byte', at.byte), ...(at.line === undefined ? [] : [make.int('line', at.line)])]
     if (code !== undefined) where.push(make.word('code', code), make.word('hint', ISSUES[code].hint))
     const label: Label =
@@ -32,5 +31,19 @@ export class Issues {
         : { name: make.names.id(title), category: 'issue', extra: [make.text('detail', detail), ...where] }
     writer.instant(this.track, drawnNs, label)
     this.draws++
+  }
+
+  /** Takes the first free time from `atNs` on. The steps to it become one, however many issues are of one time. */
+  private free(atNs: number): number {
+    const { nextNs } = this
+    let freeNs = atNs
+    for (let next = nextNs.get(freeNs); next !== undefined; next = nextNs.get(freeNs)) freeNs = next
+    for (let ns = atNs; ns < freeNs; ) {
+      const next = nextNs.get(ns)!
+      nextNs.set(ns, freeNs)
+      ns = next
+    }
+    nextNs.set(freeNs, freeNs + 1)
+    return freeNs
   }
 }

@@ -226,3 +226,11 @@ test('twice as many graph runs of one node in a call are some twice the work', a
   await work(COUNT)
   expect((await work(2 * COUNT)) / (await work(COUNT))).toBeLessThan(RATIO_MAX)
 })
+
+test('twice as many issues of one time, fewer than are drawn, are some twice the work', async () => {
+  const head = plainBytes('power/power.csv')
+  const input = (count: number) => new Uint8Array(Buffer.concat([head, Buffer.from('damaged\n'.repeat(count))]))
+  const work = (count: number) => workOf(() => WAYS.trace(input(count)))
+  await work(400)
+  expect((await work(800)) / (await work(400))).toBeLessThan(RATIO_MAX)
+})

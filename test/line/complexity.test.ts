@@ -98,6 +98,10 @@ const TEXTS: Readonly<Record<string, (n: number) => string>> = {
     'Start (ns),Duration (ns),CorrId,GrdX,Bytes (MB),Device,Ctx,Strm,Name\n',
     (i) => `${1949099896 + i},1632,${i},64,,NVIDIA RTX A4500 (0),1,${i},"k${i}"\n`,
   ),
+  'nsys-gpu-trace: a device each': lines(
+    'Start (ns),Duration (ns),CorrId,GrdX,Bytes (MB),Device,Ctx,Strm,Name\n',
+    (i) => `${1949099896 + i},1632,${i},64,,NVIDIA RTX A4500 (${i}),1,7,"k${i}"\n`,
+  ),
   'nsys-nvtx-trace: ranges in ranges': lines(
     'Start (ns),End (ns),Duration (ns),DurChild (ns),DurNonChild (ns),Name,PID,TID,Lvl,NumChild,RangeId,ParentId,RangeStack,NameTree\n',
     (i) => `${26940649047 + i},${26950649047 - i},1,0,1,"r",1,1,${i},0,${i},,:1,"r"\n`,

@@ -5,10 +5,9 @@ import { RANGE_KINDS } from './host-ranges.ts'
 import { type DeviceMeasure, kernelKey, kernelsOf, type Measures } from './measure.ts'
 import type { StepList } from './steps.ts'
 import { boundedBy, ROWS_MAX, restOf } from './tables.ts'
-import type { Device, GpuWork } from './work.ts'
+import type { Device } from './work.ts'
 
 interface Of {
-  readonly work: GpuWork
   /** Undefined where only sums are known. */
   readonly measures: Measures | undefined
   readonly steps: StepList
@@ -35,7 +34,7 @@ export function deviceFigures(device: Device, of: Of): GpuDevice {
     time: measured?.sweep.figures() ?? null,
     idle: hasLaunches ? measured.sweep.gaps.figures() : null,
     host_wait: (hasLaunches && measured.sweep.host?.figures()) || null,
-    kinds: kindsOf(device, of),
+    kinds: kindsOf(device),
     ...kernels(device, of),
     streams: streamsOf(device, of, hasLaunches),
     transfers: device.transfers.figures(measured?.sweep.exposedTransfersNs),
@@ -47,9 +46,9 @@ export function deviceFigures(device: Device, of: Of): GpuDevice {
   }
 }
 
-function kindsOf({ index, transfers, workNs }: Device, { work }: Of): GpuKind[] {
+function kindsOf({ rows: all, transfers, workNs }: Device): GpuKind[] {
   const kinds = (['kernel', 'graph'] as const).map((kind) => {
-    const rows = work.rows.filter(({ what, stream }) => what === kind && stream.of.index === index)
+    const rows = all.filter(({ what }) => what === kind)
     const sum = (of: (row: (typeof rows)[number]) => number) => rows.reduce((sum, row) => sum + of(row), 0)
     return { kind, count: sum(({ count }) => count), time_ns: sum(({ timeNs }) => timeNs) }
   })
@@ -59,8 +58,8 @@ function kindsOf({ index, transfers, workNs }: Device, { work }: Of): GpuKind[] 
     .map((kind) => ({ ...kind, share: shareOf(kind.time_ns, workNs) }))
 }
 
-function kernels(device: Device, { work, measures, names }: Of): Pick<GpuDevice, 'kernels' | 'other_kernels'> {
-  const { shown, rest } = boundedBy(kernelsOf(work.rows, device.index))
+function kernels(device: Device, { measures, names }: Of): Pick<GpuDevice, 'kernels' | 'other_kernels'> {
+  const { shown, rest } = boundedBy(kernelsOf(device))
   return {
     kernels: shown.map(({ row, count, timeNs }) => ({
       name: names.text(row.name),
@@ -74,13 +73,12 @@ function kernels(device: Device, { work, measures, names }: Of): Pick<GpuDevice,
   }
 }
 
-function streamsOf(device: Device, { work, measures, names }: Of, hasLaunches: boolean): GpuStream[] {
-  return work.streams
-    .filter(({ of }) => of === device)
-    .sort((a, b) => a.stream - b.stream || a.context - b.context)
+function streamsOf({ streams }: Device, { measures, names }: Of, hasLaunches: boolean): GpuStream[] {
+  return streams
+    .toSorted((a, b) => a.stream - b.stream || a.context - b.context)
     .slice(0, ROWS_MAX)
     .map((stream) => {
-      const rows = work.rows.filter((row) => row.stream === stream)
+      const { rows } = stream
       const measured = measures?.streams[stream.index]
       return {
         stream: orNull(stream.stream),
@@ -121,8 +119,8 @@ interface LauncherSum {
 
 function sumsByName(measured: DeviceMeasure, nameOf: (site: number) => number): Map<number, LauncherSum> {
   const sums = new Map<number, LauncherSum>()
-  for (let site = 0; site < measured.work.length; site++) {
-    if (measured.work[site] === 0) continue
+  const sites = [...measured.sites].sort(([a], [b]) => a - b)
+  for (const [site, { launches, work, timeNs }] of sites) {
     const name = nameOf(site)
     if (name === 0) continue
     let sum = sums.get(name)
@@ -130,9 +128,9 @@ function sumsByName(measured: DeviceMeasure, nameOf: (site: number) => number): 
       sum = { name, launches: 0, count: 0, timeNs: 0 }
       sums.set(name, sum)
     }
-    sum.launches += measured.launches[site]!
-    sum.count += measured.work[site]!
-    sum.timeNs += measured.timesNs[site]!
+    sum.launches += launches
+    sum.count += work
+    sum.timeNs += timeNs
   }
   return sums
 }

@@ -135,7 +135,7 @@ export class GpuStatistics implements Statistic<object, Kind> {
     const measures = work.isOver ? undefined : measure(work, launches, ranges, steps, this.host.sums())
     const devices = work.devices
       .toSorted((a, b) => a.device - b.device || a.pid - b.pid)
-      .map((device) => deviceFigures(device, { work, measures, steps, names, gpus: this.gpus }))
+      .map((device) => deviceFigures(device, { measures, steps, names, gpus: this.gpus }))
     const figures = { devices, processes, ...this.projected.figures() }
     return { figures, undetermined: this.undetermined(figures) }
   }

@@ -1,3 +1,4 @@
+import { DefaultMap } from '../../model/default-map.ts'
 import type { ApiEvent } from '../../model/gpu-events.ts'
 import type { Names } from '../../model/names.ts'
 import { callKindOf } from './classes.ts'
@@ -29,12 +30,12 @@ interface Process {
 
 /** Sums of calls of CUDA, HIP and Vulkan; those of one thread in order, outer before inner. */
 export class HostCalls {
-  private readonly processes: Process[] = []
+  private readonly processes = new DefaultMap<number, Process>(newProcess)
 
   constructor(private readonly names: Names) {}
 
   add({ name, startNs, endNs, pid, tid, launched }: ApiEvent): void {
-    const owner = this.processes.find((of) => of.pid === pid) ?? this.newProcess(pid)
+    const owner = this.processes.of(pid)
     let sum = owner.sums.get(name)
     if (!sum) {
       const kind = KINDS.indexOf(callKindOf(this.names.text(name)))
@@ -56,8 +57,8 @@ export class HostCalls {
   }
 
   figures(): GpuProcess[] {
-    return this.processes
-      .toSorted((a, b) => a.pid - b.pid)
+    return [...this.processes.values()]
+      .sort((a, b) => a.pid - b.pid)
       .map(({ pid, sums, untilNs, counts, timesNs }) => {
         const { shown, rest } = boundedBy([...sums.values()], CALLS_MAX)
         return {
@@ -76,11 +77,9 @@ export class HostCalls {
     const text = this.names.text(name)
     return { name: text, kind: KINDS[kind]!, count, time_ns: timeNs, mean_ns: timeNs / count, max_ns: maxNs, work }
   }
+}
 
-  private newProcess(pid: number): Process {
-    const [counts, timesNs] = [new Float64Array(KINDS.length), new Float64Array(KINDS.length)]
-    const made = { pid, sums: new Map(), untilNs: new Map(), counts, timesNs }
-    this.processes.push(made)
-    return made
-  }
+function newProcess(pid: number): Process {
+  const [counts, timesNs] = [new Float64Array(KINDS.length), new Float64Array(KINDS.length)]
+  return { pid, sums: new Map(), untilNs: new Map(), counts, timesNs }
 }

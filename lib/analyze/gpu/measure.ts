@@ -1,3 +1,4 @@
+import { DefaultMap } from '../../model/default-map.ts'
 import type { HostTimes } from './host-activity.ts'
 import type { HostRanges } from './host-ranges.ts'
 import { LaunchQueue, TimesNs } from './latencies.ts'
@@ -6,7 +7,7 @@ import { Sites } from './sites.ts'
 import type { StepList } from './steps.ts'
 import { boundedBy } from './tables.ts'
 import { GapSums, TimeSweep } from './time-sweep.ts'
-import { type GpuWork, NONE, type Stream, type WorkRow } from './work.ts'
+import { type Device, type GpuWork, NONE, type Stream, type WorkRow } from './work.ts'
 
 /** From here on, the value of a launch is the number of its stream: its work has begun. */
 const BEGUN = 0x80000000
@@ -20,6 +21,13 @@ export interface StreamMeasure {
   busyNs: number
 }
 
+/** Work of a device that was launched at a site. */
+interface SiteSum {
+  launches: number
+  work: number
+  timeNs: number
+}
+
 /** Figures of a device that need the order of its work, or its launches. */
 export interface DeviceMeasure {
   readonly sweep: TimeSweep
@@ -28,10 +36,8 @@ export interface DeviceMeasure {
   launchesAfterWork: number
   /** Pieces of work whose launch is known. */
   launched: number
-  /** By site. */
-  readonly launches: Float64Array
-  readonly work: Float64Array
-  readonly timesNs: Float64Array
+  /** By site; few of all sites may belong to a device. */
+  readonly sites: DefaultMap<number, SiteSum>
   /** By step. */
   readonly steps: TimeSweep[]
 }
@@ -49,10 +55,10 @@ export interface Measures {
 export const kernelKey = ({ stream, name }: Pick<WorkRow, 'stream' | 'name'>) => `${stream.of.index} ${name}`
 
 /** Kernels of each name on a device, over its streams. */
-export function kernelsOf(rows: readonly WorkRow[], device: number): { row: WorkRow; count: number; timeNs: number }[] {
+export function kernelsOf(device: Device): { row: WorkRow; count: number; timeNs: number }[] {
   const sums = new Map<number, { row: WorkRow; count: number; timeNs: number }>()
-  for (const row of rows) {
-    if (row.stream.of.index !== device || row.what !== 'kernel') continue
+  for (const row of device.rows) {
+    if (row.what !== 'kernel') continue
     const sum = sums.get(row.name)
     if (sum) {
       sum.count += row.count
@@ -74,25 +80,24 @@ export function measure(
   ranges.sort()
   join(work, launches)
   for (const of of launches.values()) sites.attribute(of, ranges)
-  const count = sites.length
   const devices = work.devices.map(
     (): DeviceMeasure => ({
       ...{ sweep: new TimeSweep(host?.another()), queue: new LaunchQueue(), launchesAfterWork: 0, launched: 0 },
-      ...{ launches: new Float64Array(count), work: new Float64Array(count), timesNs: new Float64Array(count) },
+      sites: new DefaultMap(() => ({ launches: 0, work: 0, timeNs: 0 })),
       steps: steps.list.map(() => new TimeSweep()),
     }),
   )
   const streams = work.streams.map(() => ({ gaps: new GapSums(), queue: new LaunchQueue(), endNs: NaN, busyNs: 0 }))
   const durations = new Map(
-    devices.flatMap((_, device) =>
-      boundedBy(kernelsOf(work.rows, device)).shown.map(({ row }) => [kernelKey(row), new TimesNs()] as const),
+    work.devices.flatMap((device) =>
+      boundedBy(kernelsOf(device)).shown.map(({ row }) => [kernelKey(row), new TimesNs()] as const),
     ),
   )
   const measures = { sites, devices, streams, durations }
   addUp(work, launches, measures)
   const order = work.order()
   divide(work, order, launches, steps, measures)
-  count > 0 && enqueue(work, order, launches, measures)
+  sites.length > 0 && enqueue(work, order, launches, measures)
   return measures
 }
 
@@ -117,10 +122,10 @@ function addUp(work: GpuWork, launches: ReadonlyMap<number, Launches>, { devices
     const at = work.launches.at(id)
     if (at === NONE) continue
     const device = devices[row.stream.of.index]!
-    const site = launches.get(row.stream.pid)!.values.at(at)
+    const sum = device.sites.of(launches.get(row.stream.pid)!.values.at(at))
     device.launched++
-    device.work[site]!++
-    device.timesNs[site]! += durationNs
+    sum.work++
+    sum.timeNs += durationNs
   }
 }
 
@@ -166,7 +171,7 @@ function begin(
   site: number,
   latencyNs: number,
 ): number {
-  device.launches[site]!++
+  device.sites.of(site).launches++
   if (latencyNs < 0) {
     device.launchesAfterWork++
     return NONE

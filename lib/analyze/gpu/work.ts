@@ -1,5 +1,6 @@
 import { NumberList } from '../../bytes/number-list.ts'
 import { orderOf } from '../../bytes/order.ts'
+import { DefaultMap } from '../../model/default-map.ts'
 import type { GpuEvent, GpuPlace } from '../../model/gpu-events.ts'
 import type { Names } from '../../model/names.ts'
 import { classOf } from './classes.ts'
@@ -14,12 +15,15 @@ export interface Device {
   work: number
   workNs: number
   readonly transfers: TransferSums
+  readonly streams: Stream[]
+  readonly rows: WorkRow[]
 }
 
 /** A stream of a device. */
 export interface Stream extends GpuPlace {
   readonly index: number
   readonly of: Device
+  readonly rows: WorkRow[]
 }
 
 /** Work of one name on one stream. */
@@ -44,6 +48,9 @@ export const NONE = 0xffffffff
 
 const WHATS: readonly GpuEvent['what'][] = ['kernel', 'memcpy', 'memset', 'graph']
 
+type MapOfMaps<V> = DefaultMap<number, Map<number, V>>
+const mapOfMaps = <V>(): MapOfMaps<V> => new DefaultMap(() => new Map())
+
 /** The work of all GPUs of an input, in any order. */
 export class GpuWork {
   readonly devices: Device[] = []
@@ -56,7 +63,10 @@ export class GpuWork {
   private readonly rowIds = new NumberList(Uint32Array)
   /** Correlation ids; then places of launches. */
   readonly launches = new NumberList(Uint32Array)
-  private readonly streamsByNumber = new Map<number, Stream[]>()
+  /** By process and number. */
+  private readonly devicesByPid = mapOfMaps<Device>()
+  /** Of each device, by context and number. */
+  private readonly streamsOf = new DefaultMap<Device, MapOfMaps<Stream>>(mapOfMaps)
   private readonly rowsByKey = new Map<number | string, number>()
   private latest: Stream | undefined
 
@@ -114,27 +124,26 @@ export class GpuWork {
   private streamOf(event: GpuEvent): Stream {
     const { latest } = this
     if (latest && isSame(latest, event)) return latest
-    const known = this.streamsByNumber.get(event.stream)?.find((stream) => isSame(stream, event))
-    this.latest = known ?? this.newStream(event)
+    const of = this.devicesByPid.of(event.pid).get(event.device) ?? this.newDevice(event)
+    this.latest = this.streamsOf.of(of).of(event.context).get(event.stream) ?? this.newStream(of, event)
     return this.latest
   }
 
-  private newStream({ device, context, contextName, stream, streamName, pid }: GpuPlace): Stream {
-    const of = this.devices.find((of) => of.device === device && of.pid === pid) ?? this.newDevice(device, pid)
+  private newStream(of: Device, { device, context, contextName, stream, streamName, pid }: GpuPlace): Stream {
     const made: Stream = {
-      ...{ index: this.streams.length, of, device, context, contextName, stream, streamName, pid },
+      ...{ index: this.streams.length, of, rows: [], device, context, contextName, stream, streamName, pid },
     }
     this.streams.push(made)
-    const sameNumber = this.streamsByNumber.get(stream)
-    if (sameNumber) sameNumber.push(made)
-    else this.streamsByNumber.set(stream, [made])
+    of.streams.push(made)
+    this.streamsOf.of(of).of(context).set(stream, made)
     return made
   }
 
-  private newDevice(device: number, pid: number): Device {
-    const { names } = this
-    const made = { index: this.devices.length, device, pid, work: 0, workNs: 0, transfers: new TransferSums(names) }
+  private newDevice({ device, pid }: GpuPlace): Device {
+    const sums = { work: 0, workNs: 0, transfers: new TransferSums(this.names), streams: [], rows: [] }
+    const made = { index: this.devices.length, device, pid, ...sums }
     this.devices.push(made)
+    this.devicesByPid.of(pid).set(device, made)
     return made
   }
 
@@ -146,7 +155,10 @@ export class GpuWork {
     const kind = classOf(what, this.names.text(name))
     this.rowsByKey.set(key, this.rows.length)
     const sums = { count: 0, timeNs: 0, isSummed: false }
-    return this.rows.push({ stream, name, what, kind, transfer: transfer?.index ?? -1, ...sums }) - 1
+    const row: WorkRow = { stream, name, what, kind, transfer: transfer?.index ?? -1, ...sums }
+    stream.rows.push(row)
+    stream.of.rows.push(row)
+    return this.rows.push(row) - 1
   }
 }
 

@@ -51,8 +51,8 @@ export abstract class PowerLog implements ChunkReader {
   private readonly meters: Meters
   private head: Row[] = []
   private baseNs = 0n
-  /** Rows with the same time: successive readings, each of several devices. */
-  private held: Row[][] = []
+  /** Rows with the same time: successive readings, each of several devices, by key. */
+  private held: Map<string, Row>[] = []
   private heldStamp: Stamp | undefined
   /** Readings without a time so far. */
   private ticks = 0
@@ -155,10 +155,10 @@ export abstract class PowerLog implements ChunkReader {
     if (!isSame) this.release()
     this.heldStamp = row.stamp
     const last = this.held.at(-1)
-    if (last?.every(({ key }) => key !== row.key)) last.push(row)
+    if (last && !last.has(row.key)) last.set(row.key, row)
     else {
       if (row.stamp === undefined) this.release()
-      this.held.push([row])
+      this.held.push(new Map([[row.key, row]]))
     }
   }
 
@@ -171,7 +171,8 @@ export abstract class PowerLog implements ChunkReader {
     // A single time in the whole log is that of none of its readings but the first.
     const isOnly = isLast && this.ticks === 0
     const stepNs = isOnly ? 0 : (stamp?.resolutionNs ?? 0) / held.length
-    for (const [i, rows] of held.entries()) this.place(rows, Math.round(atNs + i * stepNs), stamp?.resolutionNs ?? 0)
+    for (const [i, rows] of held.entries())
+      this.place([...rows.values()], Math.round(atNs + i * stepNs), stamp?.resolutionNs ?? 0)
     this.ticks++
   }
 

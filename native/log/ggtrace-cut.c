@@ -44,7 +44,8 @@ bool ggtrace_is_cut(const struct ggtrace * log) {
     struct shared * shared = log->shared;
     struct stat file;
     if (LOAD(shared->is_cut)) return true;
-    const bool is_short = fstat(log->file, &file) == 0 && (uint64_t) file.st_size < LOAD(shared->allocated);
+    const uint64_t allocated = LOAD(shared->allocated); /* before the size: other threads make the file longer meanwhile */
+    const bool is_short = fstat(log->file, &file) == 0 && (uint64_t) file.st_size < allocated;
     if (!is_short && !has_other_begin(log)) return false;
     STORE(shared->is_cut, 1);
     return true;

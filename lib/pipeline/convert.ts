@@ -168,6 +168,7 @@ class DrawnLog implements LogPass {
     for (const pass of [timeline, summary]) pass.take(issues)
     if (join) timeline.accesses(join.finish(), (ns) => placed.timeOf(ns))
     timeline.finish()
+    summary.take(timeline.leftOut)
     if (!log.isOfScheduler && summary.lastNs > summary.firstNs)
       shared.drawing.scheduler.lived(placed.timeOf(summary.lastNs))
     this.summary = placed.described(summary.finish(shared.accesses !== undefined))

@@ -21,10 +21,11 @@ export class NestedRows {
   private readonly rows: Row[] = []
   private further: FurtherRows | undefined
 
-  /** `add` defines the n-th row (from 0) and returns its track. */
+  /** `add` defines the n-th row (from 0) and returns its track; `leaveOut`: see {@link FurtherRows}. */
   constructor(
     private readonly writer: Writer,
     private readonly add: (row: number) => number,
+    private readonly leaveOut: () => void,
   ) {}
 
   place(startNs: number, endNs: number, label: Label): void {
@@ -35,12 +36,14 @@ export class NestedRows {
       return
     }
     const track = this.further!.place(startNs, endNs)
+    if (track === undefined) return
     this.writer.begin(track, startNs, label)
     this.writer.end(track, endNs)
   }
 
   instant(atNs: number, label: Label): void {
-    this.writer.instant(this.rowFor(atNs, atNs)?.track ?? this.further!.place(atNs, atNs), atNs, label)
+    const track = this.rowFor(atNs, atNs)?.track ?? this.further!.place(atNs, atNs)
+    if (track !== undefined) this.writer.instant(track, atNs, label)
   }
 
   /** Ends all open slices. */
@@ -58,7 +61,7 @@ export class NestedRows {
       return row
     }
     if (this.rows.length === SEARCHED_ROWS_MAX) {
-      this.further ??= new FurtherRows(this.add)
+      this.further ??= new FurtherRows(this.add, this.leaveOut)
       return undefined
     }
     const row = { track: this.add(this.rows.length), ends: [], lastNs: startNs }

@@ -2,6 +2,7 @@ import type { JoinedAccesses } from '../analyze/graph/accesses/join.ts'
 import { Views } from '../analyze/graph/views.ts'
 import { CounterSet } from '../model/counters.ts'
 import type { InputEvent, IssueEvent, TensorEvent, TraceEvent } from '../model/events.ts'
+import type { LeftOutEvent } from '../model/left-out.ts'
 import type { EventPass } from '../model/pass.ts'
 import { BenchmarkArea } from './benchmarks/area.ts'
 import { BlasArea } from './blas/area.ts'
@@ -62,6 +63,11 @@ export class Timeline implements EventPass<void> {
   /** Number of issues that are drawn. */
   get issueDraws(): number {
     return this.issues.draws
+  }
+
+  /** What the input contains and is not drawn, as there is no room for it. */
+  get leftOut(): LeftOutEvent[] {
+    return this.tracks?.leftOut.events() ?? []
   }
 
   take(batch: readonly TraceEvent[]): void {

@@ -1,11 +1,15 @@
+import { LeftOut } from '../model/left-out.ts'
 import type { Label } from '../sink/label.ts'
 import type { Writer } from '../sink/writer.ts'
-import { FurtherRows, SEARCHED_ROWS_MAX } from './further-rows.ts'
+import { FurtherRows, ROWS_MAX, SEARCHED_ROWS_MAX } from './further-rows.ts'
 import { Gaps } from './gaps.ts'
 import { LAYOUT } from './layout.ts'
 import { NestedRows } from './nested.ts'
 import type { Run } from './of.ts'
 import { type Group, type Place, specOf, type TrackSpec } from './place.ts'
+
+const CROWDED = `slices that overlap ${ROWS_MAX} others of their track`
+const CROWDED_HINT = 'statistics contain all of them: ggml2perfetto stats'
 
 /** A track or a group of the layout. */
 export type Key = keyof typeof LAYOUT
@@ -58,6 +62,8 @@ export class TrackTree {
 /** The tracks of one input, by the layout. A group is defined with its first member: empty groups do not appear. */
 export class Tracks {
   private readonly groups = new Map<Group, number>([['trace', 0]])
+  /** What is not drawn because too many other slices are drawn at the same time. */
+  readonly leftOut = new LeftOut()
 
   /** `run` describes the group of an input; without it, there is none. */
   constructor(
@@ -86,13 +92,16 @@ export class Tracks {
 
   /** Rows for slices that follow one another, see {@link Lanes}. */
   lanes<K extends Key>(key: K, of: Of<K>, isLate = false, group?: number): Lanes {
-    return new Lanes(this.tree.writer, (row) => this.add(key, of, row, group), isLate)
+    return new Lanes(this.tree.writer, (row) => this.add(key, of, row, group), this.leaveOut, isLate)
   }
 
   /** Rows for slices that nest, see {@link NestedRows}. */
   nested<K extends Key>(key: K, of: Of<K>): NestedRows {
-    return new NestedRows(this.tree.writer, (row) => this.add(key, of, row))
+    return new NestedRows(this.tree.writer, (row) => this.add(key, of, row), this.leaveOut)
   }
+
+  /** Counts a slice for which its track has no row. */
+  readonly leaveOut = (): void => this.leftOut.add(CROWDED, 1, CROWDED_HINT)
 
   private group(key: Group): number {
     const known = this.groups.get(key)
@@ -124,16 +133,18 @@ export class Lanes {
   private readonly lanes: Lane[] = []
   private further: FurtherRows | undefined
 
-  /** `add` defines the n-th row (from 0) and returns its track. */
+  /** `add` defines the n-th row (from 0) and returns its track; `leaveOut`: see {@link FurtherRows}. */
   constructor(
     private readonly writer: Writer,
     private readonly add: (row: number) => number,
+    private readonly leaveOut: () => void,
     private readonly late = false,
   ) {}
 
   /** Writes a slice; with `then`, also a second one from `endNs` to `thenEndNs`. */
   place(startNs: number, endNs: number, label: Label, thenEndNs = endNs, then?: Label): void {
     const track = this.free(startNs, Math.max(endNs, thenEndNs))
+    if (track === undefined) return
     this.writer.begin(track, startNs, label)
     this.writer.end(track, endNs)
     if (!then || thenEndNs <= endNs) return
@@ -144,15 +155,16 @@ export class Lanes {
   /** Writes a slice with others in it, of one thread: they nest, the outer ones first. */
   placeAround(startNs: number, endNs: number, label: Label, inner: readonly InnerSlice[]): void {
     const track = this.free(startNs, endNs)
-    const rows = new NestedRows(this.writer, () => track)
+    if (track === undefined) return
+    const rows = new NestedRows(this.writer, () => track, this.leaveOut)
     this.writer.begin(track, startNs, label)
     for (const slice of inner) rows.place(slice.startNs, slice.endNs, slice.label)
     rows.finish()
     this.writer.end(track, endNs)
   }
 
-  /** Reserves the time in the first row where it is free; returns its track. */
-  private free(startNs: number, endNs: number): number {
+  /** Reserves the time in the first row where it is free; returns its track, or undefined where there are too many rows. */
+  private free(startNs: number, endNs: number): number | undefined {
     const first = this.lanes[0]
     if (first && first.endNs === startNs) {
       first.endNs = endNs // the fast path: the slice begins where the last one ends
@@ -168,7 +180,7 @@ export class Lanes {
       return lane.track
     }
     if (this.lanes.length === SEARCHED_ROWS_MAX) {
-      this.further ??= new FurtherRows(this.add)
+      this.further ??= new FurtherRows(this.add, this.leaveOut)
       return this.further.place(startNs, endNs)
     }
     const lane = { track: this.add(this.lanes.length), endNs, gaps: this.late ? new Gaps() : undefined }

@@ -208,7 +208,7 @@ describe('signals', () => {
   })
 
   unless(!canRun('timeout', '--version'))('timeout, which sends one to us and one to the group (needs timeout)', () => {
-    const { status, stdout } = direct('timeout', '2', process.execPath, CLI, 'record', './signals', 'term')
+    const { status, stdout } = direct('timeout', '5', process.execPath, CLI, 'record', './signals', 'term')
     expect({ status, stdout: stdout.split('\n').slice(0, 2) }).toEqual({ status: 124, stdout: ['ready', '15*1 '] })
   })
 

@@ -50,7 +50,7 @@ const KINDS =
   /^(?:tensor|buffer|allocation|token|copy|function|sequence|task|graph|counter|facts|request|input|benchmark|left-out|reading|meter|blas|gpu) /
 /** Ids of texts, which readers get from {@link Names}, bits, and times. */
 const IDS =
-  /(?:^|[ .])(?:name|op|type|text|category|key|inferred|error|status|result|signature|id|test|from|to|call|viewOf|\\*|device|\w*Ns|\w+Name)$|node|facts\.\*/
+  /(?:^|[ .])(?:name|file|op|type|text|category|key|inferred|error|status|result|signature|id|test|from|to|call|viewOf|\\*|device|\w*Ns|\w+Name)$|node|facts\.\*/
 
 /** Amounts that can be 0 where other numbers are not. */
 const AMOUNTS = [/_ns$/, /(?:_ns|_per_s|bytes)$/]

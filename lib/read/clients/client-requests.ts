@@ -155,11 +155,11 @@ function eventOf(of: ClientRequest, since: (time: bigint) => number, id: number,
   const lastNs = inside(of.lastToken, firstTokenNs ?? startNs) ?? endNs
   const parts: RequestPart[] = []
   const add = (what: RequestPart['what'], from: number, to: number, tokens = -1) => {
-    const none = { call: -1, accepted: -1, othersTokens: 0, others: 0 }
-    if (to > from) parts.push({ what, startNs: from, endNs: to, tokens, ...none })
+    if (to > from)
+      parts.push({ what, startNs: from, endNs: to, tokens, call: -1, accepted: -1, othersTokens: 0, others: 0 })
   }
-  const [prompt, reused, generated] = [of.promptTokens, of.reusedTokens, of.generatedTokens].map(countOf)
-  const processed = prompt! >= 0 ? prompt! - Math.max(0, reused!) : -1
+  const [prompt, reused, generated] = [countOf(of.promptTokens), countOf(of.reusedTokens), countOf(of.generatedTokens)]
+  const processed = prompt >= 0 ? prompt - Math.max(0, reused) : -1
   if (beginNs !== undefined) {
     const queuedNs = Math.min(beginNs, inside(of.queued, startNs) ?? startNs)
     add('other', startNs, queuedNs)
@@ -171,10 +171,22 @@ function eventOf(of: ClientRequest, since: (time: bigint) => number, id: number,
     add('other', lastNs, endNs)
   } else add('other', beginNs ?? startNs, endNs)
   return {
-    ...{ kind: 'request', id, task: -1, slot: -1, context: 0, type: of.type, outcome: of.outcome },
-    ...{ startNs, launchNs: beginNs ?? startNs, firstTokenNs: firstTokenNs ?? -1, endNs },
-    ...{ promptTokens: prompt!, reusedTokens: reused!, generatedTokens: generated! },
-    ...{ draftedTokens: 0, acceptedTokens: 0 },
+    kind: 'request',
+    id,
+    task: -1,
+    slot: -1,
+    context: 0,
+    type: of.type,
+    outcome: of.outcome,
+    startNs,
+    launchNs: beginNs ?? startNs,
+    firstTokenNs: firstTokenNs ?? -1,
+    endNs,
+    promptTokens: prompt,
+    reusedTokens: reused,
+    generatedTokens: generated,
+    draftedTokens: 0,
+    acceptedTokens: 0,
     parts,
     error: of.error === undefined || of.error === '' ? undefined : names.id(of.error.slice(0, TEXT_MAX)),
     stated: endNs === startNs && of.statedNs !== undefined ? { totalNs: of.statedNs } : undefined,

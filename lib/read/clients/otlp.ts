@@ -120,7 +120,9 @@ class TraceStages {
 
 /** Joins requests with the stages of their traces. */
 class Traces {
-  private readonly requests = new Map<string, Span>()
+  /** Those before `released` are done. */
+  private requests: Span[] = []
+  private released = 0
   private readonly stages = new DefaultMap<string, TraceStages>(() => new TraceStages())
   private held = 0
 
@@ -132,7 +134,7 @@ class Traces {
   }
 
   finish(into: ClientRequests): void {
-    for (const [key] of [...this.requests]) this.release(key, into)
+    while (this.released < this.requests.length) this.release(into)
     for (const [trace] of [...this.stages]) this.drop(trace, into)
   }
 
@@ -164,15 +166,16 @@ class Traces {
   }
 
   private addRequest(span: Span, into: ClientRequests): void {
-    // vLLM's requests of one conversation may share a trace.
-    const key = `${span.trace} ${span.byte}`
-    this.requests.set(key, span)
-    if (this.requests.size > OPEN_MAX) this.release(this.requests.keys().next().value!, into)
+    this.requests.push(span)
+    if (this.requests.length - this.released > OPEN_MAX) this.release(into)
+    if (this.released < OPEN_MAX) return
+    this.requests = this.requests.slice(this.released)
+    this.released = 0
   }
 
-  private release(key: string, into: ClientRequests): void {
-    const span = this.requests.get(key)!
-    this.requests.delete(key)
+  /** Adds the earliest request that waits. */
+  private release(into: ClientRequests): void {
+    const span = this.requests[this.released++]!
     into.fact('model', span.attributes.get('gen_ai.response.model') ?? span.attributes.get('gen_ai.request.model'))
     into.add(requestOf(span, this.stagesOf(span)), { byte: span.byte })
   }
@@ -191,17 +194,18 @@ function isRequest({ name, attributes }: Span): boolean {
  */
 function requestOf(span: Span, stages: Stages): ClientRequest {
   const { start, end, attributes, error } = span
-  const number = (...keys: readonly string[]) => {
-    const key = keys.find((key) => typeof attributes.get(`gen_ai.${key}`) === 'number')
-    return key === undefined ? undefined : (attributes.get(`gen_ai.${key}`) as number)
+  const number = (key: string, other?: string): number | undefined => {
+    const value = attributes.get(key)
+    if (typeof value === 'number') return value
+    return other === undefined ? undefined : number(other)
   }
-  const generated = number('usage.completion_tokens', 'usage.output_tokens')
+  const generated = number('gen_ai.usage.completion_tokens', 'gen_ai.usage.output_tokens')
   return {
     ...{ start, end },
-    ...timesOf(span, stages, (key) => number(`latency.${key}`)),
-    statedNs: nsOf(number('latency.e2e')),
-    promptTokens: number('usage.prompt_tokens', 'usage.input_tokens'),
-    reusedTokens: number('usage.cached_tokens', 'usage.cache_read_input_tokens'),
+    ...timesOf(span, stages, number),
+    statedNs: nsOf(number('gen_ai.latency.e2e')),
+    promptTokens: number('gen_ai.usage.prompt_tokens', 'gen_ai.usage.input_tokens'),
+    reusedTokens: number('gen_ai.usage.cached_tokens', 'gen_ai.usage.cache_read_input_tokens'),
     generatedTokens: generated,
     type: generated === 0 ? 'unknown' : 'completion',
     outcome: error === undefined ? 'complete' : 'error',
@@ -221,14 +225,17 @@ function timesOf(
     const ns = seconds(key) === undefined ? undefined : later(0n, seconds(key), SECOND_NS)
     return time === undefined || ns === undefined || time - ns < start ? undefined : time - ns
   }
-  const fromQueue = after(start, 'time_in_queue')
+  const fromQueue = after(start, 'gen_ai.latency.time_in_queue')
   const firstToken =
-    prefill?.end ?? after(start, 'time_to_first_token') ?? after(fromQueue, 'time_in_model_prefill') ?? decode?.start
-  const begin = prefill?.start ?? queued?.end ?? before(firstToken, 'time_in_model_prefill') ?? fromQueue
+    prefill?.end ??
+    after(start, 'gen_ai.latency.time_to_first_token') ??
+    after(fromQueue, 'gen_ai.latency.time_in_model_prefill') ??
+    decode?.start
+  const begin = prefill?.start ?? queued?.end ?? before(firstToken, 'gen_ai.latency.time_in_model_prefill') ?? fromQueue
   return {
     ...{ firstToken, begin },
-    queued: queued?.start ?? before(begin, 'time_in_queue'),
-    lastToken: decode?.end ?? after(firstToken, 'time_in_model_decode'),
+    queued: queued?.start ?? before(begin, 'gen_ai.latency.time_in_queue'),
+    lastToken: decode?.end ?? after(firstToken, 'gen_ai.latency.time_in_model_decode'),
   }
 }
 

@@ -127,7 +127,14 @@ export class Calls {
     const what = step ? 'step' : isGraph ? 'graph' : 'call'
     const added: number[] = []
     const add = (lane: number) => (added[lane] = tracks.add('tokens', { context: number, what, role: undefined }, lane))
-    const row: Row = { context, number, what, lanes: new Lanes(writer, add, true), tracks: added, decodes: 0 }
+    const row: Row = {
+      context,
+      number,
+      what,
+      lanes: new Lanes(writer, add, this.context.tracks.leaveOut, true),
+      tracks: added,
+      decodes: 0,
+    }
     this.rows.set(context, row)
     return row
   }

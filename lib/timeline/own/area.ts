@@ -108,9 +108,9 @@ export class OwnArea {
   }
 
   private rowsOf(track: OwnTrack): Lanes | NestedRows {
-    const { writer } = this.context
-    if (!track.definition.nests) return new Lanes(writer, (row) => this.row(track, row), true)
-    const rows = new NestedRows(writer, (row) => this.row(track, row))
+    const { writer, tracks } = this.context
+    if (!track.definition.nests) return new Lanes(writer, (row) => this.row(track, row), tracks.leaveOut, true)
+    const rows = new NestedRows(writer, (row) => this.row(track, row), tracks.leaveOut)
     this.nested.push(rows)
     return rows
   }

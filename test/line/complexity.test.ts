@@ -94,6 +94,13 @@ const TEXTS: Readonly<Record<string, (n: number) => string>> = {
       ? `{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":${i},"dur":1,"args":{"correlation":${i}}}`
       : `{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":${i},"dur":1,"args":{"stream":7,"device":0,"correlation":${i - 1}}}`,
   ),
+  'chrome-json: kernels and their launches, a process and a device each': json((i) =>
+    i % 3 === 0
+      ? `{"ph":"X","cat":"cpu_op","name":"o${i}","pid":${i},"tid":${i},"ts":${i},"dur":2}`
+      : i % 3 === 1
+        ? `{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":${i - 1},"tid":${i - 1},"ts":${i},"dur":1,"args":{"correlation":${i}}}`
+        : `{"ph":"X","cat":"kernel","name":"k","pid":${i},"tid":7,"ts":${i},"dur":1,"args":{"stream":7,"device":${i},"correlation":${i - 1}}}`,
+  ),
   'nsys-gpu-trace: a stream each': lines(
     'Start (ns),Duration (ns),CorrId,GrdX,Bytes (MB),Device,Ctx,Strm,Name\n',
     (i) => `${1949099896 + i},1632,${i},64,,NVIDIA RTX A4500 (0),1,${i},"k${i}"\n`,

@@ -16,6 +16,8 @@ import type { Rows } from './rows.ts'
 
 const NONE = 0xffffffff
 const NO_PROCESS = -1
+/** Processes of a rank that are looked at for the one that launched the work of a GPU. */
+const RANK_HOSTS_MAX = 64
 /** Calls that are searched for the one around a time: few calls nest. */
 const NESTED_CALLS_MAX = 64
 
@@ -48,7 +50,9 @@ export class GpuActivity {
   private readonly streams = new Set<number>()
   private latest = { thread: -1, startNs: 0 }
   /** Processes with operators or calls: more than one in a file that several ranks were merged into. */
-  private readonly hosts: number[] = []
+  private readonly hosts = new Set<number>()
+  /** The first ones of each rank, where several ranks were merged into the file. */
+  private readonly hostsOfRank = new DefaultMap<string | number, number[]>(() => [])
   private latestHost = NO_PROCESS
   /** The process of the work of each GPU, by the process that the file has for the GPU. */
   private readonly owners = new Map<number, number>()
@@ -68,7 +72,11 @@ export class GpuActivity {
   host(pid: number): void {
     if (pid === this.latestHost) return
     this.latestHost = pid
-    if (!this.hosts.includes(pid)) this.hosts.push(pid)
+    if (this.hosts.has(pid)) return
+    this.hosts.add(pid)
+    const [rank] = this.rows.ranksOf(pid)
+    const known = rank === undefined ? undefined : this.hostsOfRank.of(rank)
+    if (known && known.length < RANK_HOSTS_MAX) known.push(pid)
   }
 
   /** Is the latest call or work on this thread or stream, with this start? */
@@ -239,7 +247,8 @@ export class GpuActivity {
   private ownerOf(pid: number): number {
     let owner = this.owners.get(pid)
     if (owner === undefined) {
-      owner = this.hosts.find((host) => this.rows.isOfOneRank(host, pid)) ?? this.latestHost
+      const near = this.rows.ranksOf(pid).flatMap((rank) => this.hostsOfRank.get(rank) ?? [])
+      owner = near.find((host) => this.rows.isOfOneRank(host, pid)) ?? this.latestHost
       this.owners.set(pid, owner)
     }
     return owner
@@ -247,7 +256,7 @@ export class GpuActivity {
 
   /** The process of a call: none in a file of one process whose GPU work comes before its operators and calls. */
   private callerOf(pid: number): number {
-    const isUnknown = this.hosts.length === 1 && [...this.owners.values()].includes(NO_PROCESS)
+    const isUnknown = this.hosts.size === 1 && [...this.owners.values()].includes(NO_PROCESS)
     return isUnknown ? NO_PROCESS : pid
   }
 }

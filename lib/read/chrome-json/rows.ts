@@ -151,6 +151,14 @@ export class Rows {
     return number >= 0 ? number : this.number(pid, rankOf(this.texts[pid] ?? '')?.number)
   }
 
+  /** What may be the rank of a process, in a file that several ranks were merged into: its own first, then its neighbours. */
+  ranksOf(pid: number): (string | number)[] {
+    const rank = rankOf(this.texts[pid] ?? '')?.rank
+    if (rank !== undefined) return [rank]
+    const number = Math.floor(this.number(pid) / PIDS)
+    return number >= 1 ? [number, number - 1, number + 1] : []
+  }
+
   /** Are they processes of one rank, in a file that several ranks were merged into? */
   isOfOneRank(a: number, b: number): boolean {
     const [first, second] = [this.texts[a] ?? '', this.texts[b] ?? '']

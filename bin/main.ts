@@ -44,7 +44,7 @@ const MODULES = {
 const COMMANDS = [...Object.keys(MODULES), 'help', 'completion']
 
 /** Arguments with which all commands are listed, or may be. */
-const LISTING = /^(-\w*h\w*|--help.*|completion|--get-yargs-completions)$/
+const LISTING = /^(-[^\Wh]*h\w*|--help.*|completion|--get-yargs-completions)$/
 
 /** The command that arguments begin with, or the default one; all of them where they are listed. */
 async function commandsFor(args: readonly string[]): Promise<CommandModule[]> {

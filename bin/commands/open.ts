@@ -198,7 +198,9 @@ async function warnOfSize(bytes: number, held: number, inputs: readonly string[]
 /** `ownUrl`: the one for a browser of this user, as all users see the arguments of the program that opens it. */
 async function printUrl(url: string, ownUrl: string, bytes: number, { browser, quiet, say }: Showing): Promise<void> {
   await say(url)
-  const failure = browser ? await openBrowser(ownUrl) : undefined
+  // A browser on Windows, outside of this Linux, has no user here.
+  const isOnWindows = Boolean(io().env['WSL_DISTRO_NAME'])
+  const failure = browser ? await openBrowser(isOnWindows ? url : ownUrl) : undefined
   if (failure !== undefined) await note(`no browser was opened: ${failure}; open the URL above yourself`)
   if (quiet) return
   const isElsewhere = io().env['SSH_CONNECTION'] !== undefined && (failure !== undefined || !browser)

@@ -276,6 +276,16 @@ describe('the browser is opened', () => {
     return [url, new URLSearchParams(url.slice(`${UI}/#!/?`.length)).get('url')!] as const
   }
 
+  test('on Windows, outside of the Linux that runs this: with the URL that is printed', async () => {
+    opener('xdg-open')
+    const windows = { PATH: at('.'), WSL_DISTRO_NAME: 'Debian' }
+    const { url, ended } = await opened(['moe.pftrace'], undefined, windows)
+    const [given, givenTrace] = await urlOf('xdg-open')
+    expect(given).toBe(url)
+    expect(await fetched(givenTrace)).toEqual(read('moe.pftrace'))
+    await ended
+  })
+
   test('with the URL, by xdg-open', async () => {
     opener('xdg-open')
     const { url, ended } = await opened(['moe.pftrace'], undefined, { ...display, PATH: at('.') })

@@ -7,6 +7,7 @@ import { BlasPass } from '../analyze/blas/blas-pass.ts'
 import { CACHE_SIZES_MAX, type ExpertCacheSize } from '../analyze/experts/caches.ts'
 import type { AccessJoin } from '../analyze/graph/accesses/join.ts'
 import { HostOperatorPass } from '../analyze/host-operators/host-operators.ts'
+import { NO_FIGURES } from '../analyze/input-figures.ts'
 import { kernelRooflines, ProfilePass } from '../analyze/kernels/profile-pass.ts'
 import type { ModelOptions } from '../analyze/model/assemble-model.ts'
 import { checkMachine } from '../analyze/model/assemble-model.ts'
@@ -211,11 +212,9 @@ class Analysed implements LogPass {
 
 /** In place of logs, where only a model is analysed. */
 function emptyLog(names: Names): AnalysedLog {
-  const threads = new ThreadHistory(names, { pids: [], hasSwitches: false }, 0)
-  const figures = new AnalysisPass(names, threads, { distributions: false })
   const contents = new ContentsPass(names).finish()
   const benchmarks = new BenchmarkPass(names).finish()
-  return { name: '', summary: new SummaryPass(names).finish(), contents, benchmarks, figures: figures.finish(0) }
+  return { name: '', summary: new SummaryPass(names).finish(), contents, benchmarks, figures: NO_FIGURES }
 }
 
 /** Only profiles of kernels, without a log. Throws UsageError where the inputs contain none. */

@@ -2,7 +2,7 @@ import { SummaryPass } from '../analyze/summary/summary.ts'
 import type { TraceEvent } from '../model/events.ts'
 import type { Names } from '../model/names.ts'
 import type { Bundle } from './bundle/bundle.ts'
-import { isMovedBy } from './clocks/given.ts'
+import { inputNamed, movesTimes, parseClock } from './clocks/given.ts'
 import { type Placed, Placing } from './clocks/placing.ts'
 import { Companions } from './companions.ts'
 import type { FindingsPass } from './findings-pass.ts'
@@ -46,7 +46,7 @@ export class RunInputs {
       const logs: Log[] = []
       for (const input of companions.logs)
         logs.push({ input, ...(await begin(input.name, input.read(companions.definitions))) })
-      const isMoved = isMovedBy(options.clocks ?? {})
+      const moved = movedOf(options.clocks ?? {}, logs)
       const clocks = logs.map(({ first }) => first.clock)
       const byClock = ({ first: a }: Log, { first: b }: Log) => clocks.indexOf(a.clock) - clocks.indexOf(b.clock)
       const byOrigin = ({ isOfScheduler, first: a }: Log, { first: b }: Log) =>
@@ -54,7 +54,7 @@ export class RunInputs {
       // By name, and of those on one clock, the earliest one first.
       logs.sort((a, b) => rankOf(a) - rankOf(b) || byClock(a, b) || byOrigin(a, b))
       const main = logs[0]!
-      logs.sort((a, b) => placeOf(a) - placeOf(b) || Number(isMoved(a)) - Number(isMoved(b)))
+      logs.sort((a, b) => placeOf(a) - placeOf(b) || Number(moved.has(a.name)) - Number(moved.has(b.name)))
       return new RunInputs(opened, companions, logs, main)
     } catch (error) {
       await closeAll(opened)
@@ -130,6 +130,13 @@ export class RunInputs {
 const inWords = new Intl.Collator('en', { numeric: true })
 const compare = <T extends string | number | bigint>(a: T, b: T) => (a < b ? -1 : a > b ? 1 : 0)
 const byName = (a: Input, b: Input) => inWords.compare(a.name, b.name) || compare(a.name, b.name)
+
+/** Names of the logs whose times the user moves. Throws UsageError for an invalid clock. */
+function movedOf(clocks: Readonly<Record<string, string>>, logs: readonly Log[]): ReadonlySet<string | undefined> {
+  const names = logs.map(({ name }) => name)
+  const moving = Object.entries(clocks).filter(([key, text]) => movesTimes(parseClock(key, text)))
+  return new Set(moving.map(([key]) => inputNamed(key, names)))
+}
 
 /**
  * Recordings of the scheduler come after logs, which name the traced process; those with wait states of threads first, because each CPU is

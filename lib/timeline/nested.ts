@@ -14,7 +14,7 @@ interface Row {
 
 /**
  * Rows of slices that come in order of their starts, outer before inner, and nest by time. A slice that would cross another one,
- * comes late, or is nested too deep, is placed in a further row: none is cut. In rows after the first {@link SEARCHED_ROWS_MAX}, slices do
+ * comes late, or is nested too deep, is placed in a further row: none is cut; see {@link FurtherRows}. In rows after the first {@link SEARCHED_ROWS_MAX}, slices do
  * not nest.
  */
 export class NestedRows {

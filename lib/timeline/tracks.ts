@@ -9,7 +9,7 @@ import type { Run } from './of.ts'
 import { type Group, type Place, specOf, type TrackSpec } from './place.ts'
 
 const CROWDED = `slices that overlap ${ROWS_MAX} others of their track`
-const CROWDED_HINT = 'statistics contain all of them: ggml2perfetto stats'
+const CROWDED_HINT = `a track has at most ${ROWS_MAX} rows: each takes memory, and no viewer shows more at once`
 
 /** A track or a group of the layout. */
 export type Key = keyof typeof LAYOUT
@@ -126,7 +126,7 @@ interface Lane {
 
 /**
  * Rows of slices that follow one another. A slice that overlaps another one (of another llama_context, for example) is placed in a
- * further row: no slice is lost, cut, or nested in another. Slices come in order; with `late`, a slice may also come after later
+ * further row: no slice is cut, or nested in another; one that overlaps {@link ROWS_MAX} others is counted and not drawn. Slices come in order; with `late`, a slice may also come after later
  * ones.
  */
 export class Lanes {

@@ -4,7 +4,7 @@ import type { Clock, InputEvent, TraceEvent } from '../../model/events.ts'
 import { TIME_NS_MAX } from '../../model/limits.ts'
 import { Boot } from './boot.ts'
 import { type Estimate, estimateOffset } from './estimate.ts'
-import { type GivenClock, parseClock } from './given.ts'
+import { type GivenClock, inputNamed, movesTimes, parseClock } from './given.ts'
 import { type Relation, SAME } from './relation.ts'
 import { Sights } from './sights.ts'
 import { type Offsets, offsetAt, Snapshots } from './snapshots.ts'
@@ -49,7 +49,7 @@ export class Clocks {
   /** `given`: the user's clocks of inputs, by name or file name. Throws UsageError for an invalid clock or an unknown input. */
   constructor(given: Readonly<Record<string, string>>, inputs: readonly string[]) {
     for (const [key, text] of Object.entries(given)) {
-      const name = inputs.find((input) => input === key) ?? inputs.find((input) => input.replace(/^.*\//, '') === key)
+      const name = inputNamed(key, inputs)
       if (name === undefined) throw new UsageError(`clock of ${key}: no such input; there are: ${inputs.join(', ')}`)
       this.given.set(name, parseClock(name, text))
     }
@@ -123,7 +123,7 @@ export class Clocks {
   /** Does the user shift the input's times? */
   private isMoved(name: string): boolean {
     const given = this.given.get(name)
-    return given !== undefined && !('clock' in given) && !('zone' in given)
+    return given !== undefined && movesTimes(given)
   }
 
   private begin(name: string, input: InputEvent): void {

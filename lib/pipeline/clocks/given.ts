@@ -31,8 +31,10 @@ export function parseClock(input: string, text: string): GivenClock {
   return sign === '@' ? { startNs: ns, text } : { offsetNs: sign === '-' ? -ns : ns, text }
 }
 
-/** Which inputs the user moves in time, of `given` clocks by name or file name: no other can be put on their clocks. */
-export function isMovedBy(given: Readonly<Record<string, string>>): (input: { readonly name: string }) => boolean {
-  const moved = new Set(Object.keys(given).filter((name) => /^[+@-]/.test(given[name]!)))
-  return ({ name }) => moved.has(name) || moved.has(name.replace(/^.*\//, ''))
+/** The input that the user means by its name or file name. */
+export function inputNamed(key: string, inputs: readonly string[]): string | undefined {
+  return inputs.find((input) => input === key) ?? inputs.find((input) => input.replace(/^.*\//, '') === key)
 }
+
+/** Does the user move the times of an input? Then no other one can be put on its clock. */
+export const movesTimes = (given: GivenClock): boolean => 'offsetNs' in given || 'startNs' in given

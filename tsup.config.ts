@@ -42,14 +42,19 @@ const anywhere = {
   esbuildPlugins: [sketchesWithoutProtobuf, sqlWithoutComments],
 } satisfies Options
 
+/** What is not of the two next ones. */
+const clean = ['!ggml2perfetto.*', '!cli/**', '!browser.*', '!report.*', '!tables.*', '!index.cjs', '!index.d.*']
+
+/** For import, with what the command needs of it: what both contain is in files that both import. */
 const index = {
   ...shared,
-  entry: ['lib/index.ts'],
-  format: ['esm', 'cjs'],
-  dts: true,
-  shims: true,
-  clean: ['!ggml2perfetto.*', '!cli/**', '!browser.*', '!report.*', '!tables.*'],
+  entry: ['lib/index.ts', 'lib/cli.ts'],
+  format: ['esm'],
+  splitting: true,
+  clean,
 } satisfies Options
+const required = { ...shared, entry: ['lib/index.ts'], format: ['cjs'], shims: true } satisfies Options
+const types = { entry: ['lib/index.ts'], format: ['esm', 'cjs'], dts: { only: true } } satisfies Options
 const report = {
   ...anywhere,
   entry: ['lib/report.ts'],
@@ -71,15 +76,17 @@ const cli = {
   format: ['esm'],
   splitting: true,
   clean: true,
-  esbuildPlugins: [beside(/\/lib\/(index|report)\.ts$/, '..')],
+  esbuildPlugins: [beside(/\/lib\/(cli|report)\.ts$/, '..')],
 } satisfies Options
 
 /** With --no-dts: what the CLI runs, in a tenth of the time. */
 export default defineConfig(({ dts }) =>
   dts === false
-    ? [{ ...index, format: ['esm'] }, { ...report, format: ['esm'] }, program, cli]
+    ? [index, { ...report, format: ['esm'] }, program, cli]
     : [
         index,
+        required,
+        types,
         { ...anywhere, entry: ['lib/browser.ts'], format: ['esm', 'cjs'], dts: true },
         report,
         { ...anywhere, entry: ['lib/tables.ts'], format: ['esm', 'cjs'], dts: true, minify: true },

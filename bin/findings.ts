@@ -1,4 +1,4 @@
-import type { Finding } from '../lib/index.ts'
+import type { Finding } from '../lib/cli.ts'
 import { duration, percent, size } from './units.ts'
 
 /** Findings in the last lines of a command. */

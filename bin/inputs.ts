@@ -10,7 +10,7 @@ import {
   sizeBeside,
   type TraceKind,
   UsageError,
-} from '../lib/index.ts'
+} from '../lib/cli.ts'
 import { io } from './io.ts'
 import { quoted, systemReason } from './terminal.ts'
 

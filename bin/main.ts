@@ -1,5 +1,5 @@
 import yargs, { type CommandModule } from 'yargs'
-import { isOwnError, removeUnfinished, UsageError } from '../lib/index.ts'
+import { isOwnError, removeUnfinished, UsageError } from '../lib/cli.ts'
 import { version } from '../package.json'
 import { type Io, io, withIo } from './io.ts'
 import { knownCommand, withMeant } from './mistakes.ts'

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { closest, inspect, readFileChunks, UsageError } from '../lib/index.ts'
+import { closest, inspect, readFileChunks, UsageError } from '../lib/cli.ts'
 import { quoted } from './terminal.ts'
 
 /** Endings of files that this program writes and does not convert. */

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import type { ArgumentsCamelCase, InferredOptionTypes } from 'yargs'
-import { type ConvertOptions, FORMATS, OP_TABLES, UsageError } from '../lib/index.ts'
+import { type ConvertOptions, FORMATS, OP_TABLES, UsageError } from '../lib/cli.ts'
 import { systemReason } from './terminal.ts'
 
 /** A smaller log would contain hardly more than its definitions. */

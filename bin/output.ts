@@ -1,7 +1,7 @@
 import { writeSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { gzip, removeUnfinished, type TraceKind, UsageError, writeFileWhole } from '../lib/index.ts'
+import { gzip, removeUnfinished, type TraceKind, UsageError, writeFileWhole } from '../lib/cli.ts'
 import { standardInput } from './inputs.ts'
 import { io } from './io.ts'
 import { refuseLog } from './mistakes.ts'

@@ -1,5 +1,5 @@
 import { Presets, SingleBar } from 'cli-progress'
-import { fileSize } from '../lib/index.ts'
+import { fileSize } from '../lib/cli.ts'
 import { io } from './io.ts'
 import { size } from './units.ts'
 

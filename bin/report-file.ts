@@ -1,5 +1,5 @@
 import { basename, resolve } from 'node:path'
-import { type Analysis, type Comparison, dagOf, draw, drawSvg, fleetFigures, openDataset } from '../lib/index.ts'
+import { type Analysis, type Comparison, dagOf, draw, drawSvg, fleetFigures, openDataset } from '../lib/cli.ts'
 import { inputName } from './inputs.ts'
 import { writeTrace } from './output.ts'
 import { note } from './terminal.ts'

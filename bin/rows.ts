@@ -1,4 +1,4 @@
-import type { DatasetCell, DatasetRows, DatasetStream } from '../lib/index.ts'
+import type { DatasetCell, DatasetRows, DatasetStream } from '../lib/cli.ts'
 import { oneLine, printableJson } from './terminal.ts'
 import { plural } from './units.ts'
 

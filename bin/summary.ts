@@ -1,4 +1,4 @@
-import { describePosition, FORMATS, isCpuBackend, type Summary, UsageError, WITHOUT_TIMES } from '../lib/index.ts'
+import { describePosition, FORMATS, isCpuBackend, type Summary, UsageError, WITHOUT_TIMES } from '../lib/cli.ts'
 import { note } from './terminal.ts'
 import { count, duration, plural, threeDigits } from './units.ts'
 

@@ -1,4 +1,4 @@
-import type { Summary } from '../lib/index.ts'
+import type { Summary } from '../lib/cli.ts'
 import { note } from './terminal.ts'
 import { count, plural, size } from './units.ts'
 

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { type FileHandle, open, unlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type ServedTrace, UsageError } from '../lib/index.ts'
+import { type ServedTrace, UsageError } from '../lib/cli.ts'
 import { systemReason } from './terminal.ts'
 
 /** Bytes are read in pieces of this size. */

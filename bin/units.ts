@@ -1,1 +1,1 @@
-export { count, duration, percent, plural, size, threeDigits } from '../lib/index.ts'
+export { count, duration, percent, plural, size, threeDigits } from '../lib/cli.ts'

@@ -1,65 +1,21 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
-import { minifySync } from '@swc/core'
 import ts from 'typescript'
 import { RECORDER_ENVIRONMENT } from '../lib/node/record/environment.ts'
+import { circlesIn, filesIn, importsOf, nodesOf, parse, place, ROOT } from './sources.ts'
 
 /**
  * The house rules. Each test gathers lines like a compiler's (`path:line: what is wrong`) and wants none.
  */
 
-const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const FILE_LINES_MAX = 400
 const FUNCTION_LINES_MAX = 70
-
-const filesIn = (folder: string, ending = '.ts') =>
-  (existsSync(join(ROOT, folder)) ? readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }) : [])
-    .map((name) => posix.join(folder, name.replaceAll('\\', '/')))
-    .filter((path) => path.endsWith(ending) && !path.includes('generated/'))
-
-const parse = (path: string) =>
-  ts.createSourceFile(path, readFileSync(join(ROOT, path), 'utf8'), ts.ScriptTarget.Latest, true)
 
 const LIB = filesIn('lib').map(parse)
 const ALL = [...LIB, ...[...filesIn('bin'), ...filesIn('test')].map(parse)]
 
 const NATIVE = [...filesIn('native', '.c'), ...filesIn('native', '.h')].filter((path) => !path.includes('/build/'))
-
-const place = (file: ts.SourceFile, node: ts.Node) =>
-  `${file.fileName}:${file.getLineAndCharacterOfPosition(node.getStart()).line + 1}`
-
-/** Every node of a file. */
-function* nodesOf(node: ts.Node): Generator<ts.Node> {
-  yield node
-  for (const child of node.getChildren()) yield* nodesOf(child)
-}
-
-/** What each file imports, as paths from the root; packages as they are named. */
-const importsOf = (file: ts.SourceFile) =>
-  file.statements
-    .filter((statement) => ts.isImportDeclaration(statement) || ts.isExportDeclaration(statement))
-    .flatMap((statement) => {
-      const name = (statement.moduleSpecifier as ts.StringLiteral | undefined)?.text
-      if (name === undefined) return []
-      return [{ statement, target: name.startsWith('.') ? posix.join(posix.dirname(file.fileName), name) : name }]
-    })
-
-/** Circles among files or modules; `next`: those that one needs. */
-function circlesIn(all: Iterable<string>, next: (of: string) => Iterable<string>): string[] {
-  const circles: string[] = []
-  const done = new Set<string>()
-  const visit = (path: string, above: readonly string[]) => {
-    if (above.includes(path)) circles.push([...above.slice(above.indexOf(path)), path].join(' → '))
-    if (above.includes(path) || done.has(path)) return
-    for (const other of next(path)) if (other !== path) visit(other, [...above, path])
-    done.add(path)
-  }
-  for (const path of all) visit(path, [])
-  return circles
-}
 
 describe('size', () => {
   const sized = [...ALL.map((file) => file.fileName), ...filesIn('scripts', '.mjs'), ...NATIVE]
@@ -90,11 +46,6 @@ describe('size', () => {
     expect(long).toEqual([])
   })
 })
-
-/** What runs in browsers. */
-const BROWSER_FILES = ['browser', 'report', 'tables'].flatMap((name) =>
-  ['js', 'cjs', 'd.ts', 'd.cts'].map((ending) => `dist/${name}.${ending}`),
-)
 
 describe('who may import whom', () => {
   /** Rooms of lib that every other may import. */
@@ -140,6 +91,7 @@ describe('who may import whom', () => {
     ],
     'lib/browser.ts': ['lib'],
     'lib/index.ts': ['lib'],
+    'lib/cli.ts': ['lib'],
     'lib/report.ts': ['lib/report'],
     'lib/tables.ts': ['lib/pipeline', 'lib/tables', 'lib/input', 'lib/write'],
   }
@@ -202,47 +154,36 @@ describe('who may import whom', () => {
     expect(circlesIn(files.keys(), importedBy)).toEqual([])
   })
 
-  test('Node is imported in lib/node only, and bin imports lib/index.ts only', () => {
+  test('Node is imported in lib/node only, and bin imports lib/cli.ts only', () => {
     const wrong = ALL.flatMap((file) => {
       const { fileName } = file
       return importsOf(file)
         .filter(({ target }) => {
           if (fileName.startsWith('lib/')) return target.startsWith('node:') && !fileName.startsWith('lib/node/')
-          return fileName.startsWith('bin/') && target.startsWith('lib/') && target !== 'lib/index.ts'
+          return fileName.startsWith('bin/') && target.startsWith('lib/') && target !== 'lib/cli.ts'
         })
         .map(({ statement, target }) => `${place(file, statement)}: imports ${target}`)
     })
     expect(wrong).toEqual([])
   })
 
-  test("the browser's build and its types import nothing, and know none of Node's globals", () => {
-    const wrong: string[] = []
-    for (const path of BROWSER_FILES) {
-      const file = parse(path)
-      wrong.push(...importsOf(file).map(({ statement, target }) => `${place(file, statement)}: imports ${target}`))
-      const look = (node: ts.Node): void => {
-        const isImport = node.kind === ts.SyntaxKind.ImportKeyword
-        const isGlobal = ts.isIdentifier(node) && /^(require|process|__dirname|NodeJS)$/.test(node.text)
-        const isField = () =>
-          (ts.isPropertyAccessExpression(node.parent) ||
-            ts.isPropertyAssignment(node.parent) ||
-            ts.isMethodDeclaration(node.parent)) &&
-          node.parent.name === node
-        if (isImport || (isGlobal && !isField())) wrong.push(`${place(file, node)}: ${node.getText()}`)
-        ts.forEachChild(node, look)
-      }
-      look(file)
-    }
-    expect(wrong).toEqual([])
-  })
-
-  test("the browser's build is as small as docs/library.md says: less than 370 KB, minified and gzip'ed", () => {
-    const { code } = minifySync(readFileSync(join(ROOT, 'dist/browser.js'), 'utf8'), { module: true })
-    expect(gzipSync(code).length).toBeLessThan(370_000)
-  })
-
-  test("the tables' build is as small as docs/dataset.md says: less than 350 KB, gzip'ed", () => {
-    expect(gzipSync(readFileSync(join(ROOT, 'dist/tables.js'))).length).toBeLessThan(350_000)
+  test('lib/cli.ts exports what bin imports, and nothing else', () => {
+    const namesIn = (path: string, isOf: (statement: ts.Statement) => boolean) =>
+      ALL.filter(({ fileName }) => fileName.startsWith(path)).flatMap((file) =>
+        file.statements.filter(isOf).flatMap((statement) => {
+          const names: string[] = []
+          for (const node of nodesOf(statement))
+            if (ts.isImportSpecifier(node) || ts.isExportSpecifier(node))
+              names.push((ts.isImportSpecifier(node) && node.propertyName ? node.propertyName : node.name).text)
+          return names
+        }),
+      )
+    const isOfCli = (statement: ts.Statement) =>
+      (ts.isImportDeclaration(statement) || ts.isExportDeclaration(statement)) &&
+      (statement.moduleSpecifier as ts.StringLiteral | undefined)?.text.endsWith('lib/cli.ts') === true
+    const imported = [...new Set(namesIn('bin/', isOfCli))].sort()
+    expect(imported.length).toBeGreaterThan(100)
+    expect(namesIn('lib/cli.ts', ts.isExportDeclaration).sort()).toEqual(imported)
   })
 })
 

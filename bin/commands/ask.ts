@@ -7,7 +7,7 @@ import {
   type QuestionName,
   TABLE_NAMES,
   UsageError,
-} from '../../lib/index.ts'
+} from '../../lib/cli.ts'
 import { readInput, readWhole } from '../inputs.ts'
 import { io } from '../io.ts'
 import { flag, once, oneOf, valued, whole } from '../options.ts'

@@ -1,5 +1,5 @@
 import type { ArgumentsCamelCase, CommandModule } from 'yargs'
-import { type CheckResult, checkTrace, UsageError } from '../../lib/index.ts'
+import { type CheckResult, checkTrace, UsageError } from '../../lib/cli.ts'
 import { openInput, readWhole } from '../inputs.ts'
 import { io } from '../io.ts'
 import { aligned, note, print } from '../terminal.ts'

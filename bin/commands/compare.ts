@@ -1,5 +1,5 @@
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
-import { type Comparison, compareRuns, gateOf, recordRuns, UsageError } from '../../lib/index.ts'
+import { type Comparison, compareRuns, gateOf, recordRuns, UsageError } from '../../lib/cli.ts'
 import { comparisonSections } from '../compare/sections.ts'
 import { filesOf, sideOf } from '../compare/sides.ts'
 import { io } from '../io.ts'

@@ -13,7 +13,7 @@ import {
   traceKindOf,
   UsageError,
   VIEWER,
-} from '../../lib/index.ts'
+} from '../../lib/cli.ts'
 import { describeFindings } from '../findings.ts'
 import { defaultOutput, inputName, openInput, zipOutput } from '../inputs.ts'
 import { io } from '../io.ts'

@@ -14,7 +14,7 @@ import {
   sizeOf,
   toDot,
   UsageError,
-} from '../../lib/index.ts'
+} from '../../lib/cli.ts'
 import { diffSections } from '../dag/diff-table.ts'
 import { dagSections } from '../dag/table.ts'
 import { readValues, refuseUnknown } from '../dag/values.ts'

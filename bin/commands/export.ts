@@ -8,7 +8,7 @@ import {
   removeLeftOvers,
   TABLE_NAMES,
   UsageError,
-} from '../../lib/index.ts'
+} from '../../lib/cli.ts'
 import { version } from '../../package.json'
 import { attempt, exportByProcesses, type Outcome, serve, type Task } from '../export/workers.ts'
 import { io } from '../io.ts'

@@ -1,5 +1,5 @@
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
-import { convert, FORMATS, type LogInput, type Summary, summarize, UsageError } from '../../lib/index.ts'
+import { convert, FORMATS, type LogInput, type Summary, summarize, UsageError } from '../../lib/cli.ts'
 import { logOf } from '../inputs.ts'
 import { CLOCKS, conversionOf, flag, inputsOf, READING } from '../options.ts'
 import {

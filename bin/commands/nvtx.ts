@@ -1,5 +1,5 @@
 import type { CommandModule } from 'yargs'
-import { nvtxListener } from '../../lib/index.ts'
+import { nvtxListener } from '../../lib/cli.ts'
 import { io } from '../io.ts'
 import { note, print } from '../terminal.ts'
 

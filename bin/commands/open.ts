@@ -13,7 +13,7 @@ import {
   VIEWER,
   type View,
   viewerUrl,
-} from '../../lib/index.ts'
+} from '../../lib/cli.ts'
 import { openBrowser } from '../browser.ts'
 import { defaultOutput, inputName, type Opened, openInput } from '../inputs.ts'
 import { io } from '../io.ts'

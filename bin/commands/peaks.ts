@@ -1,5 +1,5 @@
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
-import { measurePeaks, type Peak, type Peaks } from '../../lib/index.ts'
+import { measurePeaks, type Peak, type Peaks } from '../../lib/cli.ts'
 import { io } from '../io.ts'
 import { flag } from '../options.ts'
 import { note, print, printJson, table } from '../terminal.ts'

@@ -12,7 +12,7 @@ import {
   type Summary,
   summarize,
   UsageError,
-} from '../../lib/index.ts'
+} from '../../lib/cli.ts'
 import { type Opened, openInput, readInput, readWhole } from '../inputs.ts'
 import { io } from '../io.ts'
 import {

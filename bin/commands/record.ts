@@ -12,7 +12,7 @@ import {
   signalWitness,
   summarizeFile,
   UsageError,
-} from '../../lib/index.ts'
+} from '../../lib/cli.ts'
 import { describeFindings } from '../findings.ts'
 import { io } from '../io.ts'
 import { bytes, flag, once, oneOf, oneOrMore, parseTokens, valued, whole, words } from '../options.ts'

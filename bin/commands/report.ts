@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises'
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
-import { UsageError } from '../../lib/index.ts'
+import { UsageError } from '../../lib/cli.ts'
 import { CLOCKS, inputsOf, once, READING, valued, whole } from '../options.ts'
 import { checkOutput } from '../output.ts'
 import { reportOutput, writeFleetReport, writeReport } from '../report-file.ts'

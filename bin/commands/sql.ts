@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { ArgumentsCamelCase, CommandModule } from 'yargs'
-import { GGML_PACKAGE, GGML_SQL, GGML_SUMMARY, UsageError } from '../../lib/index.ts'
+import { GGML_PACKAGE, GGML_SQL, GGML_SUMMARY, UsageError } from '../../lib/cli.ts'
 import { print, systemReason } from '../terminal.ts'
 
 interface Arguments {

@@ -8,7 +8,7 @@ import {
   type ScalingFigures,
   type SeriesName,
   UsageError,
-} from '../../lib/index.ts'
+} from '../../lib/cli.ts'
 import { io } from '../io.ts'
 import { bytes, CLOCKS, flag, inputsOf, once, oneOf, READING, valued, whole } from '../options.ts'
 import { formatRows } from '../rows.ts'

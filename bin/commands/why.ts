@@ -11,7 +11,7 @@ import {
   UsageError,
   type WhichRequest,
   whyRequest,
-} from '../../lib/index.ts'
+} from '../../lib/cli.ts'
 import { describeFinding } from '../findings.ts'
 import { CLOCKS, flag, inputsOf, READING, valued, whole } from '../options.ts'
 import { analysisOf } from '../stats/inputs.ts'

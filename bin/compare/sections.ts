@@ -1,4 +1,4 @@
-import type { Comparison, Effect, EffectGroup, Gate } from '../../lib/index.ts'
+import type { Comparison, Effect, EffectGroup, Gate } from '../../lib/cli.ts'
 import { firstRows, more, type Section } from '../stats/section.ts'
 import { duration, percent, plural, size } from '../units.ts'
 

@@ -1,6 +1,6 @@
 import { readdir, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { type Analysis, type RunsOfSide, UsageError } from '../../lib/index.ts'
+import { type Analysis, type RunsOfSide, UsageError } from '../../lib/cli.ts'
 import type { READING } from '../options.ts'
 import { analysisOf } from '../stats/inputs.ts'
 import { runsOf } from '../stats/scaling.ts'

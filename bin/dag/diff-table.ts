@@ -1,4 +1,4 @@
-import { callText, type DagDiff, type DiffNode, type DiffPart, differencesOf, diffPartText } from '../../lib/index.ts'
+import { callText, type DagDiff, type DiffNode, type DiffPart, differencesOf, diffPartText } from '../../lib/cli.ts'
 import type { Column, Section } from '../stats/section.ts'
 import { firstRows, more } from '../stats/section.ts'
 import { duration, plural } from '../units.ts'

@@ -9,7 +9,7 @@ import {
   type Pattern,
   partsText,
   valueText,
-} from '../../lib/index.ts'
+} from '../../lib/cli.ts'
 import type { Column, Section } from '../stats/section.ts'
 import { firstRows, more } from '../stats/section.ts'
 import { duration, percent, plural, threeDigits } from '../units.ts'

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { type Dag, type NodeValues, UsageError } from '../../lib/index.ts'
+import { type Dag, type NodeValues, UsageError } from '../../lib/cli.ts'
 import { readInput, readWhole } from '../inputs.ts'
 import { systemReason } from '../terminal.ts'
 

@@ -1,5 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process'
-import { type ExportedRun, isOwnError } from '../../lib/index.ts'
+import { type ExportedRun, isOwnError } from '../../lib/cli.ts'
 
 /** What became of a run. */
 export type Outcome =

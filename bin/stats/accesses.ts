@@ -1,4 +1,4 @@
-import type { Analysis } from '../../lib/index.ts'
+import type { Analysis } from '../../lib/cli.ts'
 import { count, percent, plural, threeDigits } from '../units.ts'
 import { type Column, firstRows, type Section, type StatsTable } from './section.ts'
 

@@ -1,4 +1,4 @@
-import type { Analysis } from '../../lib/index.ts'
+import type { Analysis } from '../../lib/cli.ts'
 import { duration, threeDigits } from '../units.ts'
 import type { Section } from './section.ts'
 

@@ -1,4 +1,4 @@
-import { type Analysis, BLAS_TITLES, type BlasFigures, type BlasRow, type QueryResult } from '../../lib/index.ts'
+import { type Analysis, BLAS_TITLES, type BlasFigures, type BlasRow, type QueryResult } from '../../lib/cli.ts'
 import { count, duration, plural, threeDigits } from '../units.ts'
 import { type Column, firstRows, type Section } from './section.ts'
 

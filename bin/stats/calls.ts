@@ -1,4 +1,4 @@
-import type { Analysis } from '../../lib/index.ts'
+import type { Analysis } from '../../lib/cli.ts'
 import { ofRuns } from '../summary.ts'
 import { count, duration, percent, plural, threeDigits } from '../units.ts'
 import { tableOf } from './generic.ts'

@@ -1,4 +1,4 @@
-import type { OperatorGroup } from '../../lib/index.ts'
+import type { OperatorGroup } from '../../lib/cli.ts'
 import { count, duration, percent, size, threeDigits } from '../units.ts'
 import { textOf } from './generic.ts'
 

@@ -5,7 +5,7 @@ import {
   type GroupKey,
   type OperatorGroup,
   type QueryResult,
-} from '../../lib/index.ts'
+} from '../../lib/cli.ts'
 import { type Grouping, phasesOf, sortedGroups } from './operators.ts'
 
 type Column = readonly [name: string, of: (group: OperatorGroup) => Cell]

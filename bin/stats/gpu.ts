@@ -1,4 +1,4 @@
-import type { Analysis, Distribution, GpuDevice, GpuFigures, GpuRest, QueryResult } from '../../lib/index.ts'
+import type { Analysis, Distribution, GpuDevice, GpuFigures, GpuRest, QueryResult } from '../../lib/cli.ts'
 import { count, duration, percent, plural, size, threeDigits } from '../units.ts'
 import { type Column, firstRows, more, type Section, type StatsTable } from './section.ts'
 

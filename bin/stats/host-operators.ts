@@ -1,4 +1,4 @@
-import type { Analysis, HostOperators, QueryResult } from '../../lib/index.ts'
+import type { Analysis, HostOperators, QueryResult } from '../../lib/cli.ts'
 import { count, duration, percent, plural } from '../units.ts'
 import { type Column, firstRows, type Section } from './section.ts'
 

@@ -1,11 +1,4 @@
-import {
-  type Analysis,
-  type AnalyzeOptions,
-  analyze,
-  type LogInput,
-  readAnalysis,
-  UsageError,
-} from '../../lib/index.ts'
+import { type Analysis, type AnalyzeOptions, analyze, type LogInput, readAnalysis, UsageError } from '../../lib/cli.ts'
 import { asLog, openAny } from '../inputs.ts'
 import { io } from '../io.ts'
 import { type CLOCKS, conversionOf, type READING } from '../options.ts'

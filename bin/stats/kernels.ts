@@ -1,4 +1,4 @@
-import type { Analysis, KernelJoin, KernelProfileRow, KernelProfiles, QueryResult } from '../../lib/index.ts'
+import type { Analysis, KernelJoin, KernelProfileRow, KernelProfiles, QueryResult } from '../../lib/cli.ts'
 import { count, duration, percent, plural } from '../units.ts'
 import { firstRows, type Section } from './section.ts'
 

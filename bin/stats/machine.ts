@@ -7,7 +7,7 @@ import {
   parsePeakFile,
   peaksOfMachine,
   UsageError,
-} from '../../lib/index.ts'
+} from '../../lib/cli.ts'
 import { io } from '../io.ts'
 import { once, valued } from '../options.ts'
 import { note, systemReason } from '../terminal.ts'

@@ -1,4 +1,4 @@
-import type { ContextFunction, ModelFigures, WeightGroup } from '../../lib/index.ts'
+import type { ContextFunction, ModelFigures, WeightGroup } from '../../lib/cli.ts'
 import { count, percent, plural, size, threeDigits } from '../units.ts'
 import type { Section, StatsTable } from './section.ts'
 

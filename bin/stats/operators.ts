@@ -1,4 +1,4 @@
-import { type Analysis, type GroupKey, groupOperators, type OperatorGroup } from '../../lib/index.ts'
+import { type Analysis, type GroupKey, groupOperators, type OperatorGroup } from '../../lib/cli.ts'
 import { counterTexts, FIGURES, figureText, shareText, sumText } from './columns.ts'
 import { labelOf } from './generic.ts'
 import { type Column, firstRows, more, type Section, type StatsTable } from './section.ts'

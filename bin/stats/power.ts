@@ -1,4 +1,4 @@
-import type { Analysis, EnergyRow, GaugeFigures, PowerDevice } from '../../lib/index.ts'
+import type { Analysis, EnergyRow, GaugeFigures, PowerDevice } from '../../lib/cli.ts'
 import { count, duration, percent, threeDigits } from '../units.ts'
 import type { Column, Section, StatsTable } from './section.ts'
 

@@ -1,4 +1,4 @@
-import type { Analysis, QueryResult, RequestParts, RequestRow, SlotFigures } from '../../lib/index.ts'
+import type { Analysis, QueryResult, RequestParts, RequestRow, SlotFigures } from '../../lib/cli.ts'
 import { count, duration, percent, plural, size, threeDigits } from '../units.ts'
 import { acceptance } from './calls.ts'
 import { type Column, firstRows, more, type Section, type StatsTable } from './section.ts'

@@ -1,4 +1,4 @@
-import type { Roofline } from '../../lib/index.ts'
+import type { Roofline } from '../../lib/cli.ts'
 import { duration, percent, threeDigits } from '../units.ts'
 import type { Section } from './section.ts'
 

@@ -1,4 +1,4 @@
-import type { Analysis } from '../../lib/index.ts'
+import type { Analysis } from '../../lib/cli.ts'
 import { duration, percent, plural, size, threeDigits } from '../units.ts'
 import { factsOf } from './generic.ts'
 import type { Section } from './section.ts'

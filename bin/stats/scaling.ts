@@ -9,7 +9,7 @@ import {
   scaling,
   scalingSentence,
   UsageError,
-} from '../../lib/index.ts'
+} from '../../lib/cli.ts'
 import { asLog, openAny } from '../inputs.ts'
 import { percent } from '../units.ts'
 import { analysisOf, type StatsInputs } from './inputs.ts'

@@ -1,4 +1,4 @@
-import type { Analysis } from '../../lib/index.ts'
+import type { Analysis } from '../../lib/cli.ts'
 import { accessSections } from './accesses.ts'
 import { benchmarksSection } from './benchmarks.ts'
 import { blasSection } from './blas.ts'

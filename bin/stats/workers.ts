@@ -1,4 +1,4 @@
-import { type Analysis, computingNs } from '../../lib/index.ts'
+import { type Analysis, computingNs } from '../../lib/cli.ts'
 import { count, duration, percent } from '../units.ts'
 import { type Column, firstRows, more, type Section } from './section.ts'
 

@@ -1,0 +1,149 @@
+/**
+ * Compares the CPU time and memory of conversions by two or more states of the code, in turn, so that other load on the machine affects all.
+ *   node scripts/bench/by-turns.mjs [--pairs 9] [--only executions,json] [--scale 1] before [after ...]
+ * A state is a commit, which is built in the temporary folder once, or a folder with a built `dist`; without `after`, it is this one.
+ * Ratios are those of the later states to the first one: of the minima, and the median of those of each turn. User CPU of `convert`
+ * alone; of `cli`, that of the whole command.
+ */
+import { execFileSync, spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { createWriteStream, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { parseArgs } from 'node:util'
+import { setFlagsFromString } from 'node:v8'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const FOLDER = join(tmpdir(), 'ggml2perfetto-by-turns')
+
+const executions = async (path, scale) => {
+  const { longLog, perRound } = await import('./long-log.mjs')
+  await pipeline(longLog(Math.ceil((2e6 * scale) / perRound)), createWriteStream(path))
+}
+const kineto = async (path, scale) => (await import('./long-kineto.mjs')).makeKineto(path, 40 * scale * 2 ** 20)
+const sched = async (path, scale) => {
+  const { longText } = await import('./long-sched.mjs')
+  await pipeline(longText(join(ROOT, 'test/fixtures/ftrace/trace.txt'), 40e6 * scale), createWriteStream(path))
+}
+const nsys = async (path, scale) => (await import('./long-nsys.mjs')).makeReport(path, 40 * scale, false)
+
+/** By name: what makes the input, its file and the options of the conversion. */
+const WORK = {
+  executions: { make: executions, file: 'executions.ggtrace', options: { detail: 'shapes', all: true } },
+  json: { make: executions, file: 'executions.ggtrace', options: { detail: 'shapes', all: true, to: 'json' } },
+  kineto: { make: kineto, file: 'kineto.json', options: {} },
+  sched: { make: sched, file: 'sched.txt', options: {} },
+  nsys: { make: nsys, file: 'report.sqlite', options: {} },
+  cli: { make: (path) => executions(path, 0.2), file: 'short.ggtrace', args: ['--quiet'] },
+}
+
+/** Converts as the CLI does, and discards the result. */
+async function converting(dist, path, options, isHashed) {
+  const { convert, inputOf } = await import(pathToFileURL(dist))
+  setFlagsFromString('--interrupt-budget=540672')
+  const hash = isHashed && createHash('sha256')
+  let bytes = 0
+  const { user } = process.cpuUsage()
+  for await (const piece of convert(inputOf(path), JSON.parse(options))) {
+    bytes += piece.length
+    if (hash) hash.update(piece)
+  }
+  const cpu = process.cpuUsage().user - user
+  const rss = process.resourceUsage().maxRSS * 1024
+  console.log(JSON.stringify({ cpu: cpu / 1e6, rss, bytes, hash: hash?.digest('hex') }))
+}
+
+/** The folder of a state, built. */
+function built(state) {
+  if (existsSync(join(state, 'dist/index.js'))) return resolve(state)
+  const commit = execFileSync('git', ['rev-parse', '--short', state], { cwd: ROOT, encoding: 'utf8' }).trim()
+  const folder = join(FOLDER, commit)
+  if (existsSync(join(folder, 'dist/index.js'))) return folder
+  execFileSync('git', ['worktree', 'add', '--force', '--detach', folder, commit], { cwd: ROOT, stdio: 'ignore' })
+  if (!existsSync(join(folder, 'node_modules'))) symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
+  // Earlier commits make declarations always, which is not needed here.
+  execFileSync('npx', ['tsup', '--silent', '--no-dts'], { cwd: folder, stdio: 'inherit' })
+  return folder
+}
+
+async function made({ make, file }, scale) {
+  const path = join(FOLDER, `${scale}-${file}`)
+  const done = `${path}.made`
+  if (!existsSync(done)) {
+    await make(path, scale)
+    writeFileSync(done, '')
+  }
+  return path
+}
+
+function inProcess(folder, path, { options, args }, isHashed) {
+  if (args) {
+    const command = [process.execPath, join(folder, 'dist/ggml2perfetto.js'), path, ...args, '-o', join(FOLDER, 'out')]
+    const script = 'TIMEFORMAT="%U"; time "$@" > /dev/null'
+    const { stderr, status } = spawnSync('bash', ['-c', script, '-', ...command], { encoding: 'utf8' })
+    if (status !== 0) throw new Error(stderr)
+    return {
+      cpu: Number(stderr.trim().split('\n').at(-1)),
+      rss: Number.NaN,
+      ...(isHashed && { hash: hashOf(join(FOLDER, 'out')) }),
+    }
+  }
+  const command = [
+    fileURLToPath(import.meta.url),
+    'convert',
+    join(folder, 'dist/index.js'),
+    path,
+    JSON.stringify(options),
+  ]
+  const { stdout, stderr } = spawnSync(process.execPath, [...command, ...(isHashed ? ['yes'] : [])], {
+    encoding: 'utf8',
+  })
+  if (!stdout) throw new Error(stderr)
+  return JSON.parse(stdout)
+}
+
+const hashOf = (path) => createHash('sha256').update(readFileSync(path)).digest('hex')
+const median = (values) => values.toSorted((a, b) => a - b)[values.length >> 1]
+
+async function main() {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { pairs: { type: 'string' }, only: { type: 'string' }, scale: { type: 'string' } },
+  })
+  const turns = Number(values.pairs ?? 9)
+  const scale = Number(values.scale ?? 1)
+  mkdirSync(FOLDER, { recursive: true })
+  const states = positionals.length > 1 ? positionals : [...positionals, ROOT]
+  const folders = states.map(built)
+  for (const name of values.only?.split(',') ?? Object.keys(WORK)) {
+    const work = WORK[name]
+    const path = await made(work, scale)
+    const hashes = folders.map((folder) => inProcess(folder, path, work, true).hash)
+    const runs = folders.map(() => [])
+    for (let turn = 0; turn < turns; turn++) {
+      const order = [...folders.keys()]
+      for (const i of turn % 2 ? order.reverse() : order) runs[i].push(inProcess(folders[i], path, work))
+    }
+    const cpus = runs.map((all) => all.map(({ cpu }) => cpu))
+    console.log(name)
+    for (const [i, state] of states.entries()) {
+      const least = Math.min(...cpus[i])
+      const ratio = least / Math.min(...cpus[0])
+      const paired = median(cpus[i].map((cpu, turn) => cpu / cpus[0][turn]))
+      const rss = Math.min(...runs[i].map(({ rss }) => rss)) / 2 ** 20
+      const same = hashes[i] === hashes[0] ? 'same output' : 'OTHER OUTPUT'
+      const versus = i === 0 ? '' : `; × ${ratio.toFixed(3)} (median of turns ${paired.toFixed(3)}), ${same}`
+      const { bytes } = runs[i][0]
+      const size = bytes === undefined ? '' : `, RSS ${rss.toFixed(0)} MiB, ${(bytes / 1e6).toFixed(2)} MB`
+      console.log(
+        `  ${state.padEnd(10)} CPU ${least.toFixed(3)} s (median ${median(cpus[i]).toFixed(3)})${size}${versus}`,
+      )
+    }
+  }
+}
+
+const [what, ...rest] = process.argv.slice(2)
+if (what === 'convert') await converting(...rest)
+else await main()

@@ -1,3 +1,6 @@
+import { type Bounds, orUnknown, wrongNumber, wrongTime } from './bounds.ts'
+import { CPU_MAX, INT32_MAX } from './limits.ts'
+
 /** What a sample of a data address counts: page faults (of both kinds, or one), or reads and writes that a processor sampled. */
 export type AccessWhat = 'fault' | 'minor-fault' | 'major-fault' | 'load' | 'store' | 'other'
 
@@ -64,4 +67,21 @@ export interface MappingEvent {
   readonly fileOffset: number
   /** Path of the file, or what perf calls memory without one: `//anon`, `[heap]`. */
   readonly name: number
+}
+
+/** Their ranges. */
+export const ACCESS_BOUNDS: Bounds<AccessEvent | MappingEvent> = {
+  access: (event) =>
+    wrongTime(event.atNs) ??
+    wrongNumber('count', event.count, Number.MAX_SAFE_INTEGER) ??
+    orUnknown('address', event.address) ??
+    orUnknown('pid', event.pid, INT32_MAX) ??
+    orUnknown('tid', event.tid, INT32_MAX) ??
+    orUnknown('cpu', event.cpu, CPU_MAX),
+  mapping: (event) =>
+    wrongTime(event.atNs) ??
+    wrongNumber('address', event.address, Number.MAX_SAFE_INTEGER) ??
+    wrongNumber('bytes', event.bytes, Number.MAX_SAFE_INTEGER) ??
+    wrongNumber('fileOffset', event.fileOffset, Number.MAX_SAFE_INTEGER) ??
+    wrongNumber('pid', event.pid, INT32_MAX),
 }

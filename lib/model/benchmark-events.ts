@@ -1,3 +1,5 @@
+import { type Bounds, wrongAmount, wrongSpan } from './bounds.ts'
+
 /**
  * A speed that a program measured itself: a test of llama-bench, or what llama.cpp prints at the end of a run. Drawn as a slice with
  * its repetitions in it, and compared as a figure of its own: the work in it is not recorded.
@@ -30,4 +32,9 @@ export interface BenchmarkEvent {
 export interface BenchmarkSpeeds {
   readonly mean: number
   readonly deviation: number
+}
+
+/** Its ranges. */
+export const BENCHMARK_BOUNDS: Bounds<BenchmarkEvent> = {
+  benchmark: (event) => wrongSpan(event.startNs, event.endNs) ?? wrongAmount(event),
 }

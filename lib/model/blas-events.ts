@@ -1,3 +1,5 @@
+import { type Bounds, wrongAmount, wrongNumber, wrongSpan } from './bounds.ts'
+
 /** Libraries whose logs of calls are read. */
 export const BLAS_LIBRARIES = ['cublas', 'cublaslt', 'hipblaslt', 'rocblas', 'onednn'] as const
 /** A library of {@link BLAS_LIBRARIES}. */
@@ -51,6 +53,14 @@ export interface BlasEvent {
   readonly count: number
   /** {@link Inferred} bits: `NoEnd`, `Order`. */
   readonly inferred: number
+}
+
+/** Its ranges. */
+export const BLAS_BOUNDS: Bounds<BlasEvent> = {
+  blas: (event) =>
+    wrongSpan(event.startNs, event.endNs) ??
+    wrongNumber('count', event.count, Number.MAX_SAFE_INTEGER) ??
+    wrongAmount(event),
 }
 
 /** Floating-point operations of a call; 0 where it is no matrix product. A multiplication and an addition count 2. */

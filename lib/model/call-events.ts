@@ -1,3 +1,4 @@
+import { type Bounds, orUnknown, wrongAmount, wrongSpan } from './bounds.ts'
 import type { Resources } from './resources.ts'
 
 /**
@@ -77,4 +78,13 @@ export interface SequenceSpan {
   /** Position of the first token; -1 where llama.cpp assigns it. */
   readonly position: number
   readonly tokens: number
+}
+
+/** Its ranges. */
+export const CALL_BOUNDS: Bounds<TokenEvent> = {
+  token: (event) =>
+    wrongSpan(event.startNs, event.endNs) ??
+    orUnknown('call', event.call) ??
+    orUnknown('tid', event.tid) ??
+    wrongAmount(event),
 }

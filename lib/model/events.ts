@@ -1,24 +1,52 @@
-import type { AccessEvent, MappingEvent } from './access-events.ts'
-import type { BenchmarkEvent } from './benchmark-events.ts'
-import type { BlasEvent } from './blas-events.ts'
-import type { TokenEvent } from './call-events.ts'
-import type { Capabilities, ClockSource } from './capabilities.ts'
-import type { GpuActivityEvent } from './gpu-events.ts'
+import { ACCESS_BOUNDS, type AccessEvent, type MappingEvent } from './access-events.ts'
+import { BENCHMARK_BOUNDS, type BenchmarkEvent } from './benchmark-events.ts'
+import { BLAS_BOUNDS, type BlasEvent } from './blas-events.ts'
+import { type Bounds, impossible, orUnknown, outOfRange, type Wrong, wrongAmount, wrongTime } from './bounds.ts'
+import { CALL_BOUNDS, type TokenEvent } from './call-events.ts'
+import { GPU_BOUNDS, type GpuActivityEvent } from './gpu-events.ts'
+import {
+  type CountedEvent,
+  type ExpertsEvent,
+  GRAPH_BOUNDS,
+  type GraphEvent,
+  type OperatorEvent,
+  type PartEvent,
+} from './graph-events.ts'
 import type { IssueEvent } from './issues.ts'
-import type { StateEvent, SwitchEvent, ThreadEvent, WakingEvent } from './kernel-events.ts'
+import {
+  KERNEL_BOUNDS,
+  type StateEvent,
+  type SwitchEvent,
+  type ThreadEvent,
+  type WakingEvent,
+} from './kernel-events.ts'
 import type { LeftOutEvent } from './left-out.ts'
-import type { NvtxEvent, NvtxNameEvent } from './nvtx-events.ts'
-import type { OwnEvent } from './own-events.ts'
-import type { PowerEvent } from './power-events.ts'
-import type { FunctionEvent, RequestEvent, SequenceEvent, TaskEvent } from './request-events.ts'
-import type { SumsEvent } from './sums.ts'
+import { FLOW_MAX, STAMP_END } from './limits.ts'
+import { NVTX_BOUNDS, type NvtxEvent, type NvtxNameEvent } from './nvtx-events.ts'
+import { OWN_BOUNDS, type OwnEvent } from './own-events.ts'
+import { POWER_BOUNDS, type PowerEvent } from './power-events.ts'
+import {
+  type FunctionEvent,
+  REQUEST_BOUNDS,
+  type RequestEvent,
+  type SequenceEvent,
+  type TaskEvent,
+} from './request-events.ts'
+import { SUMS_BOUNDS, type SumsEvent } from './sums.ts'
+import {
+  type AllocationEvent,
+  type BufferEvent,
+  type CopyEvent,
+  TENSOR_BOUNDS,
+  type TensorEvent,
+} from './tensor-events.ts'
 import type { Times } from './times.ts'
 
 export type * from './access-events.ts'
 export type * from './benchmark-events.ts'
 export type * from './blas-events.ts'
 export type * from './call-events.ts'
-export type * from './capabilities.ts'
+export type * from './graph-events.ts'
 export { Inferred } from './inferred.ts'
 export type { IssueEvent } from './issues.ts'
 export type * from './kernel-events.ts'
@@ -28,6 +56,7 @@ export type * from './power-events.ts'
 export type * from './request-events.ts'
 export { QUEUE_PARTS } from './request-events.ts'
 export type { SumsEvent } from './sums.ts'
+export type * from './tensor-events.ts'
 export type { Times } from './times.ts'
 
 /**
@@ -75,6 +104,27 @@ export type TraceEvent =
 /** Clocks that Perfetto has names for: Linux's, and perf's, which only traces have (for inputs see {@link ClockSource}). */
 export type Clock = 'MONOTONIC' | 'MONOTONIC_RAW' | 'BOOTTIME' | 'REALTIME' | 'PERF'
 
+/** What an input can contribute to a trace. */
+export interface Capabilities {
+  /** `false`: its switches do not record the state of the thread that leaves the CPU. */
+  readonly waitStates?: boolean
+  /** `false`: its events are in no order of time, such as those of one thread after the other. */
+  readonly order?: boolean
+  /** `false`: its format has no operators of ggml and no graphs: there is nothing to sum up where the trace is large. */
+  readonly operators?: boolean
+  /** `true`: its requests are among its events, or it has none: none are made of its other events. */
+  readonly requests?: boolean
+  /** `false`: it contains no switches of CPUs. */
+  readonly switches?: boolean
+  /** `true`: it contains samples of data addresses, which belong to the tensors of a log. */
+  readonly accesses?: boolean
+  /** `true`: it records the scheduler, whatever kind its first event is of. */
+  readonly scheduler?: boolean
+}
+
+/** perf's clock (Perfetto knows it); `local`: REALTIME in a time zone that is not recorded; or a number of clock_gettime(2). */
+export type ClockSource = 'perf' | 'local' | number
+
 /** First event of every input: its format and its clock. */
 export interface InputEvent {
   readonly kind: 'input'
@@ -112,169 +162,6 @@ export interface ClocksEvent {
   readonly readings: readonly { readonly clock: Clock; readonly ns: bigint }[]
 }
 
-/** Contents of a ggml backend buffer. `weights` is the model file itself: offsets in it are GGUF file offsets. */
-export type BufferUsage = 'weights' | 'kv-cache' | 'compute' | 'other'
-
-/** A backend buffer, or the model file: defined once, before its first tensor. */
-export interface BufferEvent {
-  readonly kind: 'buffer'
-  /** Small integer, unique in the input. */
-  readonly id: number
-  readonly usage: BufferUsage
-  /** The logger's id of the buffer, such as the address of the ggml_backend_buffer. */
-  readonly label: string
-  /** The origin of offsets in this buffer, in words, for the track's description. */
-  readonly offsetsFrom: string
-  /** Name of the buffer, if recorded. */
-  readonly name?: number | undefined
-  /** Of weights: path of the file that it maps, or from which they were copied; if recorded. */
-  readonly file?: number | undefined
-  /** Address of its first byte, if recorded. */
-  readonly address?: number | undefined
-  /** Size of the buffer, if recorded. */
-  readonly sizeBytes?: number | undefined
-}
-
-/** A tensor as ggml knows it, defined once before its first use: a node of the graph, a weight or an input. */
-export interface TensorEvent {
-  readonly kind: 'tensor'
-  /** Small integer, unique in the input. A tensor with another shape, address or op has another id. */
-  readonly id: number
-  readonly name: number
-  /** -1: in no layer, or not recorded. */
-  readonly layer: number
-  /** Name of the op that computes it, without `GGML_OP_`; 0 for leaves. */
-  readonly op: number
-  /** Name of the element type; 0 = not recorded. */
-  readonly type: number
-  /** Number of elements per dimension, innermost first, as in ggml. */
-  readonly ne: readonly number[] | undefined
-  /** Ids of the sources, in order; defined earlier. */
-  readonly sources: readonly number[]
-  /** Id of the tensor that this one is a view of (ggml's `view_src`), if recorded. */
-  readonly viewOf?: number | undefined
-  /** -1 = not recorded. */
-  readonly sizeBytes: number
-  /** Buffer id, or -1. */
-  readonly buffer: number
-  /** Byte offset in the buffer (weights: in the GGUF file), where known; below 0 where the buffer's base is inferred. */
-  readonly offset: number | undefined
-  /** Address of the data, or 0. */
-  readonly address: number
-  /** Address of the `ggml_tensor` struct, or 0: it identifies the tensor, and is not the address of its data. */
-  readonly structAddress: number
-  /** {@link Inferred} bits. */
-  readonly inferred: number
-}
-
-/** One worker's execution of one node. */
-export interface OperatorEvent {
-  readonly kind: 'operator'
-  /** Id of the node's {@link TensorEvent}. */
-  readonly tensor: number
-  /** ggml's `ith`. */
-  readonly worker: number
-  /** Linux thread id, or -1. */
-  readonly tid: number
-  /** CPU on which it started, or -1. */
-  readonly cpu: number
-  /** Index of its call, or -1. */
-  readonly call: number
-  readonly startNs: number
-  /** End of computing. */
-  readonly endNs: number
-  /** End of the barrier wait that follows; equals `endNs` if none was recorded. */
-  readonly waitEndNs: number
-  /** Time spent in barriers inside the op; a part of the compute time. */
-  readonly innerWaitNs?: number | undefined
-  /** Counts of its thread while it computed, by {@link CountedEvent.index}; undefined without any. */
-  readonly counts?: readonly number[] | undefined
-  /** Id of the last of several fused nodes, of which `tensor` is the first. */
-  readonly fusedTo?: number | undefined
-  /** Expert ids that the router chose, if recorded. */
-  readonly experts: readonly number[] | undefined
-  readonly inferred: number
-}
-
-/** The compute of one split of a graph, on one backend; of the whole graph where no scheduler splits it. */
-export interface GraphEvent {
-  readonly kind: 'graph'
-  readonly startNs: number
-  readonly endNs: number
-  /** Name of the backend, or 0. */
-  readonly backend: number
-  /** Number of its nodes, or of its operators that were recorded. */
-  readonly nodes: number
-  readonly call: number
-  /** ggml_status: 0 is success. */
-  readonly status?: number | undefined
-  /** Number of the split in its graph run; -1 without a scheduler. */
-  readonly split?: number | undefined
-  /** Correlation ids of the {@link ApiEvent}s that submitted its work to a GPU. */
-  readonly submissions?: readonly number[] | undefined
-  readonly inferred: number
-}
-
-/** A counter that has a value for each operator. Comes before the operators. */
-export interface CountedEvent {
-  readonly kind: 'counted'
-  /** Index of its values in {@link OperatorEvent.counts}. */
-  readonly index: number
-  /** The name that perf(1) uses: `cycles`, `page-faults`. */
-  readonly name: number
-  readonly unit: 'bytes' | 'count' | 'ns'
-}
-
-/** The choice of a router: `k` experts for each of `tokens` tokens. Further tokens of the batch may follow at the same time. */
-export interface ExpertsEvent {
-  readonly kind: 'experts'
-  /** Id of the tensor that contains the choice, a source of the operators that use it. */
-  readonly tensor: number
-  readonly call: number
-  readonly atNs: number
-  readonly tokens: number
-  readonly k: number
-  /** Token by token. */
-  readonly ids: Int32Array
-}
-
-/** A transfer of a tensor's data: read from a buffer (get), written into one (set), or copied between two. */
-export interface CopyEvent {
-  readonly kind: 'copy'
-  readonly what: 'get' | 'set' | 'copy'
-  readonly startNs: number
-  readonly endNs: number
-  readonly bytes: number
-  /** Names of the buffers; 0 is memory outside of backend buffers. */
-  readonly from: number
-  readonly to: number
-  /** Tensor id, or -1. */
-  readonly tensor: number
-  readonly tid: number
-}
-
-/** A part of a call in which no graph is computed. */
-export interface PartEvent {
-  readonly kind: 'part'
-  /** The scheduler allocates a graph, or reserves memory for one; or the recorder describes one, which is its own cost. */
-  readonly what: 'allocate' | 'reserve' | 'recorder'
-  readonly startNs: number
-  readonly endNs: number
-  readonly call: number
-}
-
-/** A backend buffer was allocated or freed. */
-export interface AllocationEvent {
-  readonly kind: 'allocation'
-  /** Name of the buffer type, shared by all its buffers. */
-  readonly buffer: number
-  readonly atNs: number
-  /** Below 0 if it was freed. */
-  readonly bytes: number
-  /** It was allocated at an unknown time before `atNs`, at which the log begins: in the middle of the run. */
-  readonly isEarlier?: boolean
-}
-
 /** A sample of a numeric series. */
 export interface CounterEvent {
   readonly kind: 'counter'
@@ -308,4 +195,69 @@ export function firstTimeOf(event: TraceEvent): number | undefined {
 export function lastTimeOf(event: TraceEvent): number | undefined {
   if ('endNs' in event) return event.endNs
   return 'atNs' in event ? event.atNs : undefined
+}
+
+/** The ranges of all events: what of them passes may rely on. */
+export const EVENT_BOUNDS: Bounds<TraceEvent> = {
+  input: (event) => wrongOrigin(event) ?? wrongFact(event),
+  facts: wrongFact,
+  clocks: wrongReadings,
+  counter: (event) => wrongTime(event.atNs) ?? notFinite(event.value),
+  range: (event) => wrongTime(event.atNs) ?? orUnknown('tid', event.tid) ?? (event.flows && wrongFlows(event.flows)),
+  issue: (event) => wrongTime(event.atNs),
+  'left-out': wrongAmount,
+  ...TENSOR_BOUNDS,
+  ...GRAPH_BOUNDS,
+  ...CALL_BOUNDS,
+  ...REQUEST_BOUNDS,
+  ...BENCHMARK_BOUNDS,
+  ...NVTX_BOUNDS,
+  ...KERNEL_BOUNDS,
+  ...ACCESS_BOUNDS,
+  ...SUMS_BOUNDS,
+  ...GPU_BOUNDS,
+  ...BLAS_BOUNDS,
+  ...POWER_BOUNDS,
+  ...OWN_BOUNDS,
+}
+
+/** An origin that no clock can have; the clock is then unknown. */
+function wrongOrigin({ clock, originNs }: InputEvent): Wrong | undefined {
+  if (originNs >= 0n && originNs < STAMP_END) return undefined
+  const instead = { originNs: 0n, clock: clock === 'none' ? clock : 'unknown' }
+  return { ...impossible('originNs', `from 0 to below ${STAMP_END}`, originNs), instead }
+}
+
+/** A number that is none is no fact. */
+function wrongFact({ attributes }: InputEvent | FactsEvent): Wrong | undefined {
+  for (const [key, found] of Object.entries(attributes)) {
+    if (typeof found !== 'number' || Number.isFinite(found)) continue
+    const { [key]: _, ...others } = attributes
+    return {
+      code: 'value-out-of-range',
+      field: key,
+      expected: 'a finite number',
+      found,
+      instead: { attributes: others },
+    }
+  }
+  return undefined
+}
+
+/** A reading that no clock can have. */
+function wrongReadings({ readings }: ClocksEvent): Wrong | undefined {
+  const wrong = readings.find(({ ns }) => ns < 0n || ns >= STAMP_END)
+  return wrong && impossible(`CLOCK_${wrong.clock}`, `from 0 to below ${STAMP_END}`, wrong.ns)
+}
+
+/** A value that no counter of a viewer can have; it is drawn, and not summed up. */
+function notFinite(found: number): Wrong | undefined {
+  if (Number.isFinite(found)) return undefined
+  return { code: 'value-out-of-range', field: 'value', expected: 'a finite number', found }
+}
+
+/** Arrows that viewers cannot draw. */
+function wrongFlows(flows: readonly number[]): Wrong | undefined {
+  const wrong = flows.find((flow) => !(flow >= 0 && flow <= FLOW_MAX && Number.isInteger(flow)))
+  return wrong === undefined ? undefined : outOfRange('flows', wrong, 0, FLOW_MAX, { flows: undefined })
 }

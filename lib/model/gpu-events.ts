@@ -1,5 +1,7 @@
 import type { Arg } from './args.ts'
+import { type Bounds, orUnknown, type Wrong, wrongAmount, wrongNumber, wrongSpan, wrongValue } from './bounds.ts'
 import type { JoinedProfile, KernelProfileEvent } from './kernel-profiles.ts'
+import { CORRELATION_MAX, INT32_MAX } from './limits.ts'
 
 /**
  * Work of a GPU and the calls that launched it, as profilers (CUPTI and similar) record them. Times are whole nanoseconds since
@@ -110,4 +112,31 @@ export interface NvtxGpuEvent {
   readonly busyNs: number
   /** Name of the thread; 0 = none. */
   readonly thread: number
+}
+
+/** Their ranges. */
+export const GPU_BOUNDS: Bounds<GpuActivityEvent> = {
+  gpu: wrongWork,
+  'gpu-sync': wrongWork,
+  api: (event) =>
+    wrongSpan(event.startNs, event.endNs) ??
+    orUnknown('correlation', event.correlation, CORRELATION_MAX) ??
+    orUnknown('tid', event.tid) ??
+    orUnknown('pid', event.pid) ??
+    wrongNumber('launched', event.launched, Number.MAX_SAFE_INTEGER),
+  'nvtx-gpu': (event) => wrongSpan(event.startNs, event.endNs) ?? orUnknown('tid', event.tid),
+  'kernel-profile': wrongAmount,
+}
+
+function wrongWork(event: GpuEvent | GpuSyncEvent): Wrong | undefined {
+  const bytes = 'bytes' in event.facts ? event.facts['bytes'] : undefined
+  return (
+    wrongSpan(event.startNs, event.endNs) ??
+    orUnknown('correlation', event.correlation, CORRELATION_MAX) ??
+    orUnknown('device', event.device, INT32_MAX) ??
+    orUnknown('context', event.context) ??
+    orUnknown('stream', event.stream) ??
+    orUnknown('pid', event.pid) ??
+    (typeof bytes === 'number' ? wrongValue('bytes', bytes) : undefined)
+  )
 }

@@ -1,3 +1,6 @@
+import { type Bounds, orUnknown, outOfRange, type Wrong, wrongNumber, wrongTime } from './bounds.ts'
+import { CPU_MAX, INT32_MAX } from './limits.ts'
+
 /**
  * State of a thread: it has a CPU, was preempted, is runnable after a wait, waits, has no CPU for an unknown reason, has
  * ended.
@@ -74,4 +77,35 @@ export interface ThreadEvent {
   readonly comm: number
   /** Thread that forked it; -1 = not known. */
   readonly parentTid: number
+}
+
+/** Their ranges. */
+export const KERNEL_BOUNDS: Bounds<StateEvent | SwitchEvent | WakingEvent | ThreadEvent> = {
+  switch: (event) =>
+    wrongTime(event.atNs) ??
+    wrongNumber('nextTid', event.nextTid, INT32_MAX) ??
+    wrongNumber('prevState', event.prevState, INT32_MAX) ??
+    orUnknown('cpu', event.cpu, CPU_MAX) ??
+    orUnknown('prevTid', event.prevTid, INT32_MAX) ??
+    wrongPriority('prevPrio', event.prevPrio) ??
+    wrongPriority('nextPrio', event.nextPrio),
+  waking: (event) =>
+    wrongTime(event.atNs) ??
+    wrongNumber('tid', event.tid, INT32_MAX) ??
+    orUnknown('cpu', event.cpu, CPU_MAX) ??
+    orUnknown('wakerTid', event.wakerTid, INT32_MAX) ??
+    orUnknown('targetCpu', event.targetCpu, CPU_MAX) ??
+    wrongPriority('prio', event.prio),
+  thread: (event) =>
+    wrongTime(event.atNs) ??
+    wrongNumber('tid', event.tid, INT32_MAX) ??
+    orUnknown('tgid', event.tgid, INT32_MAX) ??
+    orUnknown('parentTid', event.parentTid, INT32_MAX),
+  state: (event) => wrongTime(event.atNs) ?? orUnknown('tid', event.tid) ?? orUnknown('cpu', event.cpu, CPU_MAX),
+}
+
+/** Priorities of deadline tasks are below 0. */
+function wrongPriority(field: string, value: number): Wrong | undefined {
+  if ((value | 0) === value) return undefined
+  return outOfRange(field, value, -INT32_MAX - 1, INT32_MAX, { [field]: -1 })
 }

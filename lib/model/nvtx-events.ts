@@ -1,3 +1,5 @@
+import { type Bounds, orUnknown, wrongAmount, wrongTime } from './bounds.ts'
+
 /**
  * An NVTX call of a program. Pushed ranges nest by call order on their thread and in their domain; started ranges belong to
  * the process and may end on another thread. Where threads are read one after the other, an end may come before its start.
@@ -47,4 +49,10 @@ export interface NvtxNameEvent {
   readonly handle: bigint
   readonly name: number
   readonly atNs: number
+}
+
+/** Their ranges. */
+export const NVTX_BOUNDS: Bounds<NvtxEvent | NvtxNameEvent> = {
+  nvtx: (event) => wrongTime(event.atNs) ?? orUnknown('tid', event.tid),
+  'nvtx-name': (event) => wrongTime(event.atNs) ?? wrongAmount(event),
 }

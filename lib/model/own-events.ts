@@ -1,4 +1,6 @@
 import type { Arg } from './args.ts'
+import { type Bounds, impossible, NEAR, type Wrong, wrongAmount } from './bounds.ts'
+import { TIME_NS_MAX } from './limits.ts'
 
 /**
  * Events on custom tracks, for data that ggml2perfetto has no events for, such as the requests of a server. Drawn below the
@@ -77,4 +79,18 @@ export interface OwnSampleEvent {
   readonly track: number
   readonly atNs: number
   readonly value: number
+}
+
+/** Their ranges. */
+export const OWN_BOUNDS: Bounds<OwnEvent> = {
+  'own-track': wrongAmount,
+  'own-name': wrongAmount,
+  'own-slice': (event) => tooFar('startNs', event.startNs) ?? tooFar('endNs', event.endNs),
+  'own-instant': (event) => tooFar('atNs', event.atNs),
+  'own-sample': (event) => tooFar('atNs', event.atNs),
+}
+
+/** The timeline reports other wrong times of own events: they are mistakes of the program. */
+function tooFar(field: string, ns: number): Wrong | undefined {
+  return Math.abs(ns) > TIME_NS_MAX ? impossible(field, NEAR, ns) : undefined
 }

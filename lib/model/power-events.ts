@@ -1,3 +1,6 @@
+import { type Bounds, wrongAmount, wrongNumber, wrongSpan, wrongValue } from './bounds.ts'
+import { METER_MAX } from './limits.ts'
+
 /** Name of the log that `record --power` writes, with its version: the first key of its first line. */
 export const POWER_SCHEMA = 'ggml2perfetto.power/1'
 
@@ -53,3 +56,12 @@ export interface ReadingEvent {
 
 /** Events of logs of power, clocks and utilization. */
 export type PowerEvent = MeterEvent | ReadingEvent
+
+/** Their ranges. */
+export const POWER_BOUNDS: Bounds<PowerEvent> = {
+  meter: (event) => wrongNumber('id', event.id, METER_MAX) ?? wrongAmount(event),
+  reading: (event) =>
+    wrongNumber('meter', event.meter, METER_MAX) ??
+    wrongSpan(event.startNs, event.endNs) ??
+    wrongValue('value', event.value),
+}

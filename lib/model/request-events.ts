@@ -3,6 +3,7 @@
  * sequences, and tasks; {@link RequestEvent}s are made of them (lib/model/requests), or read where an input contains requests.
  */
 
+import { type Bounds, orUnknown, wrongAmount, wrongSpan, wrongTime } from './bounds.ts'
 import type { Resources } from './resources.ts'
 
 /**
@@ -289,4 +290,16 @@ export interface LostReuse {
   readonly tokens: number
   /** Name: the server's reason, where it states one. */
   readonly reason?: number | undefined
+}
+
+/** Their ranges. */
+export const REQUEST_BOUNDS: Bounds<FunctionEvent | SequenceEvent | TaskEvent | RequestEvent> = {
+  function: (event) =>
+    wrongSpan(event.startNs, event.endNs) ??
+    orUnknown('tid', event.tid) ??
+    orUnknown('sequence', event.sequence) ??
+    wrongAmount(event),
+  sequence: (event) => wrongTime(event.atNs) ?? orUnknown('tid', event.tid) ?? wrongAmount(event),
+  task: (event) => wrongTime(event.atNs) ?? orUnknown('tid', event.tid) ?? wrongAmount(event),
+  request: (event) => wrongSpan(event.startNs, event.endNs) ?? wrongAmount(event),
 }

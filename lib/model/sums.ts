@@ -1,3 +1,5 @@
+import { type Bounds, orUnknown, wrongAmount, wrongSpan } from './bounds.ts'
+
 /**
  * Sums over operators of one worker, or over graphs, in successive calls that are not drawn in detail. No reader yields them:
  * the budget of a trace (lib/pipeline/budget/) puts them in the place of what they sum.
@@ -17,6 +19,11 @@ export interface SumsEvent {
   readonly endNs: number
   /** In the order in which they are drawn. */
   readonly sums: readonly Sum[]
+}
+
+/** Its ranges. */
+export const SUMS_BOUNDS: Bounds<SumsEvent> = {
+  sums: (event) => wrongSpan(event.startNs, event.endNs) ?? orUnknown('call', event.call) ?? wrongAmount(event),
 }
 
 /** The sum of all slices of one name. */

@@ -15,7 +15,7 @@ export interface Io {
 const current = new AsyncLocalStorage<Io>()
 
 /** Calls `run`, in which `io()` is `of`. */
-export const withIo = <R>(of: Io, run: () => R): R => current.run(of, run)
+export const withIo = <R>(io: Io, run: () => R): R => current.run(io, run)
 
 /** Of the run that asks: it is not handed through all calls, as few of them print. */
 export const io = (): Io => current.getStore() ?? process

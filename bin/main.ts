@@ -122,8 +122,8 @@ function explainUsage(message: string, command: string | undefined): string {
 }
 
 /** Runs the CLI as `of` says, and sets its exit code. Never rejects. */
-export function main(args: readonly string[], of: Io): Promise<void> {
-  return withIo(of, () => run(args).catch(report))
+export function main(args: readonly string[], io: Io): Promise<void> {
+  return withIo(io, () => run(args).catch(report))
 }
 
 async function run(given: readonly string[]): Promise<void> {

@@ -11,8 +11,8 @@ export function reportOutput(input: string): string {
 }
 
 /** The graph of a layer in the middle of the model, without the name of the log; undefined where no graph was recorded. */
-async function drawingOf(of: Analysis | Comparison): Promise<{ layer: number; svg: string } | undefined> {
-  const graph = 'series' in of ? of.series?.graph : undefined
+async function drawingOf(subject: Analysis | Comparison): Promise<{ layer: number; svg: string } | undefined> {
+  const graph = 'series' in subject ? subject.series?.graph : undefined
   const { layerToShow } = await import('../lib/report.ts')
   const layer = graph && layerToShow(graph.nodes)
   if (layer === undefined) return undefined
@@ -22,9 +22,13 @@ async function drawingOf(of: Analysis | Comparison): Promise<{ layer: number; sv
 }
 
 /** Writes a report; the file appears only when it is complete. The library that draws is loaded here only. */
-export async function writeReport(of: Analysis | Comparison, output: string, title: string | undefined): Promise<void> {
+export async function writeReport(
+  subject: Analysis | Comparison,
+  output: string,
+  title: string | undefined,
+): Promise<void> {
   const { reportHtml } = await import('../lib/report.ts')
-  await writePage(reportHtml(of, { title, drawing: await drawingOf(of) }), output)
+  await writePage(reportHtml(subject, { title, drawing: await drawingOf(subject) }), output)
 }
 
 /** Writes the report of a dataset. */

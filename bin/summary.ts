@@ -176,8 +176,10 @@ export function describeCalls({ calls }: Summary): string {
 
 /** `2 calls failed (result 1: no slot in the KV cache)`; for several results, how often each was returned. */
 function describeFailed({ calls, results }: Summary['calls']['failed']): string {
-  const of = (times: number) => (results.length > 1 ? `${count(times)} × ` : '')
-  const each = results.slice(0, RESULTS_SHOWN).map((kind) => `${of(kind.calls)}result ${kind.result}: ${kind.meaning}`)
+  const timesOf = (times: number) => (results.length > 1 ? `${count(times)} × ` : '')
+  const each = results
+    .slice(0, RESULTS_SHOWN)
+    .map((kind) => `${timesOf(kind.calls)}result ${kind.result}: ${kind.meaning}`)
   return `${plural(calls, 'call')} failed (${each.join(', ')}${results.length > RESULTS_SHOWN ? ', …' : ''})`
 }
 

@@ -177,8 +177,8 @@ async function dagFrom(inputs: readonly string[], args: Given): Promise<NamedDag
 
 function noNodes(name: string, count: number, { nodes }: Dag): string {
   const layers = nodes.reduce((most, { in_layer }) => Math.max(most, in_layer), -1)
-  const of = layers < 0 ? 'no layers' : `layers 0..${layers}`
-  return `${name}: no nodes in this range\nhint: its graph has ${of} and nodes 0..${count - 1}`
+  const range = layers < 0 ? 'no layers' : `layers 0..${layers}`
+  return `${name}: no nodes in this range\nhint: its graph has ${range} and nodes 0..${count - 1}`
 }
 
 async function svgOf(drawing: Drawing, isCollapsed: boolean): Promise<string> {
@@ -243,7 +243,7 @@ function refuseCombinations(args: Given, kind: Kind): void {
     if (isGiven(key) && !kinds.includes(kind)) {
       const all = key === 'collapse' && kind !== 'table' ? `; ${KINDS[kind]} always has every node` : ''
       throw new UsageError(
-        `${option(key)} is for ${kinds.map((of) => KINDS[of]).join(', ')}, not for ${KINDS[kind]}${all}`,
+        `${option(key)} is for ${kinds.map((kind) => KINDS[kind]).join(', ')}, not for ${KINDS[kind]}${all}`,
       )
     }
   if (views === false && kind === 'dot')

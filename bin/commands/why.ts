@@ -117,7 +117,7 @@ function notOne(analysis: Analysis, which: WhichRequest): string {
   if (other)
     return `${options}: no request has this number, but ${listOf([other])} has this task\nhint: --task ${other.task}`
   const all = requestsWith(analysis, {})
-  const range = (of: readonly number[]) => `${Math.min(...of)} to ${Math.max(...of)}`
+  const range = (values: readonly number[]) => `${Math.min(...values)} to ${Math.max(...values)}`
   const tasks = all.flatMap(({ task }) => task ?? [])
   const known = [`requests ${range(all.map(({ id }) => id))}`, ...(tasks.length > 0 ? [`tasks ${range(tasks)}`] : [])]
   return `${options}: no such request among ${known.join(', ')}\nhint: ggml2perfetto stats <logs> --by request lists them`

@@ -90,20 +90,20 @@ function withoutCommon(before: string, after: string): [string, string] {
   let [head, tail] = [0, 0]
   while (head < least && a[head] === b[head]) head++
   while (tail < least - head && a.at(-1 - tail) === b.at(-1 - tail)) tail++
-  const rest = (of: readonly string[]) =>
-    `${head > 0 ? '…' : ''}${of.slice(head, of.length - tail).join('')}${tail > 0 ? '…' : ''}`
+  const rest = (parts: readonly string[]) =>
+    `${head > 0 ? '…' : ''}${parts.slice(head, parts.length - tail).join('')}${tail > 0 ? '…' : ''}`
   return [rest(a), rest(b)]
 }
 
 const ANSWERS: Readonly<Record<Gate['answer'], string>> = { within: 'no', worse: 'yes', inconclusive: 'not certain' }
 
 function groupSection(group: EffectGroup, effects: readonly Effect[], top: number | undefined): Section[] {
-  const of = effects.filter((effect) => effect.group === group && effect.verdict !== 'same')
-  if (of.length === 0) return []
-  const changed = of.filter(({ verdict }) => CHANGED.has(verdict))
-  const unclear = of.filter(({ verdict }) => !CHANGED.has(verdict))
+  const inGroup = effects.filter((effect) => effect.group === group && effect.verdict !== 'same')
+  if (inGroup.length === 0) return []
+  const changed = inGroup.filter(({ verdict }) => CHANGED.has(verdict))
+  const unclear = inGroup.filter(({ verdict }) => !CHANGED.has(verdict))
   const most = top ?? Math.max(UNCLEAR_TOP, Math.min(changed.length, TOP))
-  const { shown, rest } = group === 'speed' ? { shown: of, rest: [] } : firstRows([...changed, ...unclear], most)
+  const { shown, rest } = group === 'speed' ? { shown: inGroup, rest: [] } : firstRows([...changed, ...unclear], most)
   const widest = scaleOf(shown)
   const rows = shown.map((effect) => [
     effect.name,

@@ -19,8 +19,8 @@ export async function filesOf(
 ): Promise<{ readonly before: readonly string[]; readonly after: readonly string[] }> {
   if (others.length > 0) return { before: await expanded(inputs), after: await expanded(others) }
   const files = await expanded(inputs)
-  const of = (side: string) => files.filter((path) => new RegExp(`^${side}-\\d+\\.`).test(basename(path)))
-  const [before, after] = [of('a'), of('b')]
+  const filesOfSide = (side: string) => files.filter((path) => new RegExp(`^${side}-\\d+\\.`).test(basename(path)))
+  const [before, after] = [filesOfSide('a'), filesOfSide('b')]
   if (inputs.length === 1 && before.length > 0 && after.length > 0) return { before, after }
   const all = inputs.map(quoted).join(' ')
   throw new UsageError(
@@ -32,7 +32,7 @@ async function expanded(inputs: readonly string[]): Promise<string[]> {
   const files: string[] = []
   for (const input of inputs) {
     const isFolder = await stat(input).then(
-      (of) => of.isDirectory(),
+      (entry) => entry.isDirectory(),
       () => false,
     )
     if (!isFolder) files.push(input)

@@ -40,12 +40,12 @@ export function diffSections(diff: DagDiff, top: number): Section[] {
 }
 
 function partSection(part: DiffPart, top: number): Section {
-  const of = (change: DiffNode['change']) => part.nodes.filter((node) => node.change === change)
+  const nodesWith = (change: DiffNode['change']) => part.nodes.filter((node) => node.change === change)
   const shapes = part.nodes.filter(({ differs }) => differs.length === 1 && differs[0] === 'shape')
   const isOtherSize = shapes.length > SHAPES_MAX
   const differing = part.nodes.filter((node) => node.change !== 'same' && !(isOtherSize && shapes.includes(node)))
   const counts = (['added', 'removed', 'changed'] as const)
-    .map((change) => ({ change, count: of(change).length }))
+    .map((change) => ({ change, count: nodesWith(change).length }))
     .filter(({ count }) => count > 0)
     .map(({ change, count }) => `${count} ${change}`)
   // Nodes that read another node because of those that were added or removed are the least of news.
@@ -57,8 +57,8 @@ function partSection(part: DiffPart, top: number): Section {
       top,
     ),
   )
-  const [shown, rest] = [rows.flatMap((of) => of.shown), rows.flatMap((of) => of.rest)]
-  const slower = [...of('same'), ...(isOtherSize ? shapes : [])]
+  const [shown, rest] = [rows.flatMap((row) => row.shown), rows.flatMap((row) => row.rest)]
+  const slower = [...nodesWith('same'), ...(isOtherSize ? shapes : [])]
     .filter((node) => changeNs(node) !== null)
     .sort((a, b) => Math.abs(changeNs(b)!) - Math.abs(changeNs(a)!))
     .slice(0, TIMES)
@@ -90,10 +90,12 @@ const changeNs = ({ a, b }: DiffNode) =>
 
 function cellsOf(node: DiffNode): string[] {
   const { change, a, b } = node
-  const of = (b ?? a)!
+  const side = (b ?? a)!
   const time = (ns: number | null | undefined) => (ns === null || ns === undefined ? '' : duration(ns))
   const ratio = changeNs(node) === null || !a?.wall_ns ? '' : ratioText(b!.wall_ns! / a.wall_ns)
   const what =
-    a && b ? differencesOf(node) : [[of.type, of.shape].filter(Boolean).join(' '), `reads ${of.sources.join(', ')}`]
-  return [MARKS[change], of.role || '–', of.op, time(a?.wall_ns), time(b?.wall_ns), ratio, what.join(', ')]
+    a && b
+      ? differencesOf(node)
+      : [[side.type, side.shape].filter(Boolean).join(' '), `reads ${side.sources.join(', ')}`]
+  return [MARKS[change], side.role || '–', side.op, time(a?.wall_ns), time(b?.wall_ns), ratio, what.join(', ')]
 }

@@ -59,15 +59,15 @@ export function dagSections(dag: Dag, options: TableOptions): Section[] {
     const found = folded.ids.map((id) => options.values!.of(byId.get(id)!)).filter((value) => value !== undefined)
     return found.length === 0 ? null : found.reduce((sum, value) => sum + value, 0) / found.length
   }
-  const parts = patterns.map((of) => ({
-    of,
-    rows: of.nodes
+  const parts = patterns.map((pattern) => ({
+    of: pattern,
+    rows: pattern.nodes
       .filter(({ mean: { kind } }) => options.views || kind !== 'view')
-      .map((folded): Row => ({ folded, of, value: figureOf(folded) })),
+      .map((folded): Row => ({ folded, of: pattern, value: figureOf(folded) })),
   }))
   const totalNs = dag.nodes.reduce((sum, { wall_ns }) => sum + (wall_ns ?? 0), 0)
   const all = parts.flatMap(({ rows }) => rows)
-  const most = Math.max(...all.map(({ folded, of }) => (folded.mean.wall_ns ?? 0) * of.parts))
+  const most = Math.max(...all.map(({ folded, of: pattern }) => (folded.mean.wall_ns ?? 0) * pattern.parts))
   const tableOf = (rows: readonly Row[]) => ({
     columns: [...COLUMNS, ...valueColumn(options)],
     rows: rows.map((row) => cellsOf(row, { totalNs, most, ...options })),
@@ -85,11 +85,11 @@ export function dagSections(dag: Dag, options: TableOptions): Section[] {
   }
   return [
     graph,
-    ...parts.map(({ of, rows }): Section => {
+    ...parts.map(({ of: pattern, rows }): Section => {
       const { shown, rest } = firstRows(rows, ROWS_MAX)
-      const mean = of.parts > 1 ? `; figures are means of ${of.parts}, shares are of all` : ''
+      const mean = pattern.parts > 1 ? `; figures are means of ${pattern.parts}, shares are of all` : ''
       return {
-        title: partsText(of) + mean,
+        title: partsText(pattern) + mean,
         tables: [tableOf(shown)],
         ...(rest.length > 0 ? { lines: [`${more(rest)}: --nodes, --layers or --top chooses`] } : {}),
       }
@@ -102,14 +102,14 @@ const titleOf = ({ values, colorBy }: TableOptions) => values?.title ?? METRICS[
 const isSum = (metric: MetricName) => ['time', 'compute', 'wait', 'bytes', 'weights', 'flop'].includes(metric)
 
 /** The order of `top`: of times, bytes and FLOP all layers count. */
-const weightOf = ({ value, of }: Row, { values, colorBy }: TableOptions) =>
-  (value ?? 0) * (values === undefined && isSum(colorBy) ? of.parts : 1)
+const weightOf = ({ value, of: pattern }: Row, { values, colorBy }: TableOptions) =>
+  (value ?? 0) * (values === undefined && isSum(colorBy) ? pattern.parts : 1)
 
 const valueColumn = (options: TableOptions): Column[] =>
   options.values || !SHOWN.has(options.colorBy) ? [{ title: titleOf(options) }] : []
 
 function cellsOf(
-  { folded, of, value }: Row,
+  { folded, of: pattern, value }: Row,
   options: TableOptions & { readonly totalNs: number; readonly most: number },
 ): string[] {
   const { mean, ids, slowest_ns, slowest_layer } = folded
@@ -122,7 +122,7 @@ function cellsOf(
     `${ids[0]}`,
     ids.length > 1 ? mean.role || '–' : mean.name,
     mean.op + (mean.kind === 'fused' ? ' (fused)' : ''),
-    options.top === undefined ? '' : partsText(of),
+    options.top === undefined ? '' : partsText(pattern),
     [mean.type, mean.shape].filter(Boolean).join(' '),
     text(mean.wall_ns, duration),
     text(wallNs, (ns) => percent(totalNs === 0 ? 0 : ns / totalNs)),
@@ -131,6 +131,8 @@ function cellsOf(
     text(METRICS.bytes.of(mean), (bytes) => valueText(bytes, 'bytes')),
     text(mean.gb_per_s, threeDigits),
     text(mean.imbalance_share, percent),
-    ...valueColumn(options).map(() => text(value, (of) => (unit === '' ? threeDigits(of) : valueText(of, unit)))),
+    ...valueColumn(options).map(() =>
+      text(value, (value) => (unit === '' ? threeDigits(value) : valueText(value, unit))),
+    ),
   ]
 }

@@ -28,7 +28,7 @@ export async function readValues(path: string): Promise<NodeValues> {
     values.set(key, number)
   }
   const title = hasTitles && columns[value] !== 'value' ? first.cells[value]! : path
-  return { title, of: ({ name, op: of }) => values.get(op < 0 ? name : `${name} ${of}`) }
+  return { title, of: ({ name, op: operator }) => values.get(op < 0 ? name : `${name} ${operator}`) }
 }
 
 async function textOf(path: string): Promise<string> {
@@ -40,8 +40,8 @@ async function textOf(path: string): Promise<string> {
 }
 
 /** Throws UsageError if no node has a value: the names are of another run. */
-export function refuseUnknown({ title, of }: NodeValues, { nodes }: Dag): void {
-  if (nodes.some((node) => of(node) !== undefined)) return
+export function refuseUnknown({ title, of: figureOf }: NodeValues, { nodes }: Dag): void {
+  if (nodes.some((node) => figureOf(node) !== undefined)) return
   const example = nodes.find(({ kind }) => kind === 'operator') ?? nodes[0]
   const hint = example ? `\nhint: a name is a tensor's, such as ${example.name}` : ''
   throw new UsageError(`--color-csv: no node has a name of ${title}${hint}`)

@@ -34,39 +34,51 @@ const inCalls = ({ weights_in_calls }: Faults) =>
     })
     .join(', ')
 
-function sectionOf(title: string, of: Accesses, unit: string, tables: readonly StatsTable[], calls = ''): Section {
-  const list = <T extends { readonly events: number }>(all: readonly T[], name: (of: T) => string | number) =>
+function sectionOf(
+  title: string,
+  accesses: Accesses,
+  unit: string,
+  tables: readonly StatsTable[],
+  calls = '',
+): Section {
+  const list = <T extends { readonly events: number }>(all: readonly T[], name: (figureOf: T) => string | number) =>
     firstRows(all, NAMED_MAX)
       .shown.map((one) => `${name(one)} ${count(one.events)}`)
       .join(', ')
   const left = [
-    ...(of.other_processes > 0 ? [`${count(of.other_processes)} of other processes`] : []),
-    ...(of.not_held > 0 ? [`${count(of.not_held)} too many to be held`] : []),
+    ...(accesses.other_processes > 0 ? [`${count(accesses.other_processes)} of other processes`] : []),
+    ...(accesses.not_held > 0 ? [`${count(accesses.not_held)} too many to be held`] : []),
   ]
   const facts: Fact[] = [
-    [unit, `${count(of.events)} in ${plural(of.samples, 'sample')} of ${of.sampled_events.join(', ')}`],
-    ['in tensors', `${count(of.in_tensors)} (${percent(of.events > 0 ? of.in_tensors / of.events : 0)})`],
-    ['when', list(of.by_time, ({ time }) => time)],
-    ['by contents', list(of.by_usage, ({ usage }) => (usage === 'none' ? 'no tensor' : usage))],
+    [
+      unit,
+      `${count(accesses.events)} in ${plural(accesses.samples, 'sample')} of ${accesses.sampled_events.join(', ')}`,
+    ],
+    [
+      'in tensors',
+      `${count(accesses.in_tensors)} (${percent(accesses.events > 0 ? accesses.in_tensors / accesses.events : 0)})`,
+    ],
+    ['when', list(accesses.by_time, ({ time }) => time)],
+    ['by contents', list(accesses.by_usage, ({ usage }) => (usage === 'none' ? 'no tensor' : usage))],
     ['weights in calls', calls],
-    ['elsewhere', list(of.elsewhere, ({ place }) => place.replace(/^\/(?!\/).*\//, ''))],
+    ['elsewhere', list(accesses.elsewhere, ({ place }) => place.replace(/^\/(?!\/).*\//, ''))],
     ['left out', left.join(', ')],
   ]
-  return { title, facts: facts.filter(([, value]) => value !== ''), tables: [...tables, tensorTable(of, unit)] }
+  return { title, facts: facts.filter(([, value]) => value !== ''), tables: [...tables, tensorTable(accesses, unit)] }
 }
 
 function tensorTable({ by_tensor, further_tensors, further_events }: Accesses, unit: string): StatsTable {
   const { shown, rest } = firstRows(by_tensor, ROWS_MAX)
-  const rows = shown.map((of) => [
-    of.tensor || '(unnamed)',
-    of.usage,
-    of.layer < 0 ? '' : String(of.layer),
-    count(of.events),
-    count(of.pages),
-    cycles(of.mean_latency_cycles),
+  const rows = shown.map((accesses) => [
+    accesses.tensor || '(unnamed)',
+    accesses.usage,
+    accesses.layer < 0 ? '' : String(accesses.layer),
+    count(accesses.events),
+    count(accesses.pages),
+    cycles(accesses.mean_latency_cycles),
   ])
   const left = rest.length + further_tensors
-  const events = rest.reduce((sum, of) => sum + of.events, further_events)
+  const events = rest.reduce((sum, accesses) => sum + accesses.events, further_events)
   if (left > 0) rows.push([`${count(left)} more`, '', '', count(events), '', ''])
   const columns = [text('tensor'), text('in'), ...numbers('layer', unit, 'pages'), { title: 'cycles, mean' }]
   return { columns, rows }

@@ -22,19 +22,19 @@ const TITLES: ReadonlyMap<string, string> = new Map(
 export function benchmarksSection({ benchmarks = [] }: Partial<Analysis>): Section | undefined {
   if (benchmarks.length === 0) return undefined
   const keys = [...new Set(benchmarks.flatMap(({ parameters }) => Object.keys(parameters)))]
-  const valuesOf = (key: string) => new Set(benchmarks.map((of) => parameterOf(of, key)))
+  const valuesOf = (key: string) => new Set(benchmarks.map((benchmark) => parameterOf(benchmark, key)))
   const differing = keys.filter((key) => valuesOf(key).size > 1)
   const common = keys.filter((key) => !differing.includes(key) && !SHOWN_ELSEWHERE.has(key))
   const textOf = (key: string) => `${parameterOf(benchmarks[0]!, key)}`
   const others = common.filter((key) => !TITLES.has(key)).map((key) => `${key} ${textOf(key)}`)
   const titleOf = (key: string) => TITLES.get(key) ?? key
-  const rows = benchmarks.map((of) => [
-    of.test,
-    ...differing.map((key) => `${parameterOf(of, key) ?? ''}`),
-    of.repetitions === null ? '' : `${of.repetitions}`,
-    speed(of.tokens_per_s),
-    deviation(of),
-    duration(of.time_ns),
+  const rows = benchmarks.map((benchmark) => [
+    benchmark.test,
+    ...differing.map((key) => `${parameterOf(benchmark, key) ?? ''}`),
+    benchmark.repetitions === null ? '' : `${benchmark.repetitions}`,
+    speed(benchmark.tokens_per_s),
+    deviation(benchmark),
+    duration(benchmark.time_ns),
   ])
   return {
     title: 'benchmarks',
@@ -62,5 +62,5 @@ export function benchmarksSection({ benchmarks = [] }: Partial<Analysis>): Secti
 const parameterOf = ({ parameters }: Test, key: string) =>
   Object.hasOwn(parameters, key) ? parameters[key] : undefined
 const speed = (value: number) => (value < 1000 ? threeDigits(value) : `${Math.round(value)}`)
-const deviation = ({ deviation_tokens_per_s: of, tokens_per_s }: Test) =>
-  of === null || tokens_per_s === 0 ? '' : `${threeDigits((100 * of) / tokens_per_s)} %`
+const deviation = ({ deviation_tokens_per_s: value, tokens_per_s }: Test) =>
+  value === null || tokens_per_s === 0 ? '' : `${threeDigits((100 * value) / tokens_per_s)} %`

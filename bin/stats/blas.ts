@@ -8,8 +8,8 @@ const text = (title: string): Column => ({ title, isText: true })
 export function blasSection({ blas }: Analysis, top: number): Section | undefined {
   if (!blas) return undefined
   const facts = blas.libraries.map(({ library, calls, products, flop, time_ns }): [string, string] => {
-    const of = [plural(calls, 'call'), plural(products, 'matrix product'), `${threeDigits(flop / 1e9)} GFLOP`]
-    return [BLAS_TITLES[library], [...of, ...(time_ns === null ? [] : [duration(time_ns)])].join(', ')]
+    const facts = [plural(calls, 'call'), plural(products, 'matrix product'), `${threeDigits(flop / 1e9)} GFLOP`]
+    return [BLAS_TITLES[library], [...facts, ...(time_ns === null ? [] : [duration(time_ns)])].join(', ')]
   })
   const { shown, rest } = firstRows(blas.calls, top)
   const rows = shown.map((row) => [

@@ -29,10 +29,10 @@ export function callsSection({ calls }: Analysis): Section | undefined {
   } = calls
   if (calls.count + failed === 0 && Object.keys(by_phase).length === 0) return undefined
   const facts: [string, string][] = PHASES.flatMap((phase): [string, string][] => {
-    const of = by_phase[phase]
-    if (!of) return []
+    const inPhase = by_phase[phase]
+    if (!inPhase) return []
     const rate = phase === 'prefill' ? prefill_tokens_per_s : phase === 'decode' ? decode_tokens_per_s : null
-    const parts = [plural(of.calls, 'call'), ...(of.tokens > 0 ? [plural(of.tokens, 'token')] : [])]
+    const parts = [plural(inPhase.calls, 'call'), ...(inPhase.tokens > 0 ? [plural(inPhase.tokens, 'token')] : [])]
     return [[phase, [...parts, ...(rate === null ? [] : [`${threeDigits(rate)} tok/s`])].join(', ')]]
   })
   if (failed > 0) facts.push(['failed', plural(failed, 'call')])
@@ -44,7 +44,7 @@ export function callsSection({ calls }: Analysis): Section | undefined {
   if (context?.jitter && further.length === 0) facts.push(['jitter', jitterText(context.jitter)])
   if (calls.slope) facts.push(['growth', slopeText(calls.slope)])
   const tables = [runsTable(calls), contextsTable(calls), sequencesTable(calls), rolesTable(calls.slope)]
-  return { title: 'calls', facts, tables: tables.filter((of) => of !== undefined) }
+  return { title: 'calls', facts, tables: tables.filter((table) => table !== undefined) }
 }
 
 /** Accepted tokens of drafts. */
@@ -92,10 +92,15 @@ function runsTable({ runs, further_runs }: Calls): StatsTable | undefined {
   )
   const time = (ns: number | null) => (ns === null ? '' : duration(ns))
   const rate = (perS: number | null) => (perS === null ? '' : threeDigits(perS))
-  const rows = shown.map((of) => [
-    ...[of.depth, of.prompt_tokens, of.generated_tokens, of.runs].map(count),
-    ...[time(of.ttft_ns), rate(of.prefill_tokens_per_s), time(of.tpot_ns), rate(of.decode_tokens_per_s)],
-    rate(of.tokens_per_s),
+  const rows = shown.map((figures) => [
+    ...[figures.depth, figures.prompt_tokens, figures.generated_tokens, figures.runs].map(count),
+    ...[
+      time(figures.ttft_ns),
+      rate(figures.prefill_tokens_per_s),
+      time(figures.tpot_ns),
+      rate(figures.decode_tokens_per_s),
+    ],
+    rate(figures.tokens_per_s),
   ])
   const left = rest.reduce((sum, { runs }) => sum + runs, further_runs)
   return { columns, rows: withRest(rows, left > 0 ? `${plural(left, 'run')} more` : '', columns) }
@@ -109,27 +114,27 @@ function contextsTable({ contexts }: Calls): StatsTable | undefined {
     text('context'),
     ...numbers('calls', 'TTFT', 'prefill tok/s', 'TPOT', 'p99', 'decode tok/s', 'jitter'),
   ]
-  const rows = shown.map((of, i) => [
-    of.role ?? String(i + 1),
-    count(of.calls),
-    of.ttft_ns === null ? '' : duration(of.ttft_ns),
-    of.prefill_tokens_per_s === null ? '' : threeDigits(of.prefill_tokens_per_s),
-    of.tpot ? duration(of.tpot.mean_ns) : '',
-    of.tpot ? duration(of.tpot.p99_ns) : '',
-    of.decode_tokens_per_s === null ? '' : threeDigits(of.decode_tokens_per_s),
-    of.jitter?.mean_difference_ns ? duration(of.jitter.mean_difference_ns) : '',
+  const rows = shown.map((figures, i) => [
+    figures.role ?? String(i + 1),
+    count(figures.calls),
+    figures.ttft_ns === null ? '' : duration(figures.ttft_ns),
+    figures.prefill_tokens_per_s === null ? '' : threeDigits(figures.prefill_tokens_per_s),
+    figures.tpot ? duration(figures.tpot.mean_ns) : '',
+    figures.tpot ? duration(figures.tpot.p99_ns) : '',
+    figures.decode_tokens_per_s === null ? '' : threeDigits(figures.decode_tokens_per_s),
+    figures.jitter?.mean_difference_ns ? duration(figures.jitter.mean_difference_ns) : '',
   ])
   return { columns, rows: withRest(rows, rest.length > 0 ? more(rest) : '', columns) }
 }
 
 /** Only of several sequences. */
 function sequencesTable({ contexts }: Calls): StatsTable | undefined {
-  const all = contexts.flatMap((of, i) =>
-    of.by_sequence.map((sequence) => ({ name: of.role ?? String(i + 1), sequence })),
+  const all = contexts.flatMap((context, i) =>
+    context.by_sequence.map((sequence) => ({ name: context.role ?? String(i + 1), sequence })),
   )
   if (all.length < 2) return undefined
   const { shown } = firstRows(all, ROWS_MAX)
-  const left = all.length - shown.length + contexts.reduce((sum, of) => sum + of.further_sequences, 0)
+  const left = all.length - shown.length + contexts.reduce((sum, context) => sum + context.further_sequences, 0)
   const columns = [text('sequence'), ...numbers('tokens', 'TPOT', 'p50', 'p90', 'p99', 'jitter')]
   const rows = shown.map(({ name, sequence: { sequence, tpot, jitter } }) => [
     contexts.length > 1 ? `${sequence} (${name})` : String(sequence),
@@ -146,14 +151,16 @@ function rolesTable(slope: Calls['slope']): StatsTable | undefined {
   const { parts, call } = slope.operators
   const { shown, rest } = firstRows(parts, ROWS_MAX)
   const columns = [text('growth of calls by operator'), ...numbers('ms per 1 000 tokens', 'share', 'R²', 'mean')]
-  const cells = (name: string, of: Slope['tpot']) => [
+  const cells = (name: string, fit: Slope['tpot']) => [
     name,
-    `${threeDigits(of.ms_per_1000_tokens)} ±${threeDigits(of.standard_error_ms)}`,
-    call.ms_per_1000_tokens > 0 ? percent(of.ms_per_1000_tokens / call.ms_per_1000_tokens) : '',
-    of.r_squared === null ? '' : of.r_squared.toFixed(2),
-    duration(of.mean_ns),
+    `${threeDigits(fit.ms_per_1000_tokens)} ±${threeDigits(fit.standard_error_ms)}`,
+    call.ms_per_1000_tokens > 0 ? percent(fit.ms_per_1000_tokens / call.ms_per_1000_tokens) : '',
+    fit.r_squared === null ? '' : fit.r_squared.toFixed(2),
+    duration(fit.mean_ns),
   ]
-  const rows = shown.map((of) => cells(of.what === 'role' ? `${of.role} ${of.op}`.trim() : of.what, of))
+  const rows = shown.map((slopePart) =>
+    cells(slopePart.what === 'role' ? `${slopePart.role} ${slopePart.op}`.trim() : slopePart.what, slopePart),
+  )
   return { columns, rows: [...withRest(rows, rest.length > 0 ? more(rest) : '', columns), cells('all', call)] }
 }
 
@@ -167,8 +174,8 @@ export function callTable({ series }: Analysis): Section | undefined {
   const { rows, every, count: all } = series.calls
   const hasContexts = new Set(rows.map(({ context }) => context)).size > 1
   const hasFailed = rows.some(({ result }) => result !== 0)
-  const shown = rows.map(({ context, result, operator_time_ns, wait_ns, ...of }) => ({
-    ...of,
+  const shown = rows.map(({ context, result, operator_time_ns, wait_ns, ...rest }) => ({
+    ...rest,
     operator_time_ns: operator_time_ns && Object.values(operator_time_ns).reduce((sum, ns) => sum + ns, 0),
     wait_ns,
     ...(hasContexts ? { context } : {}),

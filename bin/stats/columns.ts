@@ -33,8 +33,8 @@ export const FIGURES: readonly Figure[] = [
   figure('count', 'count', 1, ({ executions }) => executions, count, 'sum'),
   figure('last', 'last to end', 1, ({ last }) => last, count, 'sum'),
   figure('mean', 'mean', 2, ({ mean_ns }) => mean_ns, duration),
-  figure('p50', 'p50', 9, ({ duration: of }) => of?.p50_ns ?? null, duration),
-  figure('p99', 'p99', 4, ({ duration: of }) => of?.p99_ns ?? null, duration),
+  figure('p50', 'p50', 9, ({ duration: distribution }) => distribution?.p50_ns ?? null, duration),
+  figure('p99', 'p99', 4, ({ duration: distribution }) => distribution?.p99_ns ?? null, duration),
   figure(
     'flop',
     'MFLOP',
@@ -65,7 +65,7 @@ export function sumText({ value, show, isSum }: Figure, groups: readonly Operato
 export function shareText(groups: readonly OperatorGroup[], phase: keyof OperatorGroup['shares']): string {
   const shares = groups.flatMap(({ shares }) => shares[phase] ?? [])
   if (shares.length === 0) return ''
-  return percent(shares.reduce((sum, of) => sum + (of.wall_share ?? of.operator_time_share), 0))
+  return percent(shares.reduce((sum, share) => sum + (share.wall_share ?? share.operator_time_share), 0))
 }
 
 /** A counter, per operator and per byte. */

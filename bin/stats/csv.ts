@@ -44,5 +44,8 @@ export function csvOf(
       [`${key}_per_byte`, (group) => group.counters[key]?.per_byte ?? null],
     ]),
   ]
-  return { columns: columns.map(([name]) => name), rows: groups.map((group) => columns.map(([, of]) => of(group))) }
+  return {
+    columns: columns.map(([name]) => name),
+    rows: groups.map((group) => columns.map(([, cellOf]) => cellOf(group))),
+  }
 }

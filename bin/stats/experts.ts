@@ -33,18 +33,18 @@ export function expertsSection({ experts }: Analysis, top: number | undefined): 
 
 function totalsTable({ by_phase, layers }: Experts): StatsTable {
   const all = layers.reduce((sum, { experts }) => sum + experts, 0)
-  const rows = Object.entries(by_phase).map(([phase, of]) => [
+  const rows = Object.entries(by_phase).map(([phase, totals]) => [
     phase,
-    count(of.activations),
-    percent(of.entropy_share),
-    percent(of.top_share),
-    `${count(of.unused)} of ${count(all)}`,
-    known(of.repeated_share, percent),
-    known(of.independent_share, percent),
-    known(of.mean_reuse_tokens),
-    known(of.mean_reuse_experts),
-    threeDigits(of.distinct_per_batch),
-    threeDigits(of.tokens_per_expert),
+    count(totals.activations),
+    percent(totals.entropy_share),
+    percent(totals.top_share),
+    `${count(totals.unused)} of ${count(all)}`,
+    known(totals.repeated_share, percent),
+    known(totals.independent_share, percent),
+    known(totals.mean_reuse_tokens),
+    known(totals.mean_reuse_experts),
+    threeDigits(totals.distinct_per_batch),
+    threeDigits(totals.tokens_per_expert),
   ])
   return {
     columns: [
@@ -64,8 +64,8 @@ const COLUMNS: readonly Column[] = [
 ]
 
 function layersTable({ layers }: Experts, phase: PhaseName, max: number): StatsTable {
-  const of = layers.filter(({ by_phase }) => by_phase[phase])
-  const { shown, rest } = firstRows(of, max)
+  const expertLayers = layers.filter(({ by_phase }) => by_phase[phase])
+  const { shown, rest } = firstRows(expertLayers, max)
   const columns = [
     text(`layers in ${phase}`),
     ...numbers('experts'),
@@ -101,12 +101,12 @@ function layersTable({ layers }: Experts, phase: PhaseName, max: number): StatsT
 /** The experts with the most activations of a phase. */
 function mostUsedTable({ layers }: Experts, phase: PhaseName, top: number): StatsTable {
   const all = layers.flatMap(({ layer, by_phase }) => {
-    const of = by_phase[phase]
-    if (!of) return []
-    const mean = of.activations / of.by_expert.length
-    return of.by_expert.map((activations, expert) => ({
+    const choices = by_phase[phase]
+    if (!choices) return []
+    const mean = choices.activations / choices.by_expert.length
+    return choices.by_expert.map((activations, expert) => ({
       ...{ layer, expert, activations },
-      tokens: activations / of.tokens,
+      tokens: activations / choices.tokens,
       toMean: activations / mean,
     }))
   })
@@ -146,27 +146,34 @@ function cachesTable({ caches }: Experts, phase: PhaseName, hasLayers: boolean):
   return [{ columns, rows }]
 }
 
-function quartersTable(of: Experts['reuse_and_time']): StatsTable[] {
-  if (!of || of.count < PAIRS_MIN) return []
+function quartersTable(reuseAndTime: Experts['reuse_and_time']): StatsTable[] {
+  if (!reuseAndTime || reuseAndTime.count < PAIRS_MIN) return []
   const names = ['shortest', 'short', 'long', 'longest']
-  const rows = of.quarters.map((quarter, i) => [
+  const rows = reuseAndTime.quarters.map((quarter, i) => [
     names[i]!,
     count(quarter.pairs),
     threeDigits(quarter.mean_reuse_tokens),
     duration(quarter.mean_time_ns),
     known(quarter.mean_faults),
   ])
-  const columns = numbers('calls', 'reuse (tokens)', 'MUL_MAT_ID', (of.fault_counter ?? 'faults').replaceAll('_', ' '))
+  const columns = numbers(
+    'calls',
+    'reuse (tokens)',
+    'MUL_MAT_ID',
+    (reuseAndTime.fault_counter ?? 'faults').replaceAll('_', ' '),
+  )
   return [{ columns: [text('decode by reuse distance'), ...columns], rows }]
 }
 
 /** How far times of decode calls follow from reuse distances. */
-function reuseLines(of: Pairs | null): string[] {
-  if (!of) return []
+function reuseLines(reuseAndTime: Pairs | null): string[] {
+  if (!reuseAndTime) return []
   const r = (name: string, value: Pairs['time_with_reuse']) =>
     value === null ? [] : [`with ${name} ${value.spearman.toFixed(2)} (Pearson ${value.pearson.toFixed(2)})`]
-  const faults = (of.fault_counter ?? '').replaceAll('_', ' ')
-  const parts = [...r('reuse distance', of.time_with_reuse), ...r(faults, of.time_with_faults)]
+  const faults = (reuseAndTime.fault_counter ?? '').replaceAll('_', ' ')
+  const parts = [...r('reuse distance', reuseAndTime.time_with_reuse), ...r(faults, reuseAndTime.time_with_faults)]
   if (parts.length === 0) return []
-  return [`rank correlation of the time in MUL_MAT_ID of ${plural(of.count, 'decode call')}: ${parts.join(', ')}`]
+  return [
+    `rank correlation of the time in MUL_MAT_ID of ${plural(reuseAndTime.count, 'decode call')}: ${parts.join(', ')}`,
+  ]
 }

@@ -33,9 +33,11 @@ function flat(row: Fields): Fields {
     Object.entries(row).flatMap(([key, value]): [string, unknown][] => {
       if (isList(value)) return []
       if (!isObject(value)) return [[key, value]]
-      return Object.entries(value).flatMap(([inner, of]): [string, unknown][] =>
+      return Object.entries(value).flatMap(([inner, value]): [string, unknown][] =>
         // The unit last, so that it is found.
-        typeof of === 'object' ? [] : [[hasUnit(inner) || !hasUnit(key) ? `${key} ${inner}` : `${inner} ${key}`, of]],
+        typeof value === 'object'
+          ? []
+          : [[hasUnit(inner) || !hasUnit(key) ? `${key} ${inner}` : `${inner} ${key}`, value]],
       )
     }),
   )
@@ -61,12 +63,12 @@ export function textOf(key: string, value: unknown): string {
     return unit ? unit[1](value) : Number.isInteger(value) ? count(value) : threeDigits(value)
   }
   if (typeof value === 'boolean') return value ? 'yes' : 'no'
-  if (Array.isArray(value)) return value.map((of) => textOf(key, of)).join(', ')
+  if (Array.isArray(value)) return value.map((value) => textOf(key, value)).join(', ')
   if (!isObject(value)) return String(value)
   return Object.entries(value)
-    .flatMap(([inner, of]) => {
-      const text = textOf(hasUnit(inner) ? inner : key, of)
-      return text === '' || isList(of) ? [] : [`${hasUnit(inner) ? labelOf(inner) : inner} ${text}`]
+    .flatMap(([inner, value]) => {
+      const text = textOf(hasUnit(inner) ? inner : key, value)
+      return text === '' || isList(value) ? [] : [`${hasUnit(inner) ? labelOf(inner) : inner} ${text}`]
     })
     .join(', ')
 }

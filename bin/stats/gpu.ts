@@ -68,24 +68,28 @@ function timeTable({ time, idle }: GpuDevice): StatsTable {
 /** Why the GPU waited for launches. */
 function hostTable({ host_wait, idle }: GpuDevice): StatsTable {
   const all = idle?.host_wait.time_ns ?? 0
-  const rows = (host_wait ?? []).map((of) => [of.what, duration(of.time_ns), percent(of.time_ns / all)])
+  const rows = (host_wait ?? []).map((gpuHostTime) => [
+    gpuHostTime.what,
+    duration(gpuHostTime.time_ns),
+    percent(gpuHostTime.time_ns / all),
+  ])
   return { columns: [text('the program, while the GPU waited for it'), ...numbers('time', 'share')], rows }
 }
 
 function kindsTable({ kinds }: GpuDevice): StatsTable {
-  const rows = kinds.map((of) => [of.kind, count(of.count), duration(of.time_ns), percent(of.share)])
+  const rows = kinds.map((kind) => [kind.kind, count(kind.count), duration(kind.time_ns), percent(kind.share)])
   return { columns: [text('kind'), ...numbers('count', 'time', 'share')], rows }
 }
 
 function kernelsTable({ kernels, other_kernels, work_ns }: GpuDevice, top: number): StatsTable {
   const { shown, rest } = firstRows(kernels, top)
-  const rows = shown.map((of) => [
-    shortName(of.name),
-    count(of.count),
-    duration(of.time_ns),
-    percent(of.share),
-    ns(of.time_ns / of.count),
-    ...[ns(of.duration?.p50_ns), ns(of.duration?.p99_ns), ns(of.duration?.max_ns)],
+  const rows = shown.map((kernel) => [
+    shortName(kernel.name),
+    count(kernel.count),
+    duration(kernel.time_ns),
+    percent(kernel.share),
+    ns(kernel.time_ns / kernel.count),
+    ...[ns(kernel.duration?.p50_ns), ns(kernel.duration?.p99_ns), ns(kernel.duration?.max_ns)],
   ])
   const columns = [
     text('kernel'),
@@ -108,7 +112,7 @@ function restRows(
 ): string[][] {
   const names = rest.length + (other?.names ?? 0)
   if (names === 0) return []
-  const sum = (key: 'count' | 'time_ns') => rest.reduce((sum, of) => sum + of[key], other?.[key] ?? 0)
+  const sum = (key: 'count' | 'time_ns') => rest.reduce((sum, row) => sum + row[key], other?.[key] ?? 0)
   const cells = [`${count(names)} more`, count(sum('count')), duration(sum('time_ns')), percent(sum('time_ns') / allNs)]
   return [Array.from({ length: width }, (_, i) => cells[i] ?? '')]
 }
@@ -127,9 +131,9 @@ const cut = (name: string) => (name.length > NAME_MAX ? `${name.slice(0, NAME_MA
 
 function streamsTable({ streams }: GpuDevice): StatsTable {
   const { shown, rest } = firstRows(streams, ROWS_MAX)
-  const rows = shown.map(({ gaps, launch_latency: latency, queue, ...of }) => [
-    [of.stream ?? 'all', of.name].join(' ').trim(),
-    ...[count(of.work), duration(of.time_ns)],
+  const rows = shown.map(({ gaps, launch_latency: latency, queue, ...rest }) => [
+    [rest.stream ?? 'all', rest.name].join(' ').trim(),
+    ...[count(rest.work), duration(rest.time_ns)],
     ...[ns(gaps?.host_wait.time_ns), ns(gaps?.kernel_wait.time_ns), ns(gaps?.other.time_ns)],
     ...[ns(latency?.p50_ns), ns(latency?.p99_ns)],
     ...(queue ? [threeDigits(queue.mean), count(queue.max)] : ['', '']),
@@ -141,11 +145,16 @@ function streamsTable({ streams }: GpuDevice): StatsTable {
 
 function transfersTable({ transfers }: GpuDevice): StatsTable {
   const { shown, rest } = firstRows(transfers, ROWS_MAX)
-  const rows = shown.map((of) => [
-    of.direction,
-    [of.from, of.to].filter((memory) => memory !== '').join(' to '),
-    ...[count(of.count), of.bytes > 0 ? size(of.bytes) : '', duration(of.time_ns), ns(of.exposed_ns)],
-    of.gb_per_s === null ? '' : threeDigits(of.gb_per_s),
+  const rows = shown.map((transfer) => [
+    transfer.direction,
+    [transfer.from, transfer.to].filter((memory) => memory !== '').join(' to '),
+    ...[
+      count(transfer.count),
+      transfer.bytes > 0 ? size(transfer.bytes) : '',
+      duration(transfer.time_ns),
+      ns(transfer.exposed_ns),
+    ],
+    transfer.gb_per_s === null ? '' : threeDigits(transfer.gb_per_s),
   ])
   if (rest.length > 0) rows.push([more(rest), '', '', '', '', '', ''])
   return { columns: [text('copies'), text('memory'), ...numbers('count', 'bytes', 'time', 'exposed', 'GB/s')], rows }
@@ -156,10 +165,11 @@ const LAUNCHERS = { operator: 'operator', module: 'module', annotation: 'annotat
 /** What launched the work; the outermost ones only where they are others. */
 function launcherTables({ launchers, work_ns }: GpuDevice): StatsTable[] {
   const namesOf = ({ rows }: (typeof launchers)[number]) => rows.map(({ name }) => name).join('\n')
-  return launchers.flatMap((of, i): StatsTable[] => {
+  return launchers.flatMap((launcher, i): StatsTable[] => {
     const before = launchers[i - 1]
-    if (of.level === 'outermost' && before?.kind === of.kind && namesOf(before) === namesOf(of)) return []
-    const { shown, rest } = firstRows(of.rows, ROWS_MAX)
+    if (launcher.level === 'outermost' && before?.kind === launcher.kind && namesOf(before) === namesOf(launcher))
+      return []
+    const { shown, rest } = firstRows(launcher.rows, ROWS_MAX)
     const rows = shown.map((row) => [
       cut(row.name),
       ...[count(row.work), duration(row.time_ns), percent(row.share), count(row.launches)],
@@ -167,13 +177,14 @@ function launcherTables({ launchers, work_ns }: GpuDevice): StatsTable[] {
     rows.push(
       ...restRows(
         rest.map(({ work, time_ns }) => ({ count: work, time_ns })),
-        of.other,
+        launcher.other,
         work_ns,
         5,
       ),
     )
-    if (of.none_ns > 0) rows.push(['none', '', duration(of.none_ns), percent(of.none_ns / work_ns), ''])
-    const title = `launched in the ${of.level} ${LAUNCHERS[of.kind]}`
+    if (launcher.none_ns > 0)
+      rows.push(['none', '', duration(launcher.none_ns), percent(launcher.none_ns / work_ns), ''])
+    const title = `launched in the ${launcher.level} ${LAUNCHERS[launcher.kind]}`
     return [{ columns: [text(title), ...numbers('work', 'time', 'share', 'launches')], rows }]
   })
 }
@@ -193,15 +204,18 @@ function stepsTable({ steps, further_steps }: GpuDevice): StatsTable {
 function callSections({ processes }: GpuFigures): Section[] {
   return processes.map(({ pid, kinds, calls, other_calls }) => {
     const { shown, rest } = firstRows(calls, ROWS_MAX)
-    const rows = shown.map((of) => [
-      of.name,
-      ...[count(of.count), duration(of.time_ns), duration(of.mean_ns), duration(of.max_ns)],
-      of.work > 0 ? count(of.work) : '',
+    const rows = shown.map((call) => [
+      call.name,
+      ...[count(call.count), duration(call.time_ns), duration(call.mean_ns), duration(call.max_ns)],
+      call.work > 0 ? count(call.work) : '',
     ])
     const names = rest.length + (other_calls?.names ?? 0)
     const sum = rest.reduce((sum, { time_ns }) => sum + time_ns, other_calls?.time_ns ?? 0)
     if (names > 0) rows.push([`${count(names)} more`, '', duration(sum), '', '', ''])
-    const facts = kinds.map((of): [string, string] => [of.kind, `${plural(of.count, 'call')}, ${duration(of.time_ns)}`])
+    const facts = kinds.map((kind): [string, string] => [
+      kind.kind,
+      `${plural(kind.count, 'call')}, ${duration(kind.time_ns)}`,
+    ])
     const columns = [text('call'), ...numbers('count', 'time', 'mean', 'max', 'work')]
     const isOnly = processes.length === 1 || pid === null
     return {
@@ -215,9 +229,9 @@ function callSections({ processes }: GpuFigures): Section[] {
 function rangeSection({ ranges, other_ranges }: GpuFigures): Section[] {
   if (ranges.length === 0) return []
   const { shown, rest } = firstRows(ranges, ROWS_MAX)
-  const rows = shown.map((of) => [
-    cut(of.name),
-    ...[count(of.count), duration(of.time_ns), ns(of.busy_ns), of.work === null ? '' : count(of.work)],
+  const rows = shown.map((range) => [
+    cut(range.name),
+    ...[count(range.count), duration(range.time_ns), ns(range.busy_ns), range.work === null ? '' : count(range.work)],
   ])
   const names = rest.length + (other_ranges?.names ?? 0)
   if (names > 0) rows.push([`${count(names)} more`, '', '', '', ''])
@@ -231,9 +245,9 @@ export function kernelsCsv({ devices }: GpuFigures, top: number): QueryResult {
   const rows = devices.flatMap(({ device, pid, kernels }) =>
     kernels
       .slice(0, top)
-      .map((of) => [
-        ...[device, pid, of.name, Number(of.is_communication), of.count, of.time_ns, of.share],
-        ...quantiles.map((key) => of.duration?.[key] ?? null),
+      .map((kernel) => [
+        ...[device, pid, kernel.name, Number(kernel.is_communication), kernel.count, kernel.time_ns, kernel.share],
+        ...quantiles.map((key) => kernel.duration?.[key] ?? null),
       ]),
   )
   const columns = ['device', 'pid', 'kernel', 'is_communication', 'count', 'time_ns', 'share', ...quantiles]

@@ -3,14 +3,20 @@ import { count, duration, percent, plural } from '../units.ts'
 import { type Column, firstRows, type Section } from './section.ts'
 
 /** Operators of the CPU that a framework's profiler recorded; undefined where there are none, or GPU work. */
-export function hostOperatorsSection({ host_operators: of }: Analysis, top: number): Section | undefined {
-  if (!of) return undefined
-  const { shown, rest } = firstRows(of.rows, top)
+export function hostOperatorsSection({ host_operators: operators }: Analysis, top: number): Section | undefined {
+  if (!operators) return undefined
+  const { shown, rest } = firstRows(operators.rows, top)
   const rows = shown.map(({ name, self_ns, time_ns, count: times, duration: one }) => [
-    ...[name, duration(self_ns), of.self_ns > 0 ? percent(self_ns / of.self_ns) : '', duration(time_ns), count(times)],
+    ...[
+      name,
+      duration(self_ns),
+      operators.self_ns > 0 ? percent(self_ns / operators.self_ns) : '',
+      duration(time_ns),
+      count(times),
+    ],
     ...(one ? [duration(one.mean_ns), duration(one.p99_ns)] : ['', '']),
   ])
-  const further = rest.length + (of.other_rows?.names ?? 0)
+  const further = rest.length + (operators.other_rows?.names ?? 0)
   if (further > 0) rows.push([`${count(further)} more`, ...Array<string>(6).fill('')])
   const columns: Column[] = [
     { title: 'operator', isText: true },
@@ -19,7 +25,7 @@ export function hostOperatorsSection({ host_operators: of }: Analysis, top: numb
   ]
   return {
     title: 'operators of the CPU',
-    facts: [['all', `${plural(of.count, 'operator')}, ${duration(of.self_ns)} in all threads`]],
+    facts: [['all', `${plural(operators.count, 'operator')}, ${duration(operators.self_ns)} in all threads`]],
     tables: [{ columns, rows }],
     lines: ['self: outside of the operators that it called; time: with them'],
   }

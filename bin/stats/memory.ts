@@ -17,8 +17,8 @@ const USAGES = { weights: 'weights', 'kv-cache': 'KV cache', compute: 'compute b
 
 const text = (title: string): Column => ({ title, isText: true })
 const numbers = (...titles: readonly string[]): Column[] => titles.map((title) => ({ title }))
-const known = <T>(value: T | null | undefined, of: (value: T) => string) =>
-  value === null || value === undefined ? '' : of(value)
+const known = <T>(value: T | null | undefined, textOf: (value: T) => string) =>
+  value === null || value === undefined ? '' : textOf(value)
 
 /** What the buffers contain, what is read, and what was allocated. */
 export function memorySection({ memory }: Analysis): Section | undefined {
@@ -43,17 +43,17 @@ const titleOf = ({ usage, name }: Buffer) => (name === '' ? USAGES[usage] : `${U
 
 function bufferTable({ buffers, further_buffers }: Memory): StatsTable {
   const { shown, rest } = firstRows(buffers, ROWS_MAX)
-  const rows = shown.map((of) => [
-    titleOf(of),
-    known(of.size_bytes, size),
-    count(of.tensors),
-    known(of.tensor_bytes, size),
-    known(of.arena?.peak_live_bytes, size),
-    known(of.arena?.peak_share, percent),
-    known(of.arena?.mean_live_bytes, size),
-    known(of.arena?.last_live_bytes, size),
-    known(of.arena?.reuse, (reuse) => `${threeDigits(reuse)} ×`),
-    known(of.arena?.writes_per_offset, threeDigits),
+  const rows = shown.map((figures) => [
+    titleOf(figures),
+    known(figures.size_bytes, size),
+    count(figures.tensors),
+    known(figures.tensor_bytes, size),
+    known(figures.arena?.peak_live_bytes, size),
+    known(figures.arena?.peak_share, percent),
+    known(figures.arena?.mean_live_bytes, size),
+    known(figures.arena?.last_live_bytes, size),
+    known(figures.arena?.reuse, (reuse) => `${threeDigits(reuse)} ×`),
+    known(figures.arena?.writes_per_offset, threeDigits),
   ])
   const left = rest.length + further_buffers
   const titles = ['size', 'tensors', 'their bytes', 'peak live', 'share', 'mean live', 'at the end', 'reuse']
@@ -63,28 +63,34 @@ function bufferTable({ buffers, further_buffers }: Memory): StatsTable {
 }
 
 /** When the buffer has most live bytes. */
-function peakOf(of: Buffer): Fact[] {
-  if (!of.arena) return []
-  const { call, phase, tensor, op } = of.arena.peak
+function peakOf(figures: Buffer): Fact[] {
+  if (!figures.arena) return []
+  const { call, phase, tensor, op } = figures.arena.peak
   const where = call < 0 ? 'in no call' : `in call ${call}`
-  return [[`peak of the ${titleOf(of)}`, `${where} (${phase})${tensor === '' ? '' : `, at ${tensor} ${op}`}`]]
+  return [[`peak of the ${titleOf(figures)}`, `${where} (${phase})${tensor === '' ? '' : `, at ${tensor} ${op}`}`]]
 }
 
 /** What lives then. */
-function liveTable(of: Buffer): StatsTable[] {
-  if (!of.arena) return []
-  const { live, further_tensors, further_bytes } = of.arena.peak
+function liveTable(figures: Buffer): StatsTable[] {
+  if (!figures.arena) return []
+  const { live, further_tensors, further_bytes } = figures.arena.peak
   const { shown, rest } = firstRows(live, NAMED_MAX)
-  const rows = shown.map((of) => [of.tensor || '(unnamed)', of.op, size(of.bytes), count(of.offset), of.last_reader])
+  const rows = shown.map((tensor) => [
+    tensor.tensor || '(unnamed)',
+    tensor.op,
+    size(tensor.bytes),
+    count(tensor.offset),
+    tensor.last_reader,
+  ])
   const left = rest.length + further_tensors
   const leftBytes = rest.reduce((sum, { bytes }) => sum + bytes, further_bytes)
   if (left > 0) rows.push([`${count(left)} more`, '', size(leftBytes), '', ''])
-  const titles = [text(`live at the peak of the ${titleOf(of)}`), text('op'), ...numbers('bytes', 'offset')]
+  const titles = [text(`live at the peak of the ${titleOf(figures)}`), text('op'), ...numbers('bytes', 'offset')]
   return [{ columns: [...titles, text('last reader')], rows }]
 }
 
-function cacheFacts(of: Memory['kv_caches'][number]): Fact[] {
-  const { capacity_cells: cells, bytes_per_token, peak_cells, peak_bytes, peak_share, by_phase } = of
+function cacheFacts(figures: Memory['kv_caches'][number]): Fact[] {
+  const { capacity_cells: cells, bytes_per_token, peak_cells, peak_bytes, peak_share, by_phase } = figures
   const used = cells === null ? plural(peak_cells, 'cell') : `${count(peak_cells)} of ${plural(cells, 'cell')}`
   const bytes = [known(peak_bytes, size), known(peak_share, percent)].filter(Boolean).join(', ')
   const perToken = bytes_per_token === null ? '' : `${size(bytes_per_token)} a token; `
@@ -134,14 +140,17 @@ function weightsTable(read: Memory['weights_read']): StatsTable {
 function faultTables(phases: readonly Faults[]): StatsTable[] {
   const titles = ['major', 'minor', 'major and minor', 'read from disks']
   const cells = ({ major_faults, minor_faults, page_faults, read_bytes }: Faults['further']) => [
-    ...[major_faults, minor_faults, page_faults].map((of) => known(of, count)),
+    ...[major_faults, minor_faults, page_faults].map((value) => known(value, count)),
     known(read_bytes, size),
   ]
   const roles = phases.flatMap(({ phase, by_role }) =>
-    by_role.map((of) => [`${of.role} ${of.op}`.trim() || '(unnamed)', phase, ...cells(of)]),
+    by_role.map((faults) => [`${faults.role} ${faults.op}`.trim() || '(unnamed)', phase, ...cells(faults)]),
   )
   return [
-    { columns: [text('page faults'), ...numbers(...titles)], rows: phases.map((of) => [of.phase, ...cells(of)]) },
+    {
+      columns: [text('page faults'), ...numbers(...titles)],
+      rows: phases.map((phase) => [phase.phase, ...cells(phase)]),
+    },
     {
       columns: [text('page faults by operator'), text('phase'), ...numbers(...titles)],
       rows: roles.slice(0, ROWS_MAX),

@@ -68,9 +68,14 @@ function tablesOf(
     ...FIGURES.map(({ title, rank }) => ({ title, rank })),
     ...common.map((key): Column => ({ title: key, isText: true, rank: 10 })),
   ]
-  const row = (names: readonly string[], of: readonly OperatorGroup[], figures: readonly string[], hints: string[]) => [
+  const row = (
+    names: readonly string[],
+    groups: readonly OperatorGroup[],
+    figures: readonly string[],
+    hints: string[],
+  ) => [
     ...labels.map((_, i) => names[i] ?? ''),
-    ...phases.map((phase) => shareText(of, phase)),
+    ...phases.map((phase) => shareText(groups, phase)),
     ...figures,
     ...hints,
   ]

@@ -38,7 +38,7 @@ function energyTable(title: string, rows: readonly EnergyRow[]): StatsTable {
     ...['calls', 'tokens', 'time', 'energy', '±', 'W', 'J/call', 'J/token', '±'].map((title) => ({ title })),
   ]
   const cell = (value: number | null) => (value === null ? '' : threeDigits(value))
-  const of = (row: EnergyRow) => [
+  const rowOf = (row: EnergyRow) => [
     row.phase,
     row.calls > 0 ? count(row.calls) : '',
     row.tokens > 0 ? count(row.tokens) : '',
@@ -47,7 +47,7 @@ function energyTable(title: string, rows: readonly EnergyRow[]): StatsTable {
     row.measured_ns > 0 ? joules(row.error_j) : '',
     ...[cell(row.mean_w), cell(row.j_per_call), cell(row.j_per_token), cell(row.j_per_token_error)],
   ]
-  return { title, columns, rows: rows.map(of) }
+  return { title, columns, rows: rows.map(rowOf) }
 }
 
 /** `1.57 kJ`, `26.1 J`, `637 mJ`. */
@@ -59,23 +59,27 @@ function joules(value: number): string {
 
 /** Devices of which a clock, a limit or the like was read. */
 function clockTable(devices: readonly PowerDevice[]): StatsTable {
-  const gauge = (of: GaugeFigures | null, shown: (value: number) => string) =>
-    of === null ? '' : of.min === of.max ? shown(of.mean) : `${shown(of.mean)} (${shown(of.min)} to ${shown(of.max)})`
-  const capped = (of: PowerDevice['slowed']) => (of === null ? '' : percent(of.share))
-  const rows = devices.map((of) => [
-    of.device,
-    gauge(of.clock_hz, (Hz) => `${threeDigits(Hz / 1e6)}`),
-    of.max_clock_hz === null ? '' : threeDigits(of.max_clock_hz / 1e6),
-    of.utilization_share === null ? '' : percent(of.utilization_share.mean),
-    gauge(of.power_w, threeDigits),
-    of.power_limit_w === null ? '' : threeDigits(of.power_limit_w),
-    of.temperature_c === null ? '' : threeDigits(of.temperature_c.max),
-    ...[capped(of.power_capped), capped(of.thermal_capped), capped(of.slowed)],
+  const gauge = (figures: GaugeFigures | null, shown: (value: number) => string) =>
+    figures === null
+      ? ''
+      : figures.min === figures.max
+        ? shown(figures.mean)
+        : `${shown(figures.mean)} (${shown(figures.min)} to ${shown(figures.max)})`
+  const capped = (figures: PowerDevice['slowed']) => (figures === null ? '' : percent(figures.share))
+  const rows = devices.map((device) => [
+    device.device,
+    gauge(device.clock_hz, (Hz) => `${threeDigits(Hz / 1e6)}`),
+    device.max_clock_hz === null ? '' : threeDigits(device.max_clock_hz / 1e6),
+    device.utilization_share === null ? '' : percent(device.utilization_share.mean),
+    gauge(device.power_w, threeDigits),
+    device.power_limit_w === null ? '' : threeDigits(device.power_limit_w),
+    device.temperature_c === null ? '' : threeDigits(device.temperature_c.max),
+    ...[capped(device.power_capped), capped(device.thermal_capped), capped(device.slowed)],
   ])
   const titles = ['MHz', 'at most', 'utilization', 'W', 'limit in W', 'hottest °C', 'held by power', 'by heat', 'other']
   return {
     title: 'clocks and limits, during calls',
     columns: [text('device'), ...titles.map((title) => ({ title }))],
-    rows: rows.filter((cells) => cells.slice(1).some((of) => of !== '')),
+    rows: rows.filter((cells) => cells.slice(1).some((cell) => cell !== '')),
   }
 }

@@ -56,7 +56,7 @@ function requestsSection(requests: Requests): Section {
         .join(', '),
     ],
   ]
-  for (const [type, of] of Object.entries(requests.by_type)) {
+  for (const [type, figures] of Object.entries(requests.by_type)) {
     const prefix = Object.keys(requests.by_type).length > 1 ? `${type}: ` : ''
     for (const [title, key] of [
       ['latency', 'latency'],
@@ -64,11 +64,11 @@ function requestsSection(requests: Requests): Section {
       ['TPOT', 'tpot'],
       ['queued', 'queued'],
     ] as const)
-      if (of[key] && of[key].max_ns > 0) facts.push([`${prefix}${title}`, quantiles(of[key])])
+      if (figures[key] && figures[key].max_ns > 0) facts.push([`${prefix}${title}`, quantiles(figures[key])])
   }
   if (reuse.reused_share !== null) {
-    const of = `${count(reuse.reused_tokens)} of ${plural(reuse.prompt_tokens, 'token')} of prompts, ${percent(reuse.reused_share)}`
-    facts.push(['reused', of])
+    const text = `${count(reuse.reused_tokens)} of ${plural(reuse.prompt_tokens, 'token')} of prompts, ${percent(reuse.reused_share)}`
+    facts.push(['reused', text])
   }
   if (reuse.processed_again > 0) {
     const again = `${plural(reuse.processed_again, 'token')} of ${plural(reuse.lost_requests, 'request')}`
@@ -137,13 +137,13 @@ function samplingSection({
   const facts: [string, string][] = [['time', `${duration(time_ns)}, ${percent(share)} of decoding${each}`]]
   if (tokens !== null) facts.push(['tokens', count(tokens)])
   const { shown, rest } = firstRows(samplers, ROWS_MAX)
-  const rows = shown.map((of) => [
-    `${of.what} ${of.name}`.trim(),
-    count(of.calls),
-    duration(of.time_ns),
-    time(of.per_token_ns),
-    percent(of.share),
-    duration(of.max_ns),
+  const rows = shown.map((figures) => [
+    `${figures.what} ${figures.name}`.trim(),
+    count(figures.calls),
+    duration(figures.time_ns),
+    time(figures.per_token_ns),
+    percent(figures.share),
+    duration(figures.max_ns),
   ])
   if (rest.length > 0) rows.push([more(rest), '', '', '', '', ''])
   return {
@@ -153,21 +153,21 @@ function samplingSection({
   }
 }
 
-function speculationSection(of: Speculation): Section {
+function speculationSection(figures: Speculation): Section {
   const facts: [string, string][] = [
-    ['accepted', acceptance(of)],
+    ['accepted', acceptance(figures)],
     [
       'with drafts',
-      `${duration(of.with_token_ns)} a token: draft ${duration(of.draft_ns)}, verify ${duration(of.verify_ns)}, sampling ${duration(of.sample_ns)}`,
+      `${duration(figures.with_token_ns)} a token: draft ${duration(figures.draft_ns)}, verify ${duration(figures.verify_ns)}, sampling ${duration(figures.sample_ns)}`,
     ],
   ]
-  if (of.without_token_ns !== null)
+  if (figures.without_token_ns !== null)
     facts.push([
       'without',
-      `${duration(of.without_token_ns)} a token, inferred from ${of.without_calls} ${of.without_from}`,
+      `${duration(figures.without_token_ns)} a token, inferred from ${figures.without_calls} ${figures.without_from}`,
     ])
-  if (of.speedup !== null) facts.push(['speedup', `× ${threeDigits(of.speedup)}`])
-  const { shown, rest } = firstRows(of.by_length, 2 * ROWS_MAX)
+  if (figures.speedup !== null) facts.push(['speedup', `× ${threeDigits(figures.speedup)}`])
+  const { shown, rest } = firstRows(figures.by_length, 2 * ROWS_MAX)
   const rows = shown.map(({ drafted, cycles, accepted_tokens, acceptance_share, verify_mean_ns }) => [
     count(drafted),
     count(cycles),
@@ -181,13 +181,13 @@ function speculationSection(of: Speculation): Section {
 }
 
 function loadSection({ time_ns, stages }: NonNullable<Analysis['load']>): Section {
-  const rows = stages.map((of) => [
-    of.stage,
-    count(of.calls),
-    duration(of.time_ns),
-    percent(time_ns > 0 ? of.time_ns / time_ns : 0),
-    known(of.bytes, size),
-    known(of.bytes_per_s, (rate) => `${threeDigits(rate / 1e9)} GB/s`),
+  const rows = stages.map((stage) => [
+    stage.stage,
+    count(stage.calls),
+    duration(stage.time_ns),
+    percent(time_ns > 0 ? stage.time_ns / time_ns : 0),
+    known(stage.bytes, size),
+    known(stage.bytes_per_s, (rate) => `${threeDigits(rate / 1e9)} GB/s`),
   ])
   const columns = [text('stage'), ...numbers('calls', 'time', 'share', 'bytes', 'rate')]
   return { title: 'loading', facts: [['time', duration(time_ns)]], tables: [{ columns, rows }] }
@@ -195,13 +195,13 @@ function loadSection({ time_ns, stages }: NonNullable<Analysis['load']>): Sectio
 
 function functionsSection(functions: Analysis['functions']): Section {
   const { shown, rest } = firstRows(functions, 2 * ROWS_MAX)
-  const rows = shown.map((of) => [
-    `${of.what} ${of.name}`.trim(),
-    count(of.calls),
-    duration(of.time_ns),
-    duration(of.max_ns),
-    known(of.tokens, count),
-    known(of.bytes, size),
+  const rows = shown.map((figures) => [
+    `${figures.what} ${figures.name}`.trim(),
+    count(figures.calls),
+    duration(figures.time_ns),
+    duration(figures.max_ns),
+    known(figures.tokens, count),
+    known(figures.bytes, size),
   ])
   if (rest.length > 0) rows.push([more(rest), '', '', '', '', ''])
   const columns = [text('function'), ...numbers('calls', 'time', 'max', 'tokens', 'bytes')]
@@ -290,14 +290,14 @@ export function requestTable(analysis: Analysis, by: RequestKey, top: number): S
         rank: RANKS[title] ?? 0,
       }),
     )
-    const cells = shown.map((row) => figures.map(([, , of, as]) => cellOf(of(row), as)))
+    const cells = shown.map((row) => figures.map(([, , figureOf, as]) => cellOf(figureOf(row), as)))
     if (rest.length > 0) cells.push(figures.map((_, i) => (i === 0 ? more(rest) : '')))
     return { columns, rows: cells }
   }
-  const of = rowsOf(analysis, by)
+  const found = rowsOf(analysis, by)
   const { every = 1, count: all = 0 } = analysis.series?.requests ?? {}
   const title = by === 'slot' ? 'slots' : every === 1 ? 'requests' : `every ${every}th of ${count(all)} requests`
-  return { title, tables: [made(of as Rows<RequestRow>)] }
+  return { title, tables: [made(found as Rows<RequestRow>)] }
 }
 
 function cellOf(value: number | string | null, as: (value: number) => string): string {
@@ -309,6 +309,6 @@ export function requestCsv(analysis: Analysis, by: RequestKey, top: number): Que
   const { figures, rows } = rowsOf(analysis, by) as Rows<RequestRow>
   return {
     columns: figures.map(([, key]) => key),
-    rows: rows.slice(0, top).map((row) => figures.map(([, , of]) => of(row))),
+    rows: rows.slice(0, top).map((row) => figures.map(([, , cellOf]) => cellOf(row))),
   }
 }

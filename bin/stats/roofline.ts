@@ -54,9 +54,9 @@ function boundOf({ bound, margin }: Roofline): string {
 /** The peaks of all lines, each with the first line that they apply to. */
 function peakLines(rooflines: readonly Roofline[]): string[] {
   const known = rooflines.filter(({ ridge, scope }) => ridge !== null && scope !== 'operator')
-  const of = known.length > 0 ? known : rooflines.filter(({ ridge }) => ridge !== null).slice(0, 1)
+  const shown = known.length > 0 ? known : rooflines.filter(({ ridge }) => ridge !== null).slice(0, 1)
   const lines = new Map<string, string>()
-  for (const line of of) {
+  for (const line of shown) {
     const { peak_flop_per_s: flop, peak_bytes_per_s: bytes, ridge } = line
     const text = `${threeDigits(flop! / 1e9)} GFLOP/s, ${threeDigits(bytes! / 1e9)} GB/s, ridge at ${threeDigits(ridge!)} FLOP/byte`
     if (!lines.has(text) && (lines.size === 0 || line.scope === 'backend')) lines.set(text, titleOf(line))

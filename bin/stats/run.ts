@@ -8,7 +8,7 @@ export function runSection({ run, inputs }: Analysis, isPublic: boolean): Sectio
   const { command, model, architecture, model_files, parameters, weights, layers, ...others } = run
   const { workers, threads, host, cpu, cpus, limits, variables, duration_ns, recorded, ...rest } = others
   const [nameOf, bytes] = [(path: string) => (isPublic ? path.replace(/^.*[\\/]/, '') : path), weightBytes(run)]
-  const mix = (weights ?? []).map((of) => `${of.type || 'unknown'} ${percent(of.bytes / bytes)}`).join(', ')
+  const mix = (weights ?? []).map((weight) => `${weight.type || 'unknown'} ${percent(weight.bytes / bytes)}`).join(', ')
   const shown = {
     command,
     log: inputs.map(({ name, format }) => `${nameOf(name)} (${format})`),
@@ -19,7 +19,7 @@ export function runSection({ run, inputs }: Analysis, isPublic: boolean): Sectio
     weights: bytes > 0 ? `${size(bytes)}: ${mix}` : null,
     layers: layers || null,
     host: isPublic ? null : host,
-    CPU: [cpu, cpus === null ? null : plural(cpus, 'CPU')].filter((of) => of !== null),
+    CPU: [cpu, cpus === null ? null : plural(cpus, 'CPU')].filter((part) => part !== null),
     ...rest,
     limits: limits === null ? null : limitsIn(limits),
     variables: Object.entries(variables).map(([name, value]) => `${name}=${value}`),
@@ -50,15 +50,15 @@ const inBillions = (parameters: number) =>
 export function callTimeSection({ call_time }: Analysis): Section | undefined {
   if (call_time.length === 0) return undefined
   const whats = [...new Set(call_time.flatMap(({ parts }) => parts.map(({ what }) => what)))]
-  const part = (i: number, what: string) => call_time[i]!.parts.find((of) => of.what === what)
+  const part = (i: number, what: string) => call_time[i]!.parts.find((part) => part.what === what)
   const most = (what: string) => Math.max(...call_time.map((_, i) => part(i, what)?.time_ns ?? 0))
   const mostShare = (what: string) => Math.max(...call_time.map((_, i) => part(i, what)?.share ?? 0))
   const sorted = whats.sort((a, b) => most(b) - most(a))
   const shown = sorted.filter((what) => mostShare(what) >= SHARE_MIN)
   const small = sorted.filter((what) => !shown.includes(what))
-  const cells = (of: readonly string[]) =>
+  const cells = (texts: readonly string[]) =>
     call_time.flatMap((_, i) => {
-      const parts = of.flatMap((what) => part(i, what) ?? [])
+      const parts = texts.flatMap((what) => part(i, what) ?? [])
       const sum = (key: 'time_ns' | 'share') => parts.reduce((sum, part) => sum + part[key], 0)
       return parts.length === 0 ? ['', ''] : [duration(sum('time_ns')), percent(sum('share'))]
     })

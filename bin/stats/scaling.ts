@@ -95,17 +95,17 @@ export function scalingSections(figures: ScalingFigures): Section[] {
   ]
 }
 
-function phaseSection(title: 'decode' | 'prefill', of: PhaseScaling): Section {
-  const { counts, fit } = of
+function phaseSection(title: 'decode' | 'prefill', scaling: PhaseScaling): Section {
+  const { counts, fit } = scaling
   const columns = ['threads', 'tok/s', 'speed-up', 'efficiency', 'gain per thread'].map((title) => ({ title }))
-  const rows = counts.map((of) => [
-    `${of.workers}`,
-    of.tokens_per_s.toFixed(1),
-    `${of.speedup.toFixed(2)}×`,
-    percent(of.efficiency),
-    of.gain_share === null ? '' : percent(of.gain_share),
+  const rows = counts.map((count) => [
+    `${count.workers}`,
+    count.tokens_per_s.toFixed(1),
+    `${count.speedup.toFixed(2)}×`,
+    percent(count.efficiency),
+    count.gain_share === null ? '' : percent(count.gain_share),
   ])
-  const lines = [scalingSentence(title, of)]
+  const lines = [scalingSentence(title, scaling)]
   if (fit) {
     const { contention, coherency, r2, workers_of_peak } = fit
     const peak = workers_of_peak === null ? '' : `, fastest with ${workers_of_peak.toFixed(1)} threads`

@@ -37,15 +37,18 @@ export function toText(sections: readonly Section[], width: number, where = '--c
     ...(i > 0 ? [''] : []),
     title,
     ...aligned(facts),
-    ...tables.flatMap((of) => [...(of.title === undefined ? [] : [`  ${of.title}`]), ...textTable(of, width, left)]),
+    ...tables.flatMap((table) => [
+      ...(table.title === undefined ? [] : [`  ${table.title}`]),
+      ...textTable(table, width, left),
+    ]),
     ...lines.map((line) => `  ${line}`),
   ])
   if (left.size === 0) return lines
   return [...lines, '', `left out in ${width} characters: ${[...left].join(', ')} (${where} them)`]
 }
 
-function textTable(of: StatsTable, width: number, left: Set<string>): string[] {
-  let shown = withoutEmpty(of)
+function textTable(statsTable: StatsTable, width: number, left: Set<string>): string[] {
+  let shown = withoutEmpty(statsTable)
   for (;;) {
     const { columns, rows } = shown
     const texts = columns.flatMap(({ isText }, i) => (isText ? [i] : []))
@@ -60,13 +63,13 @@ function textTable(of: StatsTable, width: number, left: Set<string>): string[] {
 
 const rankOf = ({ rank = 0 }: Column) => rank
 
-function columnsOf({ columns, rows, ...of }: StatsTable, isShown: (index: number) => boolean): StatsTable {
+function columnsOf({ columns, rows, ...rest }: StatsTable, isShown: (index: number) => boolean): StatsTable {
   const shown = <T>(cells: readonly T[]) => cells.filter((_, i) => isShown(i))
-  return { ...of, columns: shown(columns), rows: rows.map(shown) }
+  return { ...rest, columns: shown(columns), rows: rows.map(shown) }
 }
 
-function withoutEmpty(of: StatsTable): StatsTable {
-  return columnsOf(of, (i) => of.rows.some((row) => row[i] !== ''))
+function withoutEmpty(table: StatsTable): StatsTable {
+  return columnsOf(table, (i) => table.rows.some((row) => row[i] !== ''))
 }
 
 /** Columns of a higher rank are not in Markdown. */
@@ -78,13 +81,17 @@ export function toMarkdown(sections: readonly Section[]): string[] {
     ...(i > 0 ? [''] : []),
     `**${escaped(title)}**`,
     ...(facts.length > 0 ? ['', ...facts.map(([key, value]) => `- ${escaped(key)}: ${escaped(value)}`)] : []),
-    ...tables.flatMap((of) => ['', ...(of.title === undefined ? [] : [escaped(of.title), '']), ...markdownTable(of)]),
+    ...tables.flatMap((table) => [
+      '',
+      ...(table.title === undefined ? [] : [escaped(table.title), '']),
+      ...markdownTable(table),
+    ]),
     ...(lines.length > 0 ? ['', ...lines.map((line) => `- ${escaped(line)}`)] : []),
   ])
 }
 
-function markdownTable(of: StatsTable): string[] {
-  const { columns, rows } = withoutEmpty(columnsOf(of, (i) => rankOf(of.columns[i]!) <= MARKDOWN_RANK_MAX))
+function markdownTable(table: StatsTable): string[] {
+  const { columns, rows } = withoutEmpty(columnsOf(table, (i) => rankOf(table.columns[i]!) <= MARKDOWN_RANK_MAX))
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
   return [
     line(columns.map(({ title }) => escaped(title))),

@@ -17,15 +17,15 @@ const named = ({ role, op }: { readonly role: string; readonly op: string }) => 
 /** What each worker did. */
 export function workersSection({ workers, imbalance }: Analysis): Section | undefined {
   if (workers.length === 0) return undefined
-  const rows = workers.map((of) => [
-    String(of.worker),
-    count(of.executions),
-    ...[ns(computingNs(of)), share(of.operator_share && of.operator_share - (of.off_cpu_share ?? 0))],
-    ...[ns(of.off_cpu_ns ?? null), share(of.off_cpu_share ?? null)],
-    ...[ns(of.wait_ns), share(of.wait_share)],
-    ...[ns(of.idle_ns), share(of.idle_share)],
-    of.steps > 0 ? share(of.last / of.steps) : '',
-    of.moved_operators > 0 ? count(of.moved_operators) : '',
+  const rows = workers.map((worker) => [
+    String(worker.worker),
+    count(worker.executions),
+    ...[ns(computingNs(worker)), share(worker.operator_share && worker.operator_share - (worker.off_cpu_share ?? 0))],
+    ...[ns(worker.off_cpu_ns ?? null), share(worker.off_cpu_share ?? null)],
+    ...[ns(worker.wait_ns), share(worker.wait_share)],
+    ...[ns(worker.idle_ns), share(worker.idle_share)],
+    worker.steps > 0 ? share(worker.last / worker.steps) : '',
+    worker.moved_operators > 0 ? count(worker.moved_operators) : '',
   ])
   const timed = (title: string, rank = 0) => [title, 'share'].map((title) => ({ title, rank }))
   const times = [...timed('computing'), ...timed('without a CPU', 1), ...timed('barrier wait'), ...timed('idle')]
@@ -37,13 +37,13 @@ export function workersSection({ workers, imbalance }: Analysis): Section | unde
 function imbalanceTable(imbalance: Analysis['imbalance']) {
   if (imbalance.length === 0) return []
   const { shown, rest } = firstRows(imbalance, ROLES_MAX)
-  const rows = shown.map((of) => [
-    named(of),
-    of.phase,
-    ns(of.slowest_ns),
-    ns(of.mean_ns),
-    share(of.imbalance_share),
-    `${of.last_worker} in ${percent(of.last_share)}`,
+  const rows = shown.map((imbalance) => [
+    named(imbalance),
+    imbalance.phase,
+    ns(imbalance.slowest_ns),
+    ns(imbalance.mean_ns),
+    share(imbalance.imbalance_share),
+    `${imbalance.last_worker} in ${percent(imbalance.last_share)}`,
   ])
   if (rest.length > 0) rows.push([more(rest), '', '', '', '', ''])
   const columns = [text('imbalance'), text('phase'), ...numbers('slowest worker', 'mean', 'imbalance', 'last worker')]
@@ -56,20 +56,27 @@ type Takers = NonNullable<Analysis['scheduling']>['workers'][number]['takers']
 export function schedulingSection({ scheduling }: Analysis): Section | undefined {
   if (!scheduling) return undefined
   const off = ['preempted', 'woken', 'blocked']
-  const workers = scheduling.workers.map((of) => [
-    String(of.worker),
-    of.phase,
-    ...[of.call_time_ns, of.running_ns, of.preempted_ns, of.woken_ns, of.blocked_ns, of.unknown_ns].map(ns),
-    share(of.call_time_ns > 0 ? of.preempted_ns / of.call_time_ns : null),
-    of.preemptions > 0 ? count(of.preemptions) : '',
-    of.migrations > 0 ? count(of.migrations) : '',
-    takersText(of.takers),
+  const workers = scheduling.workers.map((worker) => [
+    String(worker.worker),
+    worker.phase,
+    ...[
+      worker.call_time_ns,
+      worker.running_ns,
+      worker.preempted_ns,
+      worker.woken_ns,
+      worker.blocked_ns,
+      worker.unknown_ns,
+    ].map(ns),
+    share(worker.call_time_ns > 0 ? worker.preempted_ns / worker.call_time_ns : null),
+    worker.preemptions > 0 ? count(worker.preemptions) : '',
+    worker.migrations > 0 ? count(worker.migrations) : '',
+    takersText(worker.takers),
   ])
   const times = numbers('calls', 'running', ...off, 'unknown', 'preempted', 'times', 'migrations')
   const { shown, rest } = firstRows(scheduling.roles, ROLES_MAX)
-  const roles = shown.map((of) => {
-    const times = [computingNs(of), of.preempted_ns, of.blocked_ns].map(ns)
-    return [named(of), of.phase, ...times, takersText(of.takers)]
+  const roles = shown.map((scheduling) => {
+    const times = [computingNs(scheduling), scheduling.preempted_ns, scheduling.blocked_ns].map(ns)
+    return [named(scheduling), scheduling.phase, ...times, takersText(scheduling.takers)]
   })
   if (rest.length > 0) roles.push([more(rest), '', '', '', '', ''])
   const ofRoles = [text('operator'), text('phase'), ...numbers('computing', 'preempted', 'blocked'), text('by')]

@@ -248,7 +248,7 @@ function withModel(run: RunFacts, model: ModelFigures | null, undetermined: Unde
   }
   const isFilled = ({ what }: Undetermined) =>
     Object.entries(filled).some(([key, value]) => value !== null && what === `run.${key}`)
-  const left = undetermined.filter((of) => !isFilled(of))
+  const left = undetermined.filter((undetermined) => !isFilled(undetermined))
   undetermined.splice(0, undetermined.length, ...left)
   return { ...run, ...filled }
 }

@@ -41,29 +41,29 @@ const ADDED: Readonly<Record<string, unknown>> = {
 class Check {
   constructor(private readonly name: string) {}
 
-  fields(of: Fields, fields: JsonFields, place: string): void {
+  fields(object: Fields, fields: JsonFields, place: string): void {
     for (const [field, type] of Object.entries(fields)) {
       const isOptional = field.endsWith('?')
       const key = isOptional ? field.slice(0, -1) : field
-      if (!Object.hasOwn(of, key)) {
+      if (!Object.hasOwn(object, key)) {
         const empty = isOptional ? undefined : emptyOf(type, ADDED[key])
-        if (empty !== undefined) of[key] = empty
+        if (empty !== undefined) object[key] = empty
         if (isOptional || empty !== undefined) continue
       }
-      this.value(of[key], type, place === '' ? key : `${place}.${key}`)
+      this.value(object[key], type, place === '' ? key : `${place}.${key}`)
     }
   }
 
   private value(value: unknown, type: JsonType, place: string): void {
     if (!isOf(value, type)) throw wrong(this.name, `${place}: ${inWords(type)}`, foundOf(value, type))
-    const kind = typeof type === 'object' && 'any' in type ? type.any.find((of) => isOf(value, of))! : type
+    const kind = typeof type === 'object' && 'any' in type ? type.any.find((jsonType) => isOf(value, jsonType))! : type
     if (typeof kind === 'string' || 'is' in kind) return
     if ('of' in kind || 'fields' in kind) this.fields(value as Fields, fieldsOf(kind), place)
     else if ('record' in kind)
-      for (const [key, of] of Object.entries(value as Fields)) this.value(of, kind.record, `${place}.${key}`)
+      for (const [key, part] of Object.entries(value as Fields)) this.value(part, kind.record, `${place}.${key}`)
     else
-      for (const [i, of] of (value as unknown[]).entries())
-        this.value(of, 'tuple' in kind ? kind.tuple[i]! : (kind as { list: JsonType }).list, `${place}[${i}]`)
+      for (const [i, part] of (value as unknown[]).entries())
+        this.value(part, 'tuple' in kind ? kind.tuple[i]! : (kind as { list: JsonType }).list, `${place}[${i}]`)
   }
 }
 
@@ -76,7 +76,7 @@ function isOf(value: unknown, type: JsonType): boolean {
   if (type === 'number') return Number.isFinite(value)
   if (typeof type === 'string') return typeof value === type
   if ('is' in type) return type.is.includes(value as string | boolean)
-  if ('any' in type) return type.any.some((of) => isOf(value, of))
+  if ('any' in type) return type.any.some((jsonType) => isOf(value, jsonType))
   if ('list' in type) return Array.isArray(value)
   if ('tuple' in type) return Array.isArray(value) && value.length === type.tuple.length
   return isObject(value)
@@ -92,7 +92,7 @@ function emptyOf(type: JsonType, added: unknown): unknown {
 
 function inWords(type: JsonType): string {
   if (typeof type === 'string') return type
-  if ('is' in type) return type.is.map((of) => JSON.stringify(of)).join(', ')
+  if ('is' in type) return type.is.map((choice) => JSON.stringify(choice)).join(', ')
   if ('any' in type) return type.any.map(inWords).join(' or ')
   if ('tuple' in type) return `array of ${type.tuple.length}`
   return 'list' in type ? 'array' : 'object'

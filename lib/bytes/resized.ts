@@ -8,6 +8,10 @@ export function resized<T extends Column>(from: T, length: number): T {
 }
 
 /** Resizes columns, which are fields of an object. */
-export function growColumns<K extends string>(of: { [key in K]: Column }, keys: readonly K[], length: number): void {
-  for (const key of keys) of[key] = resized(of[key], length)
+export function growColumns<K extends string>(
+  holder: { [key in K]: Column },
+  keys: readonly K[],
+  length: number,
+): void {
+  for (const key of keys) holder[key] = resized(holder[key], length)
 }

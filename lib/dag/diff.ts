@@ -83,14 +83,17 @@ function pairsOf(a: readonly Pattern[], b: readonly Pattern[]): Pair[] {
   const add = (ofA: Pattern | undefined, ofB: Pattern | undefined) => {
     if (ofA || ofB) pairs.set(`${ofA ? a.indexOf(ofA) : ''} ${ofB ? b.indexOf(ofB) : ''}`, [ofA, ofB])
   }
-  const [outA, outB] = [a, b].map((of) => of.filter(({ layers }) => layers.length === 0))
+  const [outA, outB] = [a, b].map((patterns) => patterns.filter(({ layers }) => layers.length === 0))
   for (let i = 0; i < Math.max(outA!.length, outB!.length); i++) add(outA![i], outB![i])
   const [layersA, layersB] = [layersOf(a), layersOf(b)]
-  const of = (patterns: readonly Pattern[], layer: number | undefined) =>
+  const patternOf = (patterns: readonly Pattern[], layer: number | undefined) =>
     layer === undefined ? undefined : patterns.find(({ layers }) => layers.includes(layer))
   const count = Math.max(layersA.length, layersB.length)
   for (let i = 0; i < count; i++)
-    add(of(a, layersA[placeOf(i, count, layersA.length)]), of(b, layersB[placeOf(i, count, layersB.length)]))
+    add(
+      patternOf(a, layersA[placeOf(i, count, layersA.length)]),
+      patternOf(b, layersB[placeOf(i, count, layersB.length)]),
+    )
   return [...pairs.values()]
 }
 
@@ -186,7 +189,7 @@ function match(a: Side, b: Side): (number | undefined)[] {
 function readsSame(i: number, j: number, a: Side, b: Side, matched: readonly (number | undefined)[]): boolean {
   const [from, to] = [a.sources[i]!, b.sources[j]!]
   if (from.length !== to.length) return false
-  return from.every((of, at) => (typeof of === 'string' ? of : matched[of]) === to[at])
+  return from.every((source, at) => (typeof source === 'string' ? source : matched[source]) === to[at])
 }
 
 function nodeOf(

@@ -24,15 +24,15 @@ export function diffPartText({ layers_a, layers_b, is_layer }: DiffPart): string
 
 /** `6.43 µs → 7.1 µs`; empty where neither is known. */
 function timesText({ a, b }: DiffNode): string {
-  const text = (of: DiffSide | null) => (of === null || of.wall_ns === null ? '' : valueText(of.wall_ns, 'ns'))
+  const text = (side: DiffSide | null) => (side === null || side.wall_ns === null ? '' : valueText(side.wall_ns, 'ns'))
   return a && b ? [...new Set([text(a), text(b)])].filter(Boolean).join(' → ') : text(a ?? b)
 }
 
 /** `shape: 512 → 896`: what differs in a node. */
 export function differencesOf({ differs, a, b }: DiffNode): string[] {
   return differs.map((key) => {
-    const text = (of: DiffSide) =>
-      key === 'sources' ? `reads ${of.sources.join(', ') || 'nothing'}` : of[key] || 'none'
+    const text = (side: DiffSide) =>
+      key === 'sources' ? `reads ${side.sources.join(', ') || 'nothing'}` : side[key] || 'none'
     const [before, after] = [text(a!), text(b!)]
     if (key === 'sources')
       return before === after ? 'reads another node of that name' : `${after} (a: ${before.slice(6)})`
@@ -47,7 +47,7 @@ export function drawDiff(diff: DagDiff, a: NamedDag, b: NamedDag): Drawing {
     nodes: part.nodes.map((node, i) => drawnOf(node, `d${p}_${i}`)),
   }))
   const counts = (['added', 'removed', 'changed'] as const).map((change) => {
-    const count = diff.parts.reduce((sum, { nodes }) => sum + nodes.filter((of) => of.change === change).length, 0)
+    const count = diff.parts.reduce((sum, { nodes }) => sum + nodes.filter((node) => node.change === change).length, 0)
     return `${count} ${change}`
   })
   return {
@@ -70,28 +70,28 @@ export function drawDiff(diff: DagDiff, a: NamedDag, b: NamedDag): Drawing {
 }
 
 function drawnOf(node: DiffNode, id: string): DrawnNode {
-  const of = (node.b ?? node.a)!
+  const side = (node.b ?? node.a)!
   const { mark, fill, text } = STYLES[node.change]
-  const data = [of.type, of.shape].filter(Boolean).join(' ')
+  const data = [side.type, side.shape].filter(Boolean).join(' ')
   const times = timesText(node)
-  const isView = of.kind === 'view'
+  const isView = side.kind === 'view'
   return {
     id,
     lines: [
       ...new Set([
-        `${mark}${of.role || of.name}`,
-        of.op,
-        [isView ? of.shape : data, times].filter(Boolean).join(' · '),
+        `${mark}${side.role || side.name}`,
+        side.op,
+        [isView ? side.shape : data, times].filter(Boolean).join(' · '),
       ]),
     ],
     title: [
-      `${node.change}: ${of.role || of.name} ${of.op}, ${data}`,
+      `${node.change}: ${side.role || side.name} ${side.op}, ${data}`,
       ...differencesOf(node),
-      ...(node.a && node.b ? [] : [`reads ${of.sources.join(', ')}`]),
+      ...(node.a && node.b ? [] : [`reads ${side.sources.join(', ')}`]),
       ...(times === '' ? [] : [`time: ${times}`]),
     ].join('\n'),
-    ...{ shape: isView && node.change !== 'same' ? 'box' : shapeOf(of.op), fill, text },
-    outline: isView ? 'none' : of.kind !== 'operator' ? 'dashed' : 'thin',
+    ...{ shape: isView && node.change !== 'same' ? 'box' : shapeOf(side.op), fill, text },
+    outline: isView ? 'none' : side.kind !== 'operator' ? 'dashed' : 'thin',
   }
 }
 
@@ -106,8 +106,8 @@ function edgesOf({ parts }: DagDiff, a: NamedDag, b: NamedDag): DrawnEdge[] {
     for (const [p, { nodes }] of parts.entries())
       for (const [i, node] of nodes.entries()) {
         // The nodes of the first layer of a part are in it; those of others would be drawn a second time.
-        const of = node[side]
-        if (of) byId.set(of.ids[0]!, { id: `d${p}_${i}`, name: `${of.role} ${of.op}` })
+        const diffSide = node[side]
+        if (diffSide) byId.set(diffSide.ids[0]!, { id: `d${p}_${i}`, name: `${diffSide.role} ${diffSide.op}` })
       }
     for (const { from, to } of dag.edges) {
       const [source, node] = [byId.get(from), byId.get(to)]

@@ -49,8 +49,8 @@ const TITLED: readonly MetricName[] = [
 export function titleOf(node: DagNode, further: readonly string[] = []): string {
   const { kind, order, block, in_layer } = node
   const figures = TITLED.flatMap((key) => {
-    const { title, unit, of } = METRICS[key]
-    const value = of(node)
+    const { title, unit, of: figureOf } = METRICS[key]
+    const value = figureOf(node)
     return value === null ? [] : [`${title}: ${valueText(value, unit)}`]
   })
   return [
@@ -65,7 +65,7 @@ export function titleOf(node: DagNode, further: readonly string[] = []): string 
 /** A node. `name`: its first line. `color`: undefined where its figure is not known. */
 export function drawnNode(
   node: DagNode,
-  of: {
+  drawn: {
     readonly name: string
     readonly value: string
     readonly color: Fill | undefined
@@ -77,11 +77,13 @@ export function drawnNode(
   const isView = node.kind === 'view'
   return {
     id: drawnId(node.id),
-    lines: [...new Set([of.name, node.op, [isView ? node.shape : dataOf(node), of.value].filter(Boolean).join(' · ')])],
-    title: of.title,
+    lines: [
+      ...new Set([drawn.name, node.op, [isView ? node.shape : dataOf(node), drawn.value].filter(Boolean).join(' · ')]),
+    ],
+    title: drawn.title,
     shape,
-    ...(of.color ?? NOT_MEASURED),
-    outline: isView ? 'none' : node.kind !== 'operator' ? 'dashed' : of.readsWeights ? 'thick' : 'thin',
+    ...(drawn.color ?? NOT_MEASURED),
+    outline: isView ? 'none' : node.kind !== 'operator' ? 'dashed' : drawn.readsWeights ? 'thick' : 'thin',
   }
 }
 

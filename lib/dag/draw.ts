@@ -68,7 +68,7 @@ export function draw(dag: Dag, options: DrawOptions): Drawing {
   const leaves = dag.leaves.filter(({ id, kind }) => read.has(id) && (weights || kind !== 'weight'))
   const outside = dag.outside.filter(({ id }) => read.has(id))
   const sources = new Map(
-    [...dag.nodes, ...leaves.map((leaf) => ({ ...leaf, op: '' })), ...outside].map((of) => [of.id, of]),
+    [...dag.nodes, ...leaves.map((leaf) => ({ ...leaf, op: '' })), ...outside].map((node) => [node.id, node]),
   )
   const sameLeaves = patterns ? foldLeaves(dag.leaves) : new Map<number, readonly number[]>()
   const weightIds = new Set(dag.leaves.flatMap(({ id, kind }) => (kind === 'weight' ? [id] : [])))
@@ -79,7 +79,7 @@ export function draw(dag: Dag, options: DrawOptions): Drawing {
     groups: [
       ...frames.map(({ title, members }) => ({
         title,
-        nodes: members.map((of) => drawnShown(of, metric, colors, weightIds)),
+        nodes: members.map((shown) => drawnShown(shown, metric, colors, weightIds)),
       })),
       {
         nodes: [
@@ -103,8 +103,8 @@ export function sizeOf({ groups, edges }: Drawing): { readonly nodes: number; re
 /** `call 2 (decode, 1 token)` */
 export function callText({ call, phase, tokens }: Pick<Dag, 'call' | 'phase' | 'tokens'>): string {
   if (call < 0) return 'a graph run in no recorded call'
-  const of = tokens === null ? [] : [`${tokens} token${tokens === 1 ? '' : 's'}`]
-  return `call ${call} (${[phase, ...of].join(', ')})`
+  const facts = tokens === null ? [] : [`${tokens} token${tokens === 1 ? '' : 's'}`]
+  return `call ${call} (${[phase, ...facts].join(', ')})`
 }
 
 function frameOf(pattern: ReturnType<typeof fold>[number]): Framed {
@@ -129,17 +129,17 @@ function layersOf(nodes: readonly DagNode[]): Framed[] {
 
 function metricOf({ colorBy = 'time', values, scale }: DrawOptions, nodes: readonly DagNode[]): DrawnMetric {
   const metric: Metric = METRICS[colorBy]
-  const title = (of: string) => `${of}, ${scale ?? (values ? 'linear' : metric.scale)} scale`
+  const title = (label: string) => `${label}, ${scale ?? (values ? 'linear' : metric.scale)} scale`
   if (!values)
     return { ...metric, title: title(metric.title), scale: scale ?? metric.scale, of: ({ node }) => metric.of(node) }
   const byId = new Map(nodes.map((node) => [node.id, node]))
-  const of = ({ node, folded }: Shown) => {
+  const figureOf = ({ node, folded }: Shown) => {
     const found = (folded?.ids ?? [node.id])
       .map((id) => values.of(byId.get(id)!))
       .filter((value) => value !== undefined)
     return found.length === 0 ? null : found.reduce((sum, value) => sum + value, 0) / found.length
   }
-  return { title: title(values.title), unit: '', scale: scale ?? 'linear', of }
+  return { title: title(values.title), unit: '', scale: scale ?? 'linear', of: figureOf }
 }
 
 /** Edges that lead from what a view is of, in place of the view. */

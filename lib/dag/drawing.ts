@@ -56,10 +56,10 @@ const NOT_XML =
 
 /** A text without characters that XML cannot contain. */
 const plainText = (text: string) =>
-  text.replace(NOT_XML, (of) => `\\x${of.charCodeAt(0).toString(16).padStart(2, '0')}`)
+  text.replace(NOT_XML, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, '0')}`)
 
 /** A text in XML, and in an HTML-like label of Graphviz. */
-export const xml = (text: string) => plainText(text).replace(/[&<>"']/g, (of) => `&#${of.charCodeAt(0)};`)
+export const xml = (text: string) => plainText(text).replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`)
 
 /** A quoted text of DOT. Graphviz decodes entities of XML in it. */
 const quoted = (text: string) =>
@@ -119,7 +119,7 @@ function edgeLine({ from, to, label, isDashed, isLoose, color }: DrawnEdge): str
 }
 
 /** A table in Graphviz' HTML-like labels. */
-function legendOf(title: string, { title: of, cells, notes }: Legend): string {
+function legendOf(title: string, { title: heading, cells, notes }: Legend): string {
   const span = Math.max(1, cells.length + 1)
   const row = (text: string) => `<TR><TD COLSPAN="${span}" ALIGN="LEFT">${text}</TD></TR>`
   const colors = cells.map(
@@ -128,7 +128,7 @@ function legendOf(title: string, { title: of, cells, notes }: Legend): string {
   return [
     '<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="4">',
     row(`<B>${xml(title)}</B>`),
-    `<TR><TD ALIGN="LEFT">${xml(of)}</TD>${colors.join('')}</TR>`,
+    `<TR><TD ALIGN="LEFT">${xml(heading)}</TD>${colors.join('')}</TR>`,
     ...notes.map((note) => row(`<FONT POINT-SIZE="10">${xml(note)}</FONT>`)),
     '</TABLE>',
   ].join('')

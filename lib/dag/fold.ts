@@ -111,7 +111,7 @@ export function foldEdges(
   { edges, nodes, leaves }: Pick<Dag, 'edges' | 'nodes' | 'leaves'>,
   patterns: readonly Pattern[],
 ): FoldedEdge[] {
-  const groups = [...patterns.flatMap((of) => of.nodes.map(({ ids }) => ids)), ...foldLeaves(leaves).values()]
+  const groups = [...patterns.flatMap((pattern) => pattern.nodes.map(({ ids }) => ids)), ...foldLeaves(leaves).values()]
   const firstOf = new Map(groups.flatMap((ids) => ids.map((id) => [id, ids[0]!])))
   const byId = new Map(nodes.map((node) => [node.id, node]))
   const found = new Map<string, FoldedEdge>()

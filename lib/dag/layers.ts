@@ -4,7 +4,7 @@ import type { GraphNode, GraphSeries } from '../analyze/series/figures.ts'
 export function inLayers({ nodes, leaves }: Pick<GraphSeries, 'nodes' | 'leaves'>): number[] {
   const found = nodes.map(({ layer, sources }) => {
     const weights = layer >= 0 ? [] : sources.map((id) => leaves[-2 - id]?.layer ?? -1)
-    return weights.find((of) => of >= 0) ?? layer
+    return weights.find((layer) => layer >= 0) ?? layer
   })
   const before: number[] = []
   let latest = -1

@@ -58,7 +58,7 @@ export interface OpenTrace {
    */
   query(sql: string): QueryResult
   /** Makes a further package of modules known to `INCLUDE PERFETTO MODULE`. Throws SqlError if there is one of its name. */
-  register(of: SqlPackage): void
+  register(sqlPackage: SqlPackage): void
   /**
    * Computes all metrics of trace summary specs (Perfetto's `TraceSummarySpec` in textproto), by default those of {@link GGML_SUMMARY}.
    * Throws SqlError for wrong specs.
@@ -81,7 +81,7 @@ export async function openTrace(trace: PathOrBytes | AsyncIterable<Uint8Array>):
   processor.register(GGML_PACKAGE)
   return {
     query: (sql) => processor.query(sql),
-    register: (of) => processor.register(of),
+    register: (sqlPackage) => processor.register(sqlPackage),
     summarize: (...specs) => processor.summarize(specs.length === 0 ? [GGML_SUMMARY] : specs),
     summarizeAsText: (...specs) => processor.summarizeAsText(specs.length === 0 ? [GGML_SUMMARY] : specs),
     problems: () => importProblems(processor),

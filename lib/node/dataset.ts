@@ -225,8 +225,8 @@ class Dataset implements OpenDataset {
   /** SQL of the rows of files. Columns that all files lack, as those of older versions do, are NULL; no files are no rows. */
   async #rowsOf(name: TableName, paths: readonly string[]): Promise<string> {
     const { columns } = TABLES[name]
-    const nulls = (of: readonly string[]) =>
-      of.map((column) => `null::${SQL_TYPE[(columns as Columns)[column]!.type]} as ${column}`)
+    const nulls = (names: readonly string[]) =>
+      names.map((column) => `null::${SQL_TYPE[(columns as Columns)[column]!.type]} as ${column}`)
     if (paths.length === 0) {
       const empty = [...nulls(Object.keys(columns)), 'null::date as day'].join(', ')
       return `select ${empty} where false`

@@ -180,7 +180,7 @@ function tableFunctionsIn(statements: readonly unknown[]): Set<string> {
     if (typeof node !== 'object' || node === null) continue
     const { type, function: called } = node as { type?: unknown; function?: { function_name?: unknown } }
     if (type === 'TABLE_FUNCTION') names.add(String(called?.function_name).toLowerCase())
-    for (const of of Object.values(node)) nodes.push(of)
+    for (const row of Object.values(node)) nodes.push(row)
   }
   return names
 }

@@ -37,9 +37,9 @@ export async function exportArrow(
   await removeLeftOvers(folder)
   const files = new RunFiles(unfinished(folder, traceId), table)
   try {
-    const of = { ...reading, traceId, format: 'arrow' } as const
+    const common = { ...reading, traceId, format: 'arrow' } as const
     const { day, rows, summaries } = await files.write(
-      tablesOf(inputs, of, { name: 'ggml2perfetto', version: exporter }),
+      tablesOf(inputs, common, { name: 'ggml2perfetto', version: exporter }),
     )
     if (!allowEmpty) refuseEmpty(paths, summaries)
     if (table && rows[table] === undefined) throw noRows(paths, table, Object.keys(rows))

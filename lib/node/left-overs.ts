@@ -33,8 +33,8 @@ export const ownerMark = (): string => `${self.pid}-${SPACE}`
  * process cannot be seen from here.
  */
 export async function isLeft(path: string, mark: string, ageMs = AGE_MS): Promise<boolean> {
-  const [, pid, of] = /^(\d+)-(.*)$/.exec(mark) ?? []
-  if (of === SPACE) return !isRunning(Number(pid))
+  const [, pid, space] = /^(\d+)-(.*)$/.exec(mark) ?? []
+  if (space === SPACE) return !isRunning(Number(pid))
   const names = await readdir(path).catch(() => [])
   const all = await Promise.all(
     [path, ...names.map((name) => join(path, name))].map((at) => lstat(at).catch(() => undefined)),

@@ -90,30 +90,30 @@ export class RunFiles {
   }
 
   private async add({ table, bytes }: TablePiece): Promise<void> {
-    let of = this.open.get(table)
-    if (!of) {
+    let writing = this.open.get(table)
+    if (!writing) {
       const path = this.temporary(table)
       const file = await open(path, 'wx').catch((error) => {
         throw explainFileError(path, 'write', error)
       })
       await giveToCaller(file)
-      of = { file, pending: [], size: 0 }
-      this.open.set(table, of)
+      writing = { file, pending: [], size: 0 }
+      this.open.set(table, writing)
     }
-    of.pending.push(bytes)
-    of.size += bytes.length
-    if (of.size >= WRITE_BYTES) await this.flush(table)
+    writing.pending.push(bytes)
+    writing.size += bytes.length
+    if (writing.size >= WRITE_BYTES) await this.flush(table)
   }
 
   private async flush(table: TableName): Promise<void> {
-    const of = this.open.get(table)!
-    const bytes = joined(of.pending)
-    await of.file.writeFile(bytes).catch((error) => {
+    const writing = this.open.get(table)!
+    const bytes = joined(writing.pending)
+    await writing.file.writeFile(bytes).catch((error) => {
       throw explainFileError(this.temporary(table), 'write', error)
     })
     this.bytes += bytes.length
-    of.pending = []
-    of.size = 0
+    writing.pending = []
+    writing.size = 0
   }
 }
 

@@ -133,8 +133,8 @@ export class CallEndStage {
 
   private call(event: TokenEvent, ready: TraceEvent[]): boolean {
     const context = contextOf(event)
-    for (const [of, { event: before }] of this.open)
-      if (of === context || event.call - before.call > CALLS_BEHIND_MAX) this.settle(of, event.startNs, ready)
+    for (const [open, { event: before }] of this.open)
+      if (open === context || event.call - before.call > CALLS_BEHIND_MAX) this.settle(open, event.startNs, ready)
     if (!this.mayBeIncomplete(event)) return false
     this.open.set(context, { event, wait: undefined })
     const { waits } = this

@@ -53,8 +53,8 @@ export class FindingsPass {
   }
 
   /** A call with its time, for the summary's pass to call: times of calls are known there. */
-  readonly timed: OnCall = (of, event, timed) => {
-    if (of === 'all') this.figures.timed(event, timed)
+  readonly timed: OnCall = (scope, event, timed) => {
+    if (scope === 'all') this.figures.timed(event, timed)
   }
 
   /** A worker waited for its CPU, on the trace's clock. */

@@ -28,11 +28,12 @@ export async function* interleaved<T extends PlacedLog>(
   const logs = inputs.filter(({ log }) => !log.isOfScheduler)
   const isAlone = recordings.length === 1 && recordings[0]!.log.first.capabilities?.order !== false
   if (!isAlone || logs.length === 0) {
-    for (const of of recordings) for await (const batch of of.placed.batches) yield { of, batch }
+    for (const recording of recordings)
+      for await (const batch of recording.placed.batches) yield { of: recording, batch }
   }
   if (logs.length === 1 && !isAlone) {
-    const [of] = logs as [T]
-    for await (const batch of of.placed.batches) yield { of, batch }
+    const [only] = logs as [T]
+    for await (const batch of only.placed.batches) yield { of: only, batch }
     return
   }
   let recorded = isAlone ? await headOf(recordings[0]!) : undefined
@@ -60,8 +61,8 @@ function earliest(heads: readonly ({ readonly lastNs: number } | undefined)[]): 
   return at
 }
 
-async function headOf<T extends PlacedLog>(of: T): Promise<Head<T> | undefined> {
-  const { placed } = of
+async function headOf<T extends PlacedLog>(log: T): Promise<Head<T> | undefined> {
+  const { placed } = log
   const next = await placed.batches[Symbol.asyncIterator]().next()
   if (next.done) return undefined
   let [firstNs, lastNs] = [Infinity, -Infinity]
@@ -74,7 +75,7 @@ async function headOf<T extends PlacedLog>(of: T): Promise<Head<T> | undefined> 
   }
   const isTimed = firstNs <= lastNs
   return {
-    ...{ of, batch: next.value },
+    ...{ of: log, batch: next.value },
     firstNs: isTimed ? placed.timeOf(firstNs) : -Infinity,
     lastNs: isTimed ? placed.timeOf(lastNs) : -Infinity,
   }

@@ -71,20 +71,20 @@ export class ProfileStage {
   private find(event: GpuEvent): JoinedProfile | undefined {
     const { name, signature, stream, pid, facts } = event
     const key = `${name} ${signature}`
-    let of = this.known.get(key)
-    if (!of && !this.known.has(key)) {
-      of = this.ofName(this.names.text(signature || name))
-      this.known.set(key, of)
+    let ofName = this.known.get(key)
+    if (!ofName && !this.known.has(key)) {
+      ofName = this.ofName(this.names.text(signature || name))
+      this.known.set(key, ofName)
     }
-    if (!of) return undefined
+    if (!ofName) return undefined
     const nth = this.counts.of(`${pid} ${key} ${stream}`).count++
     const [grid, block] = [sizeOf(facts, 'grid', this.names), sizeOf(facts, 'block', this.names)]
     // Tools may number streams in other ways: with one stream in the profile, it is that one.
-    const list = of.streams.get(stream) ?? (of.streams.size === 1 ? [...of.streams.values()][0] : undefined)
+    const list = ofName.streams.get(stream) ?? (ofName.streams.size === 1 ? [...ofName.streams.values()][0] : undefined)
     const same = list?.[nth]
     const isSame = same && (grid === undefined || same.grid === '' || (same.grid === grid && same.block === block))
     if (isSame) return { of: same, match: grid === undefined || same.grid === '' ? 'shape' : 'launch' }
-    const alike = grid === undefined ? undefined : of.shapes.get(`${grid} ${block}`)
+    const alike = grid === undefined ? undefined : ofName.shapes.get(`${grid} ${block}`)
     return alike && { of: alike, match: 'shape' }
   }
 

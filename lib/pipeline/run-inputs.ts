@@ -97,9 +97,9 @@ export class RunInputs {
 
   /** Reads all logs by their times; yields after each batch. */
   async *together<T extends LogPass>(passes: readonly T[]): AsyncGenerator<T, void> {
-    for await (const { of, batch } of interleaved(passes)) {
-      this.feed(of, batch)
-      yield of
+    for await (const { of: log, batch } of interleaved(passes)) {
+      this.feed(log, batch)
+      yield log
     }
   }
 

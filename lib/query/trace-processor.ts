@@ -159,9 +159,9 @@ export class TraceProcessor {
       const args = writer.uint32(tagOf(Rpc.register_sql_package_args)).fork()
       args.uint32(tagOf(PackageArgs.package_name)).string(name)
       for (const [module, sql] of Object.entries(modules)) {
-        const of = args.uint32(tagOf(PackageArgs.modules)).fork()
-        of.uint32(tagOf(SqlModule.name)).string(`${name}.${module}`)
-        of.uint32(tagOf(SqlModule.sql)).string(sql).ldelim()
+        const modules = args.uint32(tagOf(PackageArgs.modules)).fork()
+        modules.uint32(tagOf(SqlModule.name)).string(`${name}.${module}`)
+        modules.uint32(tagOf(SqlModule.sql)).string(sql).ldelim()
       }
       args.ldelim()
     })

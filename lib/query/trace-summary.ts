@@ -26,7 +26,7 @@ export function bundlesOf(summary: Uint8Array): MetricBundle[] {
   return new Message(summary).messages(TraceSummary.metric_bundles).map((bundle) => {
     const specs = bundle.messages(Bundle.specs)
     const [first] = specs
-    const named = first?.messages(Spec.dimensions_specs).map((of) => of.text(DimensionSpec.name)) ?? []
+    const named = first?.messages(Spec.dimensions_specs).map((message) => message.text(DimensionSpec.name)) ?? []
     return {
       metrics: specs.map((spec) => spec.text(Spec.id)),
       dimensions: named.length > 0 ? named : (first?.texts(Spec.dimensions) ?? []),

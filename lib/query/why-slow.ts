@@ -7,7 +7,7 @@ const SHARE_MIN = 5
 /** A state of the worker's thread may begin this much before the operator that it is part of: clocks are not exact. */
 const CLOCK_ERROR_NS = 1e6
 
-const arg = (name: string, of = 'arg_set_id') => `extract_arg(${of}, 'debug.${name}')`
+const arg = (name: string, argSet = 'arg_set_id') => `extract_arg(${argSet}, 'debug.${name}')`
 
 /** What a trace contains, as far as the query depends on it. */
 export interface OperatorFacts {

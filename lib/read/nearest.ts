@@ -35,8 +35,8 @@ function byLines(text: string, formats: readonly Format[]): Format | undefined {
 function byNames(text: string, formats: readonly Format[]): Format | undefined {
   const words = new Set(wordsOf(text))
   const names = formats.map(namesOf)
-  const scores = names.map((of) => {
-    const found = [...of].filter((name) => words.has(name))
+  const scores = names.map((fields) => {
+    const found = [...fields].filter((name) => words.has(name))
     return found.reduce((sum, name) => sum + 1 / names.filter((other) => other.has(name)).length, 0)
   })
   const best = Math.max(...scores)

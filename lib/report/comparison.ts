@@ -26,8 +26,8 @@ export function comparisonPage(comparison: Comparison, title: string | undefined
   const { effects } = comparison
   const [before, after] = [namedSide(comparison.before), namedSide(comparison.after)]
   const groups = (Object.keys(TITLES) as EffectGroup[]).flatMap((group) => {
-    const of = effects.filter((effect) => effect.group === group)
-    return of.length > 0 ? [effectsFigure(group, of)] : []
+    const inGroup = effects.filter((effect) => effect.group === group)
+    return inGroup.length > 0 ? [effectsFigure(group, inGroup)] : []
   })
   const changed = effects.filter(({ verdict }) => /slower|faster/.test(verdict))
   const sides = partsFigures(comparison)
@@ -60,8 +60,8 @@ function changesSection(changed: readonly Effect[], { findings, before, after, i
   const items = changed
     .slice(0, EFFECTS_MAX)
     .map(
-      (of) =>
-        html`<li><strong>${of.name} ${of.verdict} ${known(of.change_share, signed)}</strong> ${of.phase ?? ''}: ${valueText(of.before, of.unit)} → ${valueText(of.after, of.unit)} <span class="note">${intervalOf(of)}</span></li>`,
+      (effect) =>
+        html`<li><strong>${effect.name} ${effect.verdict} ${known(effect.change_share, signed)}</strong> ${effect.phase ?? ''}: ${valueText(effect.before, effect.unit)} → ${valueText(effect.after, effect.unit)} <span class="note">${intervalOf(effect)}</span></li>`,
     )
   const lines = findings.map(
     ({ change, sentence, runs_before, runs_after }) =>
@@ -74,16 +74,16 @@ function changesSection(changed: readonly Effect[], { findings, before, after, i
     items.length > 0 ? html`<ol class="findings">${items}</ol>` : html`<p>No change is certain.</p>`,
     lines.length > 0 ? html`<h3>Findings that changed</h3><ul>${lines}</ul>` : undefined,
   ]
-  return { id: 'findings', title: 'Changes', content: content.filter((of) => of !== undefined) }
+  return { id: 'findings', title: 'Changes', content: content.filter((html) => html !== undefined) }
 }
 
 function sidesSection({ before, after, differences }: Comparison): Section {
   const shown = (what: string, value: string, name: string) => (what === 'host' ? `another one (${name})` : value)
-  const rows = differences.map(({ what, is_obstacle, ...of }) => [
+  const rows = differences.map(({ what, is_obstacle, ...rest }) => [
     what,
     is_obstacle ? 'yes' : '',
-    shown(what, of.before, 'a'),
-    shown(what, of.after, 'b'),
+    shown(what, rest.before, 'a'),
+    shown(what, rest.after, 'b'),
   ])
   const table = { columns: columns('<what', '<explains other times', '<a', '<b'), rows }
   return {
@@ -109,14 +109,14 @@ const COLOUR: Readonly<Partial<Record<Verdict, number>>> = {
 
 function effectsFigure(group: EffectGroup, effects: readonly Effect[]): Html {
   const shown = effects.filter(({ change_share }) => change_share !== null).slice(0, EFFECTS_MAX)
-  const points = shown.map((of) => ({
-    ...of,
-    label: nameOf(of),
-    change: 100 * of.change_share!,
-    low: 100 * (of.low_share ?? of.change_share!),
-    high: 100 * (of.high_share ?? of.change_share!),
-    colour: colour(COLOUR[of.verdict] ?? 7),
-    text: `${nameOf(of)}: ${of.verdict}\n${valueText(of.before, of.unit)} → ${valueText(of.after, of.unit)}, ${signed(of.change_share!)}\n${intervalOf(of)}`,
+  const points = shown.map((effect) => ({
+    ...effect,
+    label: nameOf(effect),
+    change: 100 * effect.change_share!,
+    low: 100 * (effect.low_share ?? effect.change_share!),
+    high: 100 * (effect.high_share ?? effect.change_share!),
+    colour: colour(COLOUR[effect.verdict] ?? 7),
+    text: `${nameOf(effect)}: ${effect.verdict}\n${valueText(effect.before, effect.unit)} → ${valueText(effect.after, effect.unit)}, ${signed(effect.change_share!)}\n${intervalOf(effect)}`,
   }))
   const reach = Math.min(200, Math.max(5, ...points.flatMap(({ low, high, change }) => [-low, high, Math.abs(change)])))
   const clamp = (value: number) => Math.max(-Math.min(reach, 100), Math.min(reach, value))
@@ -153,16 +153,16 @@ function effectsFigure(group: EffectGroup, effects: readonly Effect[]): Html {
     chart: points.length > 0 ? drawing : html`<p>No figure is on both sides.</p>`,
     table: {
       columns: columns('<what', '<phase', 'a', 'b', 'change', 'interval', 'runs a', 'runs b', '<verdict'),
-      rows: effects.map((of) => [
-        of.name,
-        of.phase ?? '',
-        valueText(of.before, of.unit),
-        valueText(of.after, of.unit),
-        known(of.change_share, signed),
-        intervalOf(of),
-        String(of.runs_before),
-        String(of.runs_after),
-        of.verdict,
+      rows: effects.map((effect) => [
+        effect.name,
+        effect.phase ?? '',
+        valueText(effect.before, effect.unit),
+        valueText(effect.after, effect.unit),
+        known(effect.change_share, signed),
+        intervalOf(effect),
+        String(effect.runs_before),
+        String(effect.runs_after),
+        effect.verdict,
       ]),
     },
     source: `${SOURCE} (effects)`,
@@ -173,9 +173,9 @@ function effectsFigure(group: EffectGroup, effects: readonly Effect[]): Html {
 function partsFigures({ effects }: Comparison): Html[] {
   const parts = effects.filter(({ group, phase }) => group === 'part' && phase !== null)
   return [...new Set(parts.map(({ phase }) => phase!))].map((phase) => {
-    const of = parts.filter((part) => part.phase === phase).sort((a, b) => (b.before ?? 0) - (a.before ?? 0))
-    const names = of.map(({ name }) => name)
-    const data = of.flatMap(({ name, before, after }) =>
+    const effects = parts.filter((part) => part.phase === phase).sort((a, b) => (b.before ?? 0) - (a.before ?? 0))
+    const names = effects.map(({ name }) => name)
+    const data = effects.flatMap(({ name, before, after }) =>
       (
         [
           ['a', before],
@@ -210,7 +210,7 @@ function partsFigures({ effects }: Comparison): Html[] {
       })),
       table: {
         columns: columns('<part', 'a', 'b', 'change'),
-        rows: of.map((part) => [
+        rows: effects.map((part) => [
           part.name,
           valueText(part.before, part.unit),
           valueText(part.after, part.unit),

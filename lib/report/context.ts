@@ -42,9 +42,9 @@ export const known = <T>(value: T | null | undefined, text: (value: T) => string
   value === null || value === undefined ? '' : text(value)
 
 /** Values of equal groups of neighbours, so that there are at most `max` groups. */
-export function inGroups<T>(of: readonly T[], max: number): T[][] {
-  const size = Math.max(1, Math.ceil(of.length / max))
-  return Array.from({ length: Math.ceil(of.length / size) }, (_, i) => of.slice(i * size, (i + 1) * size))
+export function inGroups<T>(items: readonly T[], max: number): T[][] {
+  const size = Math.max(1, Math.ceil(items.length / max))
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, i) => items.slice(i * size, (i + 1) * size))
 }
 
 /** The mean; 0 of none. */

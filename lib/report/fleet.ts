@@ -22,13 +22,13 @@ const percentText = (value: number) => `${value > 0 ? '+' : ''}${value} %`
  * The report of a fleet as one HTML page that needs nothing else: what became slower, builds over time, hosts, quantisations. Each run that is
  * named or drawn has the path of its log and its trace id.
  */
-export function fleetReportHtml(of: FleetFigures, options: { readonly title?: string | undefined } = {}): string {
-  const hosts = new Set(of.hosts.map(({ host }) => host)).size
-  const builds = new Set(of.builds.map(({ build }) => build)).size
-  const sections = [changesSection(of), buildsSection(of), hostsSection(of), quantSection(of)]
+export function fleetReportHtml(figures: FleetFigures, options: { readonly title?: string | undefined } = {}): string {
+  const hosts = new Set(figures.hosts.map(({ host }) => host)).size
+  const builds = new Set(figures.builds.map(({ build }) => build)).size
+  const sections = [changesSection(figures), buildsSection(figures), hostsSection(figures), quantSection(figures)]
   return pageHtml({
-    title: options.title ?? of.name,
-    lead: html`<p class="lead">${plural(of.runs, 'run')} · ${plural(builds, 'build')} · ${plural(hosts, 'host')}</p>`,
+    title: options.title ?? figures.name,
+    lead: html`<p class="lead">${plural(figures.runs, 'run')} · ${plural(builds, 'build')} · ${plural(hosts, 'host')}</p>`,
     sections: sections.filter((section) => section !== undefined),
   })
 }
@@ -36,23 +36,23 @@ export function fleetReportHtml(of: FleetFigures, options: { readonly title?: st
 function changesSection({ regressions, outliers, hosts }: FleetFigures): Section {
   const slow = hosts.filter(({ verdict }) => verdict === 'slow')
   const items = regressions.map(
-    (of) =>
-      html`<li><strong>${of.build}: ${of.phase} ${percentText(of.slower_percent)}</strong> after ${of.build_before} (${of.setup})${known(of.most_by, (role) => `; most by ${role}`)}${known(of.its_share_percent, (share) => ` (${share} % of it)`)}. <span class="note">Runs: ${of.run_before} before, ${of.run_after} after (${of.log_after})</span></li>`,
+    (regression) =>
+      html`<li><strong>${regression.build}: ${regression.phase} ${percentText(regression.slower_percent)}</strong> after ${regression.build_before} (${regression.setup})${known(regression.most_by, (role) => `; most by ${role}`)}${known(regression.its_share_percent, (share) => ` (${share} % of it)`)}. <span class="note">Runs: ${regression.run_before} before, ${regression.run_after} after (${regression.log_after})</span></li>`,
   )
   const runs = outliers
     .slice(0, LISTED_MAX)
     .map(
-      (of) =>
-        html`<li>${of.log} on ${of.host}: ${of.phase} ${percentText(of.slower_percent)} ${known(of.sentence, (sentence) => `— ${sentence}`)} <span class="note">${of.build}, ${of.setup}, run ${of.trace_id}</span></li>`,
+      (outlier) =>
+        html`<li>${outlier.log} on ${outlier.host}: ${outlier.phase} ${percentText(outlier.slower_percent)} ${known(outlier.sentence, (sentence) => `— ${sentence}`)} <span class="note">${outlier.build}, ${outlier.setup}, run ${outlier.trace_id}</span></li>`,
     )
   const slowHosts = slow.map(
-    (of) =>
-      html`<li>${of.host}: ${of.phase} ${percentText(of.slower_percent)} in ${plural(of.runs, 'run')} <span class="note">${of.setup}, last run ${of.last_run}</span></li>`,
+    (host) =>
+      html`<li>${host.host}: ${host.phase} ${percentText(host.slower_percent)} in ${plural(host.runs, 'run')} <span class="note">${host.setup}, last run ${host.last_run}</span></li>`,
   )
-  const list = (title: string, of: readonly Html[], none: string, all: number) => [
+  const list = (title: string, items: readonly Html[], none: string, all: number) => [
     html`<h3>${title}</h3>`,
-    of.length === 0 ? html`<p>${none}</p>` : html`<ol class="findings">${of}</ol>`,
-    all > of.length ? html`<p class="note">The first ${of.length} of ${all}.</p>` : undefined,
+    items.length === 0 ? html`<p>${none}</p>` : html`<ol class="findings">${items}</ol>`,
+    all > items.length ? html`<p class="note">The first ${items.length} of ${all}.</p>` : undefined,
   ]
   const content = [
     ...list(
@@ -68,9 +68,9 @@ function changesSection({ regressions, outliers, hosts }: FleetFigures): Section
 }
 
 /** Values by the setup and phase that they are of, in their order. */
-function bySetup<T extends { readonly setup: string; readonly phase: string }>(of: readonly T[]): [string, T[]][] {
+function bySetup<T extends { readonly setup: string; readonly phase: string }>(rows: readonly T[]): [string, T[]][] {
   const groups = new Map<string, T[]>()
-  for (const value of of) {
+  for (const value of rows) {
     const key = `${value.setup}: ${value.phase}`
     const group = groups.get(key)
     if (group) group.push(value)
@@ -82,7 +82,7 @@ function bySetup<T extends { readonly setup: string; readonly phase: string }>(o
 function buildsSection({ builds, points, outliers }: FleetFigures): Section | undefined {
   const runs = new Map(bySetup(points))
   const named = new Set(outliers.map(({ trace_id }) => trace_id))
-  const figures = bySetup(builds).map(([name, of]) => buildsFigure(name, of, runs.get(name) ?? [], named))
+  const figures = bySetup(builds).map(([name, builds]) => buildsFigure(name, builds, runs.get(name) ?? [], named))
   return figures.length === 0 ? undefined : { id: 'builds', title: 'Builds over time', content: figures }
 }
 
@@ -137,14 +137,14 @@ function buildsFigure(
     chart: drawing,
     table: {
       columns: columns('<build', 'runs', 'hosts', 'median, ms', 'slowest tenth from, ms', 'change', '<verdict'),
-      rows: builds.map((of) => [
-        of.build,
-        String(of.runs),
-        String(of.hosts),
-        threeDigits(of.ms_per_token),
-        known(of.p90_ms_per_token, threeDigits),
-        known(of.change_percent, percentText),
-        of.verdict,
+      rows: builds.map((build) => [
+        build.build,
+        String(build.runs),
+        String(build.hosts),
+        threeDigits(build.ms_per_token),
+        known(build.p90_ms_per_token, threeDigits),
+        known(build.change_percent, percentText),
+        build.verdict,
       ]),
     },
     source: ask('by-build'),
@@ -181,13 +181,13 @@ function hostsSection({ hosts }: FleetFigures): Section | undefined {
       })),
       table: {
         columns: columns('<host', 'runs', 'median, ms', 'slower', '<verdict', '<last run'),
-        rows: all.map((of) => [
-          of.host,
-          String(of.runs),
-          threeDigits(of.ms_per_token),
-          percentText(of.slower_percent),
-          of.verdict,
-          of.last_run,
+        rows: all.map((host) => [
+          host.host,
+          String(host.runs),
+          threeDigits(host.ms_per_token),
+          percentText(host.slower_percent),
+          host.verdict,
+          host.last_run,
         ]),
       },
       source: ask('by-host'),
@@ -212,14 +212,14 @@ function quantSection({ spreads }: FleetFigures): Section | undefined {
       'p99, ms',
       'tok/s',
     ),
-    rows: spreads.map((of: FleetSpread) => [
-      of.model,
-      of.quant,
-      of.setup,
-      of.phase,
-      String(of.runs),
-      ...[of.p10, of.p50, of.p90, of.p99].map(threeDigits),
-      threeDigits(1000 / of.p50),
+    rows: spreads.map((spread: FleetSpread) => [
+      spread.model,
+      spread.quant,
+      spread.setup,
+      spread.phase,
+      String(spread.runs),
+      ...[spread.p10, spread.p50, spread.p90, spread.p99].map(threeDigits),
+      threeDigits(1000 / spread.p50),
     ]),
   }
   const content = [tableHtml(table, 'Time of a token by model, quantisation and setup: percentiles over runs')]

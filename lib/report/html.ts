@@ -32,7 +32,7 @@ export function escaped(text: string): string {
 export const raw = (html: string): Html => ({ [HTML]: html })
 
 /** The text of a whole document. */
-export const documentText = (of: Html): string => of[HTML]
+export const documentText = (html: Html): string => html[HTML]
 
 /** A template of HTML; see {@link Content}. */
 export function html(pieces: TemplateStringsArray, ...values: readonly Content[]): Html {

@@ -49,9 +49,9 @@ const PARTS: readonly (readonly [title: string, section: (context: Context) => S
  * their data; `series.calls` adds figures over calls. Of a comparison: both sides. Texts of inputs are escaped; the host's name and folders of
  * logs are not in it.
  */
-export function reportHtml(of: Analysis | Comparison, options: ReportOptions = {}): string {
-  if (of.schema === COMPARISON_SCHEMA) return pageHtml(comparisonPage(of, options.title))
-  const context = contextOf(of, options.drawing)
+export function reportHtml(subject: Analysis | Comparison, options: ReportOptions = {}): string {
+  if (subject.schema === COMPARISON_SCHEMA) return pageHtml(comparisonPage(subject, options.title))
+  const context = contextOf(subject, options.drawing)
   const parts = PARTS.map(([title, make]) => ({ title, section: make(context) }))
   const missing = parts.flatMap(({ title, section }) => (section ? [] : [title]))
   const sections = [
@@ -61,7 +61,7 @@ export function reportHtml(of: Analysis | Comparison, options: ReportOptions = {
     issuesSection(context),
     unknownSection(context, missing),
   ]
-  const { run, calls, inputs } = of
+  const { run, calls, inputs } = subject
   const name = options.title ?? run.model ?? baseName(inputs[0]?.name ?? 'report')
   const facts = [
     known(calls.decode_tokens_per_s, (value) => `${threeDigits(value)} tok/s decode`),
@@ -72,7 +72,7 @@ export function reportHtml(of: Analysis | Comparison, options: ReportOptions = {
   ]
   return pageHtml({
     title: name,
-    lead: html`<p class="lead">${facts.filter((of) => of !== '').join(' · ')}</p>`,
+    lead: html`<p class="lead">${facts.filter((fact) => fact !== '').join(' · ')}</p>`,
     sections,
   })
 }

@@ -167,10 +167,10 @@ export class OperatorTable {
         this.nodesOfRows[left++] = node
         continue
       }
-      const of = Number.isNaN(call.numbers[row]!) ? -1 : call.numbers[row]!
-      const name = this.backends.at(of, ts.numbers[row]!)
+      const number = Number.isNaN(call.numbers[row]!) ? -1 : call.numbers[row]!
+      const name = this.backends.at(number, ts.numbers[row]!)
       backend.codes[row] = backend.codeOf(name || null)
-      this.sums.add(of, node, name, dur.numbers[row]!, wait.numbers[row]!, innerWait.numbers[row]!)
+      this.sums.add(number, node, name, dur.numbers[row]!, wait.numbers[row]!, innerWait.numbers[row]!)
     }
   }
 

@@ -33,8 +33,8 @@ export class TablesPass implements EventPass<void> {
   private operators: OperatorTable | undefined
   private readonly operatorSums: OperatorSumTable
   private readonly calls = new Map<number, WaitingCall>()
-  private readonly times = new CallTimes((of, event, timed) => {
-    const waiting = of === 'all' && timed ? this.calls.get(event.call) : undefined
+  private readonly times = new CallTimes((scope, event, timed) => {
+    const waiting = scope === 'all' && timed ? this.calls.get(event.call) : undefined
     if (waiting && timed) waiting.tpotNs = Math.round((timed.timeNs * timed.sequences) / timed.tokens)
   })
   /** Names and units of counters of other programs, by track. */

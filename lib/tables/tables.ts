@@ -11,7 +11,7 @@ export interface TablePiece {
 export class Tables {
   private readonly files = new Map<TableName, TableFile<TableName>>()
 
-  constructor(private readonly of: FilesOf) {}
+  constructor(private readonly filesOf: FilesOf) {}
 
   /** Adds a row to a table. */
   add<T extends TableName>(table: T, row: NewRow<T>): void {
@@ -22,7 +22,7 @@ export class Tables {
   file<T extends TableName>(table: T, onFull?: () => void): TableFile<T> {
     let file = this.files.get(table)
     if (!file) {
-      file = new TableFile<TableName>(table, this.of)
+      file = new TableFile<TableName>(table, this.filesOf)
       this.files.set(table, file)
     }
     if (onFull) file.onFull = onFull

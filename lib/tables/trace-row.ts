@@ -74,7 +74,7 @@ export function traceRow(logs: readonly ReadLog[], run: RunOfTables): NewRow<'tr
     threads: facts.threads,
     level: facts.level,
     calls: Object.entries(calls).reduce(
-      (sum, [phase, of]) => (/^(warmUp|failed)$/.test(phase) ? sum : sum + of.calls),
+      (sum, [phase, counted]) => (/^(warmUp|failed)$/.test(phase) ? sum : sum + counted.calls),
       0,
     ),
     failed_calls: calls.failed.calls,

@@ -31,13 +31,13 @@ export class Drawing {
    * of its calls are not in full. `waited` receives waits of its workers, until {@link finish}; `stated` states of
    * its threads, which are not drawn then.
    */
-  begin(of: {
+  begin(log: {
     readonly isOfScheduler: boolean
     readonly isSummed?: boolean | undefined
     readonly waited?: WaitTaker | undefined
     readonly stated?: StateTaker | undefined
   }): Timeline {
-    const options = { ...this.options, ...of }
+    const options = { ...this.options, ...log }
     const { length } = this.timelines
     this.timelines[length] = new Timeline(this.tree, this.make, options, length, this.scheduler)
     return this.timelines[length]

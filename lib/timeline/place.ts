@@ -37,7 +37,7 @@ export type Group =
   | 'cpus'
 
 /** A constant, or a function of what the track depends on. */
-type Either<T, Of> = T | ((of: Of) => T)
+type Either<T, Of> = T | ((subject: Of) => T)
 
 interface Spec<Of> {
   readonly rank: Either<number, Of>
@@ -47,7 +47,7 @@ interface Spec<Of> {
   readonly description: Either<string, Of>
   readonly kind?: Either<Track['kind'], Of>
   readonly unit?: Either<Unit | undefined, Of>
-  readonly axis?: (of: Of) => string
+  readonly axis?: (subject: Of) => string
 }
 
 /** A line of the layout. */
@@ -65,15 +65,20 @@ export const group = <Of = object>(parent: Group, spec: Spec<Of>): Place<Of> => 
 export const counter = <Of = object>(parent: Group, spec: Spec<Of>): Place<Of> => ({ parent, kind: 'counter', ...spec })
 
 /** The track of one worker, thread, … at a place, in its n-th row from 0. */
-export function specOf<Of>({ name, rank, rows, description, kind, unit, axis }: Place<Of>, of: Of, row = 0): TrackSpec {
-  const fixed = <T>(either: Either<T, Of>): T => (typeof either === 'function' ? (either as (of: Of) => T)(of) : either)
+export function specOf<Of>(
+  { name, rank, rows, description, kind, unit, axis }: Place<Of>,
+  subject: Of,
+  row = 0,
+): TrackSpec {
+  const fixed = <T>(either: Either<T, Of>): T =>
+    typeof either === 'function' ? (either as (subject: Of) => T)(subject) : either
   return {
     name: rowName(fixed(name), row),
     description: fixed(description),
     rank: fixed(rank) + Math.min(row, fixed(rows ?? 1) - 1),
     kind: fixed(kind ?? 'slices'),
     unit: fixed(unit),
-    axis: axis?.(of),
+    axis: axis?.(subject),
   }
 }
 

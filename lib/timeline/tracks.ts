@@ -75,13 +75,13 @@ export class Tracks {
    * Defines a track and returns its id. `of`: what the track depends on; `row`: its n-th row, from 0; `group`: required for groups
    * of which there are several, such as NVTX domains.
    */
-  add<K extends Key>(key: K, of: Of<K>, row = 0, group = this.group(LAYOUT[key].parent)): number {
-    return this.tree.add(group, specOf(LAYOUT[key] as Place<Of<K>>, of, row))
+  add<K extends Key>(key: K, subject: Of<K>, row = 0, group = this.group(LAYOUT[key].parent)): number {
+    return this.tree.add(group, specOf(LAYOUT[key] as Place<Of<K>>, subject, row))
   }
 
   /** Replaces the name and description of a track. */
-  rename<K extends Key>(track: number, key: K, of: Of<K>, row = 0, group = this.group(LAYOUT[key].parent)): void {
-    this.tree.rename(track, group, specOf(LAYOUT[key] as Place<Of<K>>, of, row))
+  rename<K extends Key>(track: number, key: K, subject: Of<K>, row = 0, group = this.group(LAYOUT[key].parent)): void {
+    this.tree.rename(track, group, specOf(LAYOUT[key] as Place<Of<K>>, subject, row))
   }
 
   /** Replaces the name of the input's group, if it has tracks. */
@@ -91,13 +91,13 @@ export class Tracks {
   }
 
   /** Rows for slices that follow one another, see {@link Lanes}. */
-  lanes<K extends Key>(key: K, of: Of<K>, isLate = false, group?: number): Lanes {
-    return new Lanes(this.tree.writer, (row) => this.add(key, of, row, group), this.leaveOut, isLate)
+  lanes<K extends Key>(key: K, subject: Of<K>, isLate = false, group?: number): Lanes {
+    return new Lanes(this.tree.writer, (row) => this.add(key, subject, row, group), this.leaveOut, isLate)
   }
 
   /** Rows for slices that nest, see {@link NestedRows}. */
-  nested<K extends Key>(key: K, of: Of<K>): NestedRows {
-    return new NestedRows(this.tree.writer, (row) => this.add(key, of, row), this.leaveOut)
+  nested<K extends Key>(key: K, subject: Of<K>): NestedRows {
+    return new NestedRows(this.tree.writer, (row) => this.add(key, subject, row), this.leaveOut)
   }
 
   /** Counts a slice for which its track has no row. */

@@ -118,18 +118,20 @@ class AccessSums {
     this.workers.add(worker, count)
     if (sample.node >= 0) this.nodes.add(sample.node, count)
     if (tensor < 0) return this.places.add(place, count)
-    const of = this.tensors.of(this.keyOf(tensor))
-    of.id = tensor
-    of.samples++
-    of.events += count
+    const sums = this.tensors.of(this.keyOf(tensor))
+    sums.id = tensor
+    sums.samples++
+    sums.events += count
     // In the tensor's memory, or in its mapped file.
-    of.pages.add(pageOf(sample.address))
-    of.latencies.add(sample.latency)
+    sums.pages.add(pageOf(sample.address))
+    sums.latencies.add(sample.latency)
   }
 
   protected figures(): AccessFigures {
     const { joined, samples, events, names, times, workers, nodes } = this
-    const tensors = [...this.tensors.values()].sort((a, b) => b.events - a.events).map((of) => this.tensorOf(of))
+    const tensors = [...this.tensors.values()]
+      .sort((a, b) => b.events - a.events)
+      .map((tensor) => this.tensorOf(tensor))
     const [usages, layers] = [new Events<BufferUsage | 'none'>(), new Events<number>()]
     for (const { usage, layer, events } of tensors) {
       usages.add(usage, events)
@@ -171,9 +173,9 @@ class AccessSums {
   private tensorOf({ id, samples, events, pages, latencies }: OfTensor & { id: number }): TensorAccesses {
     const { name, layer, offset, sizeBytes } = this.joined.tensors[id]!
     const text = this.joined.names.text(name)
-    const of = { tensor: text, role: parseTensorName(text).role || text, layer, usage: this.usageOf(id) }
+    const described = { tensor: text, role: parseTensorName(text).role || text, layer, usage: this.usageOf(id) }
     const place = { offset: offset ?? null, bytes: sizeBytes }
-    return { ...of, ...place, samples, events, pages: pages.size, mean_latency_cycles: latencies.mean }
+    return { ...described, ...place, samples, events, pages: pages.size, mean_latency_cycles: latencies.mean }
   }
 }
 
@@ -229,16 +231,16 @@ class FaultSums extends AccessSums {
     this.last.set(sample.tid, sample)
   }
 
-  private inCall(of: OfCalls, hit: AccessHit): void {
+  private inCall(calls: OfCalls, hit: AccessHit): void {
     const { tensor, sample } = hit
     const { what, count, tid, address } = sample
-    if (what === 'major-fault') of.major += count
+    if (what === 'major-fault') calls.major += count
     // One fault is a sample of each recorded event: of `page-faults` and of `major-faults`.
     const last = this.last.get(tid)
     if (last?.address === address && last.what !== what) return
-    of.events += count
-    if (this.pages.has(pageOf(address))) of.again += count
-    of.tensors.add(tensor, count)
+    calls.events += count
+    if (this.pages.has(pageOf(address))) calls.again += count
+    calls.tensors.add(tensor, count)
   }
 
   finish(): PageFaultFigures {
@@ -282,10 +284,10 @@ class DataSums extends AccessSums {
     const { what, count, level, latency, tlb } = sample
     this.whats.add(what, count)
     if (what !== 'load') return
-    const of = this.levels.of(level)
-    of.samples++
-    of.events += count
-    of.latencies.add(latency)
+    const loads = this.levels.of(level)
+    loads.samples++
+    loads.events += count
+    loads.latencies.add(latency)
     if (tlb !== '') this.translated += count
     if (tlb === 'walk' || tlb === 'fault' || tlb === 'miss') this.walked += count
     if (tensor < 0) return
@@ -306,15 +308,15 @@ class DataSums extends AccessSums {
       loads,
       stores: whats.get('store')?.events ?? 0,
       by_level: DATA_LEVELS.flatMap((level): LevelAccesses[] => {
-        const of = levels.get(level)
-        if (!of) return []
-        const { samples, events, latencies } = of
+        const ofLoads = levels.get(level)
+        if (!ofLoads) return []
+        const { samples, events, latencies } = ofLoads
         return [{ level, samples, events, share: events / loads, mean_latency_cycles: latencies.mean }]
       }),
       tlb_miss_share: translated > 0 ? walked / translated : null,
       by_role: byRole.map(({ id, samples, events, latencies, memory }): RoleAccesses => {
-        const of = { role: this.roleOf(id), usage: this.usageOf(id), samples, events }
-        return { ...of, mean_latency_cycles: latencies.mean, memory_share: events > 0 ? memory / events : 0 }
+        const row = { role: this.roleOf(id), usage: this.usageOf(id), samples, events }
+        return { ...row, mean_latency_cycles: latencies.mean, memory_share: events > 0 ? memory / events : 0 }
       }),
     }
   }

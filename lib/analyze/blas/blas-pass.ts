@@ -34,45 +34,45 @@ export class BlasPass implements EventPass<BlasFigures | null> {
     if (this.sums.size === 0) return null
     const sums = [...this.sums.values()]
     const rows = sums.map((sum) => this.rowOf(sum)).sort(byTime)
-    const libraries = [...new Set(sums.map(({ of }) => of.library))].map((library) => {
-      const of = rows.filter((row) => row.library === library)
-      const products = of.filter(({ m }) => m !== null).reduce((sum, { calls }) => sum + calls, 0)
-      const { calls, flop, time_ns } = restOf(of)!
+    const libraries = [...new Set(sums.map(({ of: call }) => call.library))].map((library) => {
+      const blasRows = rows.filter((row) => row.library === library)
+      const products = blasRows.filter(({ m }) => m !== null).reduce((sum, { calls }) => sum + calls, 0)
+      const { calls, flop, time_ns } = restOf(blasRows)!
       return { library, calls, products, flop, time_ns }
     })
     return { libraries, calls: rows.slice(0, ROWS_MAX), other_calls: restOf(rows.slice(ROWS_MAX)) }
   }
 
-  private add({ of, startNs, endNs, count }: BlasEvent): void {
-    let sum = this.sums.get(of.id)
+  private add({ of: call, startNs, endNs, count }: BlasEvent): void {
+    let sum = this.sums.get(call.id)
     if (!sum) {
-      const hasTimes = isTimed(of) && this.sums.size < DISTRIBUTIONS_MAX
-      sum = { of, calls: 0, flop: 0, timeNs: 0, times: hasTimes ? new TimesNs() : undefined }
-      this.sums.set(of.id, sum)
+      const hasTimes = isTimed(call) && this.sums.size < DISTRIBUTIONS_MAX
+      sum = { of: call, calls: 0, flop: 0, timeNs: 0, times: hasTimes ? new TimesNs() : undefined }
+      this.sums.set(call.id, sum)
     }
     sum.calls += count
-    sum.flop += count * flopOf(of)
+    sum.flop += count * flopOf(call)
     sum.timeNs += endNs - startNs
     sum.times?.add(endNs - startNs)
   }
 
-  private rowOf({ of, calls, flop, timeNs, times }: Sum): BlasRow {
-    const { product } = of
+  private rowOf({ of: call, calls, flop, timeNs, times }: Sum): BlasRow {
+    const { product } = call
     return {
-      library: of.library,
-      name: of.name,
+      library: call.library,
+      name: call.name,
       m: product?.m ?? null,
       n: product?.n ?? null,
       k: product?.k ?? null,
       batch: product?.batch ?? null,
       transposes: product?.transposes ?? '',
-      problem: of.problem,
-      types: of.types,
-      compute: of.compute,
-      algorithm: of.algorithm,
+      problem: call.problem,
+      types: call.types,
+      compute: call.compute,
+      algorithm: call.algorithm,
       calls,
       flop,
-      time_ns: isTimed(of) ? timeNs : null,
+      time_ns: isTimed(call) ? timeNs : null,
       flop_per_s: timeNs > 0 && flop > 0 ? flop / (timeNs / 1e9) : null,
       duration: times?.figures() ?? null,
     }
@@ -103,7 +103,7 @@ function sumOf(a: BlasRest | null, b: BlasRest | null): BlasRest | null {
 
 function restOf(rows: readonly BlasRow[]): BlasRest | null {
   if (rows.length === 0) return null
-  const total = (of: (row: BlasRow) => number) => rows.reduce((sum, row) => sum + of(row), 0)
+  const total = (figureOf: (row: BlasRow) => number) => rows.reduce((sum, row) => sum + figureOf(row), 0)
   const hasTimes = rows.some(({ time_ns }) => time_ns !== null)
   return {
     rows: rows.length,

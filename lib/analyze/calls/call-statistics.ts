@@ -38,7 +38,7 @@ class OfContext {
 /** Distributions of TPOT by context and sequence, and its growth with the context. */
 export class CallStatistics implements Statistic<object, 'token' | 'function' | 'sequence'> {
   readonly kinds: readonly ('token' | 'function' | 'sequence')[]
-  private readonly times = new CallTimes((of, event, timed) => this.take(of, event, timed))
+  private readonly times = new CallTimes((scope, event, timed) => this.take(scope, event, timed))
   private readonly all = new Spread()
   private readonly contexts = new Map<number, OfContext>()
   private readonly slopes: ContextSlopes
@@ -75,8 +75,8 @@ export class CallStatistics implements Statistic<object, 'token' | 'function' | 
     this.rows?.operators(operators.event, operators)
   }
 
-  private take(of: 'all' | 'context', event: TokenEvent, timed: TimedDecode | undefined): void {
-    if (of === 'context') {
+  private take(scope: 'all' | 'context', event: TokenEvent, timed: TimedDecode | undefined): void {
+    if (scope === 'context') {
       this.rows?.timed(event, timed, undefined)
       return this.takeOfContext(event, timed)
     }
@@ -87,35 +87,35 @@ export class CallStatistics implements Statistic<object, 'token' | 'function' | 
 
   private takeOfContext(event: TokenEvent, timed: TimedDecode | undefined): void {
     const context = event.batch?.context ?? 0
-    let of = this.contexts.get(context)
-    if (!of) {
-      of = new OfContext()
-      this.contexts.set(context, of)
+    let ofContext = this.contexts.get(context)
+    if (!ofContext) {
+      ofContext = new OfContext()
+      this.contexts.set(context, ofContext)
     }
     if (!timed) return
     const spentNs = timed.timeNs * timed.sequences
-    of.spread.add(timed.tokens, spentNs, of.hasTimed)
-    of.hasTimed = true
+    ofContext.spread.add(timed.tokens, spentNs, ofContext.hasTimed)
+    ofContext.hasTimed = true
     const spans = event.batch?.spans ?? []
     const decoding = event.phase === 'mixed' ? decodingIn(spans) : spans
     // The accepted tokens of each of several sequences are not known: they have the mean of the call.
-    for (const span of decoding) this.takeOfSequence(of, span, timed.tokens / timed.sequences, timed.timeNs)
+    for (const span of decoding) this.takeOfSequence(ofContext, span, timed.tokens / timed.sequences, timed.timeNs)
   }
 
   private takeOfSequence(context: OfContext, span: SequenceSpan, tokens: number, timeNs: number): void {
-    let of = context.sequences.get(span.sequence)
-    if (!of) {
+    let sequence = context.sequences.get(span.sequence)
+    if (!sequence) {
       if (this.sequences === SEQUENCES_MAX) {
         if (context.further.size < SEQUENCES_MAX) context.further.add(span.sequence)
         return
       }
-      of = new OfSequence()
+      sequence = new OfSequence()
       this.sequences++
-      context.sequences.set(span.sequence, of)
+      context.sequences.set(span.sequence, sequence)
     }
-    const { latest } = of
-    of.spread.add(tokens, timeNs, latest !== undefined && isSuccessor(latest, span))
-    of.latest = span
+    const { latest } = sequence
+    sequence.spread.add(tokens, timeNs, latest !== undefined && isSuccessor(latest, span))
+    sequence.latest = span
   }
 
   lastEvent(): void {
@@ -137,8 +137,8 @@ export class CallStatistics implements Statistic<object, 'token' | 'function' | 
       prefill_tokens_per_s: prefilling?.tokensPerSecond ?? null,
       tpot: this.all.distribution,
       contexts: contexts.map(({ context, role, calls, ttftNs, decoding }): ContextFigures => {
-        const of = this.contexts.get(context)!
-        const { distribution: tpot, jitter } = of.spread
+        const ofContext = this.contexts.get(context)!
+        const { distribution: tpot, jitter } = ofContext.spread
         return {
           context,
           role: role ?? null,
@@ -148,14 +148,14 @@ export class CallStatistics implements Statistic<object, 'token' | 'function' | 
           decode_tokens_per_s: decoding?.tokensPerSecond ?? null,
           tpot,
           jitter: tpot && jitter,
-          by_sequence: [...of.sequences].map(
+          by_sequence: [...ofContext.sequences].map(
             ([sequence, { spread }]): SequenceFigures => ({
               sequence,
               tpot: spread.distribution!,
               jitter: spread.jitter,
             }),
           ),
-          further_sequences: of.further.size,
+          further_sequences: ofContext.further.size,
         }
       }),
       drafts,

@@ -19,7 +19,7 @@ const DRAFTS_MAX = 64
  * Gets each call that succeeded, in order, with its time where it is timed: once in `context`, once in the figures of `all` contexts.
  * `all` does not contain decode calls of drafts; `context` not the graphs of a scheduler.
  */
-export type OnCall = (of: 'all' | 'context', event: TokenEvent, timed: TimedDecode | undefined) => void
+export type OnCall = (scope: 'all' | 'context', event: TokenEvent, timed: TimedDecode | undefined) => void
 
 const NONE: OnCall = () => {}
 

@@ -55,26 +55,26 @@ export class ContextSlopes {
   /** Takes a call that succeeded, in order, and returns its context length where it is known. */
   call(event: TokenEvent, timed: TimedDecode | undefined): number | undefined {
     const context = event.batch?.context ?? 0
-    let of = this.contexts.get(context)
-    if (!of) {
+    let sums = this.contexts.get(context)
+    if (!sums) {
       if (this.contexts.size === CONTEXTS_MAX) return undefined
-      of = new ContextSums()
-      this.contexts.set(context, of)
+      sums = new ContextSums()
+      this.contexts.set(context, sums)
     }
-    const x = of.length.take(event)
-    const isFirst = !of.latestDecodes
-    of.latestDecodes = event.phase === 'decode'
+    const x = sums.length.take(event)
+    const isFirst = !sums.latestDecodes
+    sums.latestDecodes = event.phase === 'decode'
     if (x === undefined || !timed || event.phase !== 'decode' || Math.max(event.tokens, timed.tokens) > timed.sequences)
       return x
     if (isFirst || timed.timeNs <= 0) {
-      of.leftOut++
+      sums.leftOut++
       return x
     }
     const callNs = event.endNs - event.startNs
-    of.calls.add(x, [timed.timeNs, timed.timeNs - callNs, callNs], 3)
-    of.sequencesMax = Math.max(of.sequencesMax, timed.sequences)
+    sums.calls.add(x, [timed.timeNs, timed.timeNs - callNs, callNs], 3)
+    sums.sequencesMax = Math.max(sums.sequencesMax, timed.sequences)
     if (event.call < 0 || !this.hasOperators(event.call)) return x
-    this.points.set(event.call, { of, x, callNs })
+    this.points.set(event.call, { of: sums, x, callNs })
     if (this.points.size > POINTS_MAX) this.dropPoints()
     return x
   }
@@ -152,11 +152,11 @@ export class ContextSlopes {
 
   private operatorSlope(fits: Fits): OperatorSlope {
     const none = { role: '', op: '', block: null }
-    const role = (i: number, of: RoleOf): SlopePart => ({ what: 'role', ...of, ...fits.fit(FIRST_ROLE + i) })
+    const role = (i: number, roleOf: RoleOf): SlopePart => ({ what: 'role', ...roleOf, ...fits.fit(FIRST_ROLE + i) })
     const parts: SlopePart[] = [
       { what: 'rest', ...none, ...fits.fit(REST) },
       { what: 'other roles', ...none, ...fits.fit(OTHER_ROLES) },
-      ...this.roles.list.flatMap((of, i) => (FIRST_ROLE + i < fits.quantities ? [role(i, of)] : [])),
+      ...this.roles.list.flatMap((roleOf, i) => (FIRST_ROLE + i < fits.quantities ? [role(i, roleOf)] : [])),
     ]
     return {
       points: fits.points,

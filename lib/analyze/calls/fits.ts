@@ -37,11 +37,11 @@ export class Fits {
     this.x += dx
     this.xx += dx * dx
     for (let i = 0; i < count; i++) {
-      const of = sums[i]!
-      const dy = values[i]! - of.shift
-      of.y += dy
-      of.xy += dx * dy
-      of.yy += dy * dy
+      const sum = sums[i]!
+      const dy = values[i]! - sum.shift
+      sum.y += dy
+      sum.xy += dx * dy
+      sum.yy += dy * dy
     }
   }
 

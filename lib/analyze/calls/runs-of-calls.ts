@@ -36,7 +36,7 @@ class Stretch {
   startNs = 0
   endNs = 0
 
-  add({ event, fromNs, ...of }: TimedCall): void {
+  add({ event, fromNs, ...rest }: TimedCall): void {
     const { startNs, endNs, tokens, batch } = event
     const isFirst = this.times.calls === 0
     if (isFirst) {
@@ -44,12 +44,12 @@ class Stretch {
       this.depth = Math.max(batch?.spans[0]?.position ?? 0, 0)
     }
     this.endNs = Math.max(this.endNs, endNs)
-    const generated = generatedIn(event, of.made)
+    const generated = generatedIn(event, rest.made)
     this.generated += generated
     if (event.phase !== 'decode') this.prompt += Math.max(tokens, 0) - generated
     this.sequences = Math.max(this.sequences, new Set(batch?.spans.map(({ sequence }) => sequence)).size)
     // A run begins with its first call.
-    this.times.add({ event, fromNs: isFirst ? startNs : fromNs, ...of })
+    this.times.add({ event, fromNs: isFirst ? startNs : fromNs, ...rest })
   }
 }
 
@@ -131,10 +131,10 @@ export class RunsOfCalls {
   /** Undefined where all is one run. */
   get figures(): { readonly runs: readonly RunFigures[]; readonly further: number } {
     if (!this.areSeveral) return { runs: [], further: 0 }
-    const runs = [...this.rows.values()].map(({ of, means }): RunFigures => {
+    const runs = [...this.rows.values()].map(({ of: figures, means }): RunFigures => {
       const { time, rate, prefill, decode, ttft, tpot } = means
       return {
-        ...of,
+        ...figures,
         runs: time.count,
         time_ns: time.mean!,
         tokens_per_s: rate.mean ?? null,
@@ -151,21 +151,21 @@ export class RunsOfCalls {
     const run = this.open.get(context)
     if (!run) return
     this.open.delete(context)
-    const of = run.isPrepared ? run.saved! : run.all
+    const stretch = run.isPrepared ? run.saved! : run.all
     if (run.isPrepared) this.areSeveral = true
-    const { ttftNs, prefilling, decoding } = of.times
+    const { ttftNs, prefilling, decoding } = stretch.times
     if (this.ttfts.size < CONTEXTS_MAX) this.ttfts.of(context).add(ttftNs)
     else this.ttfts.get(context)?.add(ttftNs)
     if (this.isDraft(context)) return
     this.ttft.add(ttftNs)
-    const means = this.rowOf(of)?.means
+    const means = this.rowOf(stretch)?.means
     if (!means) {
       this.further++
       return
     }
-    const timeNs = of.endNs - of.startNs
+    const timeNs = stretch.endNs - stretch.startNs
     means.time.add(timeNs)
-    means.rate.add(timeNs > 0 ? ((of.prompt + of.generated) * 1e9) / timeNs : undefined)
+    means.rate.add(timeNs > 0 ? ((stretch.prompt + stretch.generated) * 1e9) / timeNs : undefined)
     means.ttft.add(ttftNs)
     means.prefill.add(prefilling?.tokensPerSecond)
     means.decode.add(decoding?.tokensPerSecond)

@@ -44,9 +44,9 @@ export class MergedSketch {
   add({ count, mean_ns, min_ns, max_ns }: Distribution, { first, counts }: Buckets): void {
     const { sketch } = this
     let zeros = count
-    for (const [i, of] of counts.entries()) {
-      if (of > 0) sketch.store.add(first + i, of)
-      zeros -= of
+    for (const [i, value] of counts.entries()) {
+      if (value > 0) sketch.store.add(first + i, value)
+      zeros -= value
     }
     sketch.zeroCount += zeros
     sketch.count += count

@@ -39,10 +39,10 @@ interface Values extends Pick<Effect, 'group' | 'phase' | 'name' | 'unit'> {
 export function compareRuns(before: RunsOfSide, after: RunsOfSide): Comparison {
   const differences = differencesOf(before.runs, after.runs)
   const compared = worthComparing(valuesOf(before.runs, after.runs))
-  const of = (isOf: (group: EffectGroup) => boolean) => compared.filter(({ group }) => isOf(group))
-  const speeds = of((group) => group === 'speed')
-  const others = of((group) => group !== 'speed' && group !== 'memory')
-  const effects = [speeds, others, of((group) => group === 'memory')].flatMap((family) => {
+  const valuesWhere = (isOf: (group: EffectGroup) => boolean) => compared.filter(({ group }) => isOf(group))
+  const speeds = valuesWhere((group) => group === 'speed')
+  const others = valuesWhere((group) => group !== 'speed' && group !== 'memory')
+  const effects = [speeds, others, valuesWhere((group) => group === 'memory')].flatMap((family) => {
     const ratios = new Map(family.flatMap((values) => (isInBoth(values) ? [[values, ratioOf(values)]] : [])))
     const marginOf = margins([...ratios.values()])
     return family.map((values) => {
@@ -74,9 +74,9 @@ const sideOf = ({ name, runs }: RunsOfSide) => ({
 
 function valuesOf(before: readonly Analysis[], after: readonly Analysis[]): Values[] {
   const byKey = new Map<string, Values>()
-  const add = (side: 'before' | 'after', { value, ...of }: RunFigure) => {
-    const key = JSON.stringify(of)
-    const values = byKey.get(key) ?? { ...of, before: [], after: [] }
+  const add = (side: 'before' | 'after', { value, ...rest }: RunFigure) => {
+    const key = JSON.stringify(rest)
+    const values = byKey.get(key) ?? { ...rest, before: [], after: [] }
     byKey.set(key, values)
     if (value > 0) values[side].push(value)
   }
@@ -89,15 +89,15 @@ function valuesOf(before: readonly Analysis[], after: readonly Analysis[]): Valu
 function worthComparing(all: readonly Values[]): Values[] {
   const sums = new DefaultMap<string, { before: number; after: number }>(() => ({ before: 0, after: 0 }))
   const sum = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0)
-  for (const of of all) {
-    const totals = sums.of(`${of.group} ${of.phase}`)
-    totals.before += sum(of.before)
-    totals.after += sum(of.after)
+  for (const values of all) {
+    const totals = sums.of(`${values.group} ${values.phase}`)
+    totals.before += sum(values.before)
+    totals.after += sum(values.after)
   }
-  return all.filter((of) => {
-    const totals = sums.of(`${of.group} ${of.phase}`)
-    if (of.group === 'speed' || of.group === 'memory') return true
-    return sum(of.before) >= SHARE_MIN * totals.before || sum(of.after) >= SHARE_MIN * totals.after
+  return all.filter((values) => {
+    const totals = sums.of(`${values.group} ${values.phase}`)
+    if (values.group === 'speed' || values.group === 'memory') return true
+    return sum(values.before) >= SHARE_MIN * totals.before || sum(values.after) >= SHARE_MIN * totals.after
   })
 }
 
@@ -111,9 +111,9 @@ interface Change {
   readonly named: number
 }
 
-function effectOf({ before: a, after: b, ...of }: Values, change: Change | undefined): Effect {
+function effectOf({ before: a, after: b, ...rest }: Values, change: Change | undefined): Effect {
   const shown = {
-    ...of,
+    ...rest,
     before: geometricMean(a),
     after: geometricMean(b),
     runs_before: a.length,
@@ -130,7 +130,7 @@ function effectOf({ before: a, after: b, ...of }: Values, change: Change | undef
     change_share: Math.expm1(estimate),
     low_share: isKnown ? Math.expm1(estimate - margin) : null,
     high_share: isKnown ? Math.expm1(estimate + margin) : null,
-    verdict: of.group === 'memory' ? moreOrLess(estimate, margin) : verdictOf(estimate, margin, named),
+    verdict: rest.group === 'memory' ? moreOrLess(estimate, margin) : verdictOf(estimate, margin, named),
   }
 }
 
@@ -171,8 +171,8 @@ const GROUPS: readonly EffectGroup[] = ['speed', 'part', 'role', 'layer', 'type'
 function byVerdict(a: Effect, b: Effect): number {
   const group = GROUPS.indexOf(a.group) - GROUPS.indexOf(b.group)
   const verdict = VERDICTS.indexOf(a.verdict) - VERDICTS.indexOf(b.verdict)
-  const lost = (of: Effect) => Math.abs((of.after ?? 0) - (of.before ?? 0))
-  const time = (of: Effect) => Math.max(of.before ?? 0, of.after ?? 0)
+  const lost = (effect: Effect) => Math.abs((effect.after ?? 0) - (effect.before ?? 0))
+  const time = (effect: Effect) => Math.max(effect.before ?? 0, effect.after ?? 0)
   return verdict || group || (a.verdict === 'unclear' ? time(b) - time(a) : lost(b) - lost(a))
 }
 

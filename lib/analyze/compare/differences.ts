@@ -39,8 +39,8 @@ const FACTS: readonly Fact[] = [
  * have in common is no obstacle: lengths of answers vary from run to run.
  */
 export function differencesOf(before: readonly Analysis[], after: readonly Analysis[]): Difference[] {
-  const differences = FACTS.flatMap(({ what, of, isObstacle = false }): Difference[] => {
-    const [a, b] = [valuesOf(before, of), valuesOf(after, of)]
+  const differences = FACTS.flatMap(({ what, of: factOf, isObstacle = false }): Difference[] => {
+    const [a, b] = [valuesOf(before, factOf), valuesOf(after, factOf)]
     if (a.length === 0 || b.length === 0 || a.join('\n') === b.join('\n')) return []
     return [
       {
@@ -54,8 +54,8 @@ export function differencesOf(before: readonly Analysis[], after: readonly Analy
   return differences.sort((a, b) => Number(b.is_obstacle) - Number(a.is_obstacle))
 }
 
-function valuesOf(runs: readonly Analysis[], of: Fact['of']): string[] {
-  const values = runs.map(of).filter((value) => value !== null && value !== '' && value !== '{}')
+function valuesOf(runs: readonly Analysis[], factOf: Fact['of']): string[] {
+  const values = runs.map(factOf).filter((value) => value !== null && value !== '' && value !== '{}')
   return [...new Set(values.map(String))].sort()
 }
 
@@ -73,6 +73,6 @@ function batchOf({ calls }: Analysis): string | null {
 function weightsOf({ run }: Analysis): string | null {
   const bytes = (run.weights ?? []).reduce((sum, { bytes }) => sum + bytes, 0)
   if (bytes === 0) return null
-  const mix = run.weights!.map((of) => `${of.type} ${((100 * of.bytes) / bytes).toFixed(1)} %`).join(', ')
+  const mix = run.weights!.map((weight) => `${weight.type} ${((100 * weight.bytes) / bytes).toFixed(1)} %`).join(', ')
   return `${(bytes / 2 ** 20).toFixed(1)} MiB: ${mix}`
 }

@@ -44,13 +44,13 @@ function speed({ calls, first_calls }: Analysis): RunFigure[] {
 /** Time of a token in each test that a program measured itself. Tests of one name differ in their options. */
 function benchmarks({ benchmarks = [] }: Partial<Analysis>): RunFigure[] {
   const optionsOf = ({ parameters }: BenchmarkFigures) => `${COMPARED.map((key) => parameters[key] ?? '')}`
-  return benchmarks.map((of) => {
-    const alike = benchmarks.filter(({ test }) => test === of.test)
+  return benchmarks.map((benchmark) => {
+    const alike = benchmarks.filter(({ test }) => test === benchmark.test)
     const differing = COMPARED.filter((key) => new Set(alike.map(({ parameters }) => parameters[key])).size > 1)
-    const twins = alike.filter((other) => optionsOf(other) === optionsOf(of))
-    const options = differing.map((key) => ` ${key}=${of.parameters[key] ?? ''}`).join('')
-    const name = `${of.test}${options}${twins.length > 1 ? ` (${twins.indexOf(of) + 1})` : ''}`
-    return { group: 'speed', phase: null, name, unit: 'ns', value: 1e9 / of.tokens_per_s }
+    const twins = alike.filter((other) => optionsOf(other) === optionsOf(benchmark))
+    const options = differing.map((key) => ` ${key}=${benchmark.parameters[key] ?? ''}`).join('')
+    const name = `${benchmark.test}${options}${twins.length > 1 ? ` (${twins.indexOf(benchmark) + 1})` : ''}`
+    return { group: 'speed', phase: null, name, unit: 'ns', value: 1e9 / benchmark.tokens_per_s }
   })
 }
 
@@ -89,9 +89,9 @@ function operators(analysis: Analysis): RunFigure[] {
   const calls = new Map(analysis.call_time.map(({ phase, calls }) => [phase, calls]))
   for (const row of analysis.operators.rows) {
     const { phase, role, op, layer, type } = row
-    const of = phase === 'none' ? undefined : calls.get(phase)
-    if (of === undefined) continue
-    const value = typicalNs(row) / of
+    const phaseCalls = phase === 'none' ? undefined : calls.get(phase)
+    if (phaseCalls === undefined) continue
+    const value = typicalNs(row) / phaseCalls
     const groups = [
       ['role', role === '' ? op : `${role} ${op}`],
       ['layer', layer < 0 ? 'no layer' : `blk.${layer}`],
@@ -133,11 +133,17 @@ const middleOf = ({ first }: Buckets, i: number) => (2 * GAMMA ** (first + i)) /
 function workers(analysis: Analysis): RunFigure[] {
   const calls = new Map(analysis.call_time.map(({ phase, calls }) => [phase, calls]))
   return analysis.workers.flatMap(({ worker, by_phase }) =>
-    [...calls].flatMap(([phase, of]): RunFigure[] => {
+    [...calls].flatMap(([phase, share]): RunFigure[] => {
       const time = by_phase[phase]
       if (!time) return []
       const figure = (name: string, ns: number) => ({
-        ...{ group: 'worker' as const, phase, name: `worker ${worker}: ${name}`, unit: 'ns' as const, value: ns / of },
+        ...{
+          group: 'worker' as const,
+          phase,
+          name: `worker ${worker}: ${name}`,
+          unit: 'ns' as const,
+          value: ns / share,
+        },
       })
       return [figure('computing', computingNs(time)), figure('barrier wait', time.wait_ns)]
     }),

@@ -77,7 +77,9 @@ export class Caches {
 
   /** Experts of the caches of a layer, by size; undefined where one is not known. */
   ofLayer(shape: LayerShape): readonly number[] | undefined {
-    const all = this.sizes.map((size) => capacityOf(size, shape, this.shapes.size)).filter((of) => of !== undefined)
+    const all = this.sizes
+      .map((size) => capacityOf(size, shape, this.shapes.size))
+      .filter((value) => value !== undefined)
     return all.length === this.sizes.length ? all : undefined
   }
 
@@ -105,11 +107,11 @@ export class Caches {
         return known.reduce((sum, { expertBytes }, i) => sum + expertBytes! * (by[i] ?? capacity / known.length), 0)
       }
       const total = ofEach.reduce((sum, capacity) => sum + capacity, 0)
-      const of = { size: nameOf(size) }
+      const named = { size: nameOf(size) }
       const inAll = Math.min(shared, all)
       return [
         {
-          ...of,
+          ...named,
           scope: 'layer' as const,
           experts: total,
           experts_share: total / all,
@@ -117,7 +119,7 @@ export class Caches {
           by_phase: this.hitsOfLayers(layers, ofEach, i),
         },
         {
-          ...of,
+          ...named,
           scope: 'all' as const,
           experts: inAll,
           experts_share: inAll / all,
@@ -148,16 +150,16 @@ export class Caches {
   private hitsOfAll(layers: readonly Layer[], capacity: number, size: number) {
     return byPhase(layers, (phase) => {
       const hits = new Hits()
-      const of = layers.flatMap((layer) => layer.phases.get(phase) ?? [])
+      const choices = layers.flatMap((layer) => layer.phases.get(phase) ?? [])
       const { distances, lfuHits } = this.shared.phases.of(phase)
-      hits.all = of.reduce((sum, sums) => sum + usesOf(sums), 0)
+      hits.all = choices.reduce((sum, sums) => sum + usesOf(sums), 0)
       hits.lru = sumUpTo(distances, capacity)
       hits.lfu = lfuHits.length > 0 ? lfuHits[size]! : null
       hits.addPinned(
-        of.flatMap(({ counts }) => [...counts]),
+        choices.flatMap(({ counts }) => [...counts]),
         capacity,
       )
-      hits.addLearned(of, capacity)
+      hits.addLearned(choices, capacity)
       return hits.finish()
     })
   }
@@ -210,9 +212,9 @@ function mostOf(counts: readonly number[], capacity: number): number[] {
     .slice(0, capacity)
 }
 
-function byPhase(layers: readonly Layer[], of: (phase: Phase) => CacheHits): Partial<Record<Phase, CacheHits>> {
+function byPhase(layers: readonly Layer[], hitsOf: (phase: Phase) => CacheHits): Partial<Record<Phase, CacheHits>> {
   const phases = new Set(layers.flatMap((layer) => [...layer.phases.keys()]))
-  return Object.fromEntries([...phases].map((phase) => [phase, of(phase)]))
+  return Object.fromEntries([...phases].map((phase) => [phase, hitsOf(phase)]))
 }
 
 function sumUpTo(counts: ArrayLike<number>, end: number): number {

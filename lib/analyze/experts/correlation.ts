@@ -12,7 +12,7 @@ export function correlationOf(xs: readonly number[], ys: readonly number[]): Cor
 
 function pearsonOf(xs: readonly number[], ys: readonly number[]): number | null {
   const n = xs.length
-  const [x, y] = [xs, ys].map((of) => of.reduce((sum, value) => sum + value, 0) / n) as [number, number]
+  const [x, y] = [xs, ys].map((values) => values.reduce((sum, value) => sum + value, 0) / n) as [number, number]
   let [xx, yy, xy] = [0, 0, 0]
   for (let i = 0; i < n; i++) {
     const [dx, dy] = [xs[i]! - x, ys[i]! - y]

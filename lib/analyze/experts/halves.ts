@@ -38,6 +38,6 @@ export class Halves {
   first(): number[] {
     const blocks = this.blocks.slice(0, Math.floor(this.tokens / 2 / this.size))
     if (blocks.length === 0) return []
-    return Array.from({ length: this.experts }, (_, expert) => blocks.reduce((sum, of) => sum + of[expert]!, 0))
+    return Array.from({ length: this.experts }, (_, expert) => blocks.reduce((sum, counts) => sum + counts[expert]!, 0))
   }
 }

@@ -16,7 +16,7 @@ export function layerShapes(
     const weight = tensors[source]!
     ofLayer.set(weight.name, weight)
   }
-  return new Map([...weights].map(([layer, of]) => [layer, shapeOf([...of.values()])]))
+  return new Map([...weights].map(([layer, events]) => [layer, shapeOf([...events.values()])]))
 }
 
 function shapeOf(weights: readonly TensorEvent[]): LayerShape {
@@ -28,8 +28,8 @@ function shapeOf(weights: readonly TensorEvent[]): LayerShape {
 
 /** What a model's own file says of a layer's experts: of the weights that have them in their name, as llama.cpp calls these. */
 export function shapeInModel({ experts, weights }: ModelShape, layer: number): LayerShape {
-  const of = weights.filter(({ name }) => name.startsWith(`blk.${layer}.`) && name.endsWith('_exps.weight'))
-  const areKnown = experts !== null && experts > 0 && of.length > 0 && of.every(({ bytes }) => bytes >= 0)
-  const bytes = of.reduce((sum, { bytes }) => sum + bytes, 0)
+  const ofExperts = weights.filter(({ name }) => name.startsWith(`blk.${layer}.`) && name.endsWith('_exps.weight'))
+  const areKnown = experts !== null && experts > 0 && ofExperts.length > 0 && ofExperts.every(({ bytes }) => bytes >= 0)
+  const bytes = ofExperts.reduce((sum, { bytes }) => sum + bytes, 0)
   return { experts: experts || undefined, expertBytes: areKnown ? bytes / experts : null }
 }

@@ -51,10 +51,10 @@ function quartersOf(pairs: readonly Pair[], hasFaults: boolean): ReuseQuarter[] 
   if (pairs.length < QUARTERS) return []
   const sorted = pairs.toSorted((a, b) => a.reuse - b.reuse)
   return Array.from({ length: QUARTERS }, (_, i) => {
-    const of = sorted.slice((i * sorted.length) / QUARTERS, ((i + 1) * sorted.length) / QUARTERS)
-    const mean = (value: (pair: Pair) => number) => of.reduce((sum, pair) => sum + value(pair), 0) / of.length
+    const pairs = sorted.slice((i * sorted.length) / QUARTERS, ((i + 1) * sorted.length) / QUARTERS)
+    const mean = (value: (pair: Pair) => number) => pairs.reduce((sum, pair) => sum + value(pair), 0) / pairs.length
     return {
-      pairs: of.length,
+      pairs: pairs.length,
       mean_reuse_tokens: mean(({ reuse }) => reuse),
       mean_time_ns: mean(({ timeNs }) => timeNs),
       mean_faults: hasFaults ? mean(({ faults }) => faults) : null,

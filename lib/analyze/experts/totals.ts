@@ -8,14 +8,14 @@ export function totalsOf(layers: readonly ExpertLayer[]): Partial<Record<Phase, 
     for (const [phase, choices] of Object.entries(by_phase) as [Phase, ExpertChoices][])
       byPhase.set(phase, [...(byPhase.get(phase) ?? []), choices])
   }
-  return Object.fromEntries([...byPhase].map(([phase, of]) => [phase, totalOf(of)]))
+  return Object.fromEntries([...byPhase].map(([phase, choices]) => [phase, totalOf(choices)]))
 }
 
 function totalOf(layers: readonly ExpertChoices[]): ExpertTotals {
-  const sum = (of: (layer: ExpertChoices) => number) => layers.reduce((sum, layer) => sum + of(layer), 0)
-  const mean = (of: (layer: ExpertChoices) => number, weight: (layer: ExpertChoices) => number = () => 1) => {
+  const sum = (figureOf: (layer: ExpertChoices) => number) => layers.reduce((sum, layer) => sum + figureOf(layer), 0)
+  const mean = (figureOf: (layer: ExpertChoices) => number, weight: (layer: ExpertChoices) => number = () => 1) => {
     const weights = sum(weight)
-    return weights > 0 ? sum((layer) => weight(layer) * of(layer)) / weights : null
+    return weights > 0 ? sum((layer) => weight(layer) * figureOf(layer)) / weights : null
   }
   const activations = sum((layer) => layer.activations)
   const distinct = sum(({ batches, distinct_per_batch }) => batches * distinct_per_batch)

@@ -74,9 +74,9 @@ export function lostIn({ wait_ns, workers }: OperatorRow): number {
 function latest(rows: readonly OperatorRow[]): { readonly worker: number; readonly last: number } {
   const roles = new DefaultMap<string, { lostNs: number; readonly last: number[] }>(() => ({ lostNs: 0, last: [] }))
   for (const row of rows) {
-    const of = roles.of(`${row.op} ${row.role}`)
-    of.lostNs += lostIn(row)
-    for (const { worker, last } of row.workers) of.last[worker] = (of.last[worker] ?? 0) + last
+    const role = roles.of(`${row.op} ${row.role}`)
+    role.lostNs += lostIn(row)
+    for (const { worker, last } of row.workers) role.last[worker] = (role.last[worker] ?? 0) + last
   }
   const byWorker: number[] = []
   for (const { lostNs, last } of roles.values()) {

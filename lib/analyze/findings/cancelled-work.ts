@@ -26,12 +26,13 @@ export const cancelledWork: Rule = {
     const all = plural(count, 'request')
     if (!cancelled) return [{ figure: `none of ${all} was cancelled or failed` }]
     const [allNs, timeNs] = [sumOf(requests.parts, WORK), cancelled.time_ns]
-    const of = `${outcomesOf(requests)} of ${all}`
-    if (!allNs || timeNs === null) return [{ figure: `${of}: the log does not contain the time of the work for them` }]
+    const counted = `${outcomesOf(requests)} of ${all}`
+    if (!allNs || timeNs === null)
+      return [{ figure: `${counted}: the log does not contain the time of the work for them` }]
     const share = timeNs / allNs
     const unknown = cancelled.requests - cancelled.timed
     const rest = unknown > 0 ? `; the time of ${unknown} of them is not known` : ''
-    const sentence = `${percent(share)} of the work was for requests that were not answered (${of}): ${time(timeNs)}${rest}`
+    const sentence = `${percent(share)} of the work was for requests that were not answered (${counted}): ${time(timeNs)}${rest}`
     if (share < SHARE.value) return [{ figure: sentence }]
     const { prompt_tokens, generated_tokens } = cancelled
     const finding = {

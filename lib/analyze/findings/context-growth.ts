@@ -45,8 +45,8 @@ function lookAt(slope: ContextSlope): Looked[] {
   const range = `from ${Math.round(from_tokens)} to ${plural(Math.round(to_tokens), 'token')} of context`
   if (!is_clear) return [{ figure: `TPOT does not clearly change ${range}` }]
   const spanNs = growth * 1e3 * (to_tokens - from_tokens)
-  const by = operators?.parts.filter(({ what, ms_per_1000_tokens: of }) => what === 'role' && of > 0) ?? []
-  const parts = by.map(({ role, op, ms_per_1000_tokens: of }) => [role === '' ? op : role, of / growth] as const)
+  const by = operators?.parts.filter(({ what, ms_per_1000_tokens: value }) => what === 'role' && value > 0) ?? []
+  const parts = by.map(({ role, op, ms_per_1000_tokens: value }) => [role === '' ? op : role, value / growth] as const)
   const causes = growth > 0 && parts.length > 0 ? `: ${shares(parts)}` : ''
   const sentence = `TPOT grows ${number(growth)} ms per 1 000 tokens${causes} (${percent(spanNs / mean_ns)} of its mean ${range})`
   const grown = by.reduce((sum, part) => sum + part.ms_per_1000_tokens, 0)

@@ -32,8 +32,10 @@ export const cpuLimit: Rule = {
     const phases = phasesOf(analysis)
     const allNs = phases.reduce((sum, { time_ns }) => sum + time_ns, 0)
     // Others wait, and spin, while one has no CPU. Without states, their time is in operators.
-    const lostIn = (of: CallTime) =>
-      analysis.scheduling === null ? of.time_ns : partsNs(of, 'preempted', 'blocked', 'barrier wait', 'outside graphs')
+    const lostIn = (callTime: CallTime) =>
+      analysis.scheduling === null
+        ? callTime.time_ns
+        : partsNs(callTime, 'preempted', 'blocked', 'barrier wait', 'outside graphs')
     const [most] = phases.toSorted((a, b) => lostIn(b) - lostIn(a))
     if (!most) return []
     const timeNs = Math.min(throttled_ns, lostIn(most))

@@ -21,11 +21,11 @@ export const dividedModel: Rule = {
     return `Only one of them computes at a time. ${either('Offload more layers (-ngl)', experts)}; less of the model on the slower one is the only gain`
   },
   look: (analysis) =>
-    phasesOf(analysis).flatMap((of) => {
-      const { phase, calls, time_ns } = of
-      const backendNs = partsNs(of, 'waiting for a backend', 'submitting to a backend')
+    phasesOf(analysis).flatMap((callTime) => {
+      const { phase, calls, time_ns } = callTime
+      const backendNs = partsNs(callTime, 'waiting for a backend', 'submitting to a backend')
       const cpuNs = partsNs(
-        of,
+        callTime,
         'attention',
         'FFN',
         'MoE',

@@ -32,16 +32,17 @@ type OfLayer = Pick<ExpertLayer, 'layer' | 'experts' | 'expert_bytes'> & { reado
 
 function lookAt(analysis: Analysis, phase: (typeof RULE_PHASES)[number]): Looked[] {
   const all = (analysis.experts?.layers ?? []).flatMap(({ by_phase, experts_are_min, ...layer }): OfLayer[] => {
-    const of = by_phase[phase]
-    return of && !experts_are_min ? [{ ...layer, of }] : []
+    const choices = by_phase[phase]
+    return choices && !experts_are_min ? [{ ...layer, of: choices }] : []
   })
-  const layers = all.filter(({ of, experts }) => of.activations >= ACTIVATIONS.value * experts)
+  const layers = all.filter(({ of: choices, experts }) => choices.activations >= ACTIVATIONS.value * experts)
   if (layers.length === 0) return all.length > 0 ? [tooFew(all, phase)] : []
-  const mean = (of: (layer: OfLayer) => number) => layers.reduce((sum, layer) => sum + of(layer), 0) / layers.length
-  const share = mean(({ of }) => of.balance.top_share)
-  const even = mean(({ of, experts }) => of.balance.top_experts / experts)
+  const mean = (figureOf: (layer: OfLayer) => number) =>
+    layers.reduce((sum, layer) => sum + figureOf(layer), 0) / layers.length
+  const share = mean(({ of: choices }) => choices.balance.top_share)
+  const even = mean(({ of: choices, experts }) => choices.balance.top_experts / experts)
   const [{ experts, of: first }] = layers as [OfLayer]
-  const unused = layers.reduce((sum, { of }) => sum + of.balance.unused, 0)
+  const unused = layers.reduce((sum, { of: choices }) => sum + choices.balance.unused, 0)
   const inAll = layers.reduce((sum, { experts }) => sum + experts, 0)
   const sentence =
     `${first.balance.top_experts} of ${experts} experts of a layer take ${percent(share)} of the choices of ${phase} ` +
@@ -54,7 +55,7 @@ function lookAt(analysis: Analysis, phase: (typeof RULE_PHASES)[number]): Looked
     time_ns: 0,
     ...confidenceOf(
       analysis,
-      mean(({ of }) => of.batches),
+      mean(({ of: choices }) => choices.batches),
       [...CALLS, 'experts'],
     ),
     evidence: {
@@ -75,16 +76,19 @@ function lookAt(analysis: Analysis, phase: (typeof RULE_PHASES)[number]): Looked
 }
 
 function tooFew(layers: readonly OfLayer[], phase: string): Looked {
-  const most = Math.max(...layers.map(({ of, experts }) => of.activations / experts))
+  const most = Math.max(...layers.map(({ of: choices, experts }) => choices.activations / experts))
   return { figure: `${phase} chooses an expert ${number(most)} times on average: too few to judge the balance` }
 }
 
-const shareOfMost = ({ of }: OfLayer) => of.by_expert[of.balance.most_used]! / of.tokens
+const shareOfMost = ({ of: choices }: OfLayer) => choices.by_expert[choices.balance.most_used]! / choices.tokens
 
 function unusedBytes(layers: readonly OfLayer[]): { readonly unused_weight_bytes?: number } {
   if (layers.some(({ expert_bytes }) => expert_bytes === null)) return {}
   return {
-    unused_weight_bytes: layers.reduce((sum, { expert_bytes, of }) => sum + expert_bytes! * of.balance.unused, 0),
+    unused_weight_bytes: layers.reduce(
+      (sum, { expert_bytes, of: choices }) => sum + expert_bytes! * choices.balance.unused,
+      0,
+    ),
   }
 }
 

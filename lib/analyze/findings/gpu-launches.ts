@@ -10,9 +10,11 @@ const SHARE: Limit = {
 }
 
 /** Most of what a recorded program did meanwhile. */
-function meanwhile(of: GpuDevice['host_wait']): string {
-  const all = of?.reduce((sum, { time_ns }) => sum + time_ns, 0) ?? 0
-  return of && of.length > 0 ? `; the program meanwhile: ${of[0]!.what} (${percent(of[0]!.time_ns / all)})` : ''
+function meanwhile(hostTimes: GpuDevice['host_wait']): string {
+  const all = hostTimes?.reduce((sum, { time_ns }) => sum + time_ns, 0) ?? 0
+  return hostTimes && hostTimes.length > 0
+    ? `; the program meanwhile: ${hostTimes[0]!.what} (${percent(hostTimes[0]!.time_ns / all)})`
+    : ''
 }
 
 /** A GPU is idle as the host has not launched its next work. */

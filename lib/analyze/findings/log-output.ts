@@ -17,9 +17,9 @@ export const logOutput: Rule = {
     'A program that sets a log function of its own (llama_log_set) should leave out messages of the level debug first, and not wait for a terminal or disk',
   covers: ['outside-graphs', 'between-calls'],
   look: (analysis) =>
-    phasesOf(analysis).flatMap((of) => {
-      const { phase, calls, time_ns } = of
-      const loggedNs = partsNs(of, 'log output')
+    phasesOf(analysis).flatMap((callTime) => {
+      const { phase, calls, time_ns } = callTime
+      const loggedNs = partsNs(callTime, 'log output')
       if (loggedNs === 0) return []
       const share = loggedNs / time_ns
       const sentence = `${percent(share)} of ${phase} is output for the log: ${time(loggedNs / calls)} a call`

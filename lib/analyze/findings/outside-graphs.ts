@@ -25,17 +25,23 @@ export const outsideGraphs: Rule = {
   look: (analysis) =>
     phasesOf(analysis)
       .filter(({ phase }) => phase !== 'compute' && analysis.run.recorded.includes('graphs'))
-      .map((of) => {
-        const { phase, calls, time_ns } = of
-        const lostNs = partsNs(of, ...PARTS)
-        const parts = PARTS.map((what) => [what, partsNs(of, what) / time_ns] as const)
+      .map((callTime) => {
+        const { phase, calls, time_ns } = callTime
+        const lostNs = partsNs(callTime, ...PARTS)
+        const parts = PARTS.map((what) => [what, partsNs(callTime, what) / time_ns] as const)
         const sentence = `${percent(lostNs / time_ns)} of ${phase} computes no graph${shares(parts) === '' ? '' : `: ${shares(parts)}`}`
         if (lostNs < SHARE.value * time_ns || calls < CALLS.value) return { figure: sentence }
         const graphsNs = time_ns - lostNs
         // What else calls do outside of graphs is in this difference, too.
         const sql = `select (select sum(dur) from ${callsOf(phase)}) - (select sum(s.dur) ${slicesIn(phase, 'graph')})`
         const isAll =
-          partsNs(of, 'log output', 'waiting for a backend', 'submitting to a backend', 'copying for backends') === 0
+          partsNs(
+            callTime,
+            'log output',
+            'waiting for a backend',
+            'submitting to a backend',
+            'copying for backends',
+          ) === 0
         const finding = {
           sentence,
           time_ns: lostNs,

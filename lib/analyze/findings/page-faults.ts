@@ -69,7 +69,7 @@ function blockedOf(analysis: Analysis, { phase, calls, resources }: CallTime): B
   const workers = Math.max(1, ...rows.map((row) => row.workers.length))
   const areOfOperators = rows.some(({ counters }) => counters['major_faults'] !== undefined)
   const hasStates = rows.some(({ blocked_ns }) => blocked_ns !== null)
-  const blockedNs = (of: readonly OperatorRow[]) => of.reduce((sum, { blocked_ns }) => sum + (blocked_ns ?? 0), 0)
+  const blockedNs = (rows: readonly OperatorRow[]) => rows.reduce((sum, { blocked_ns }) => sum + (blocked_ns ?? 0), 0)
   const read = resources ? resources.disk_bytes / Math.max(resources.calls, 1) : undefined
   const faulting =
     areOfOperators && (read ?? 0) < READ.value
@@ -95,8 +95,8 @@ function waitsForPages({ ns, withFaultsNs, faults, read }: Blocked, time: CallTi
 
 function lookAt(analysis: Analysis, time: CallTime): Looked[] {
   const { phase, calls, time_ns, resources } = time
-  const of = blockedOf(analysis, time)
-  const { rows, ns, withFaultsNs, faults, areOfOperators, read } = of
+  const blocked = blockedOf(analysis, time)
+  const { rows, ns, withFaultsNs, faults, areOfOperators, read } = blocked
   if (faults === undefined) return []
   const share = withFaultsNs / time_ns
   const isRead = (read ?? 0) >= READ.value
@@ -104,7 +104,7 @@ function lookAt(analysis: Analysis, time: CallTime): Looked[] {
     ...(ns === undefined ? [] : [`its workers are blocked ${percent(share)} of it`]),
     `${number(faults)} major page faults${isRead ? ` and ${number(read! / 1e6)} MB from disks` : ''} a call`,
   ].join(', ')
-  if (!waitsForPages(of, time)) return [{ figure: `${phase}: ${inWords}` }]
+  if (!waitsForPages(blocked, time)) return [{ figure: `${phase}: ${inWords}` }]
   const sentence = `${phase} waits for pages: ${inWords}${where(rows, ({ counters, blocked_ns }) => counters['major_faults'] ?? blocked_ns)}`
   const inCalls = areOfOperators && !isRead ? slicesIn(phase, 'operator') : ofCalls(phase)
   const key = isRead ? 'disk_bytes' : 'major_faults'
@@ -129,14 +129,14 @@ const ofCalls = (phase: CallTime['phase']) =>
 
 function blockedIn(analysis: Analysis, time: CallTime): Looked[] {
   const { phase, time_ns } = time
-  const of = blockedOf(analysis, time)
-  const { rows, ns, faults } = of
+  const blocked = blockedOf(analysis, time)
+  const { rows, ns, faults } = blocked
   if (ns === undefined) return []
   const share = ns / time_ns
   const by = faults === undefined ? 'barrier, lock or page' : 'barrier or lock'
   const counted = faults === undefined ? 'page faults were not counted' : `${number(faults)} major page faults a call`
   const sentence = `${phase}: workers are blocked ${percent(share)} of it in operators (${by}: ${counted})${where(rows, ({ blocked_ns }) => blocked_ns)}`
-  if (share < SHARE.value || waitsForPages(of, time)) return [{ figure: sentence }]
+  if (share < SHARE.value || waitsForPages(blocked, time)) return [{ figure: sentence }]
   const finding = {
     sentence,
     time_ns: ns,

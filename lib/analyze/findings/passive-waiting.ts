@@ -72,4 +72,4 @@ function lookAt(analysis: Analysis, time: CallTime, variable: string): Looked {
   return { figure: sentence, finding }
 }
 
-const sum = <T>(of: readonly T[], figure: (of: T) => number) => of.reduce((sum, one) => sum + figure(one), 0)
+const sum = <T>(items: readonly T[], figure: (item: T) => number) => items.reduce((sum, one) => sum + figure(one), 0)

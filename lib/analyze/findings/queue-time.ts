@@ -74,6 +74,6 @@ function sentenceOf({ parts, latency_ns, slots }: RequestFigures, queuedNs: numb
   }
   const known = CAUSES.filter(({ key }) => (parts[key] ?? 0) > 0).toSorted((a, b) => parts[b.key]! - parts[a.key]!)
   const why = known.map(({ key }) => `${percent(parts[key]! / latency_ns)} ${words[key]}`).join(', ')
-  const of = `requests wait ${percent(queuedNs / latency_ns)} of their latency in the queue, at most ${time(longestNs)}`
-  return known.length === 0 ? of : `${of}: ${why}`
+  const text = `requests wait ${percent(queuedNs / latency_ns)} of their latency in the queue, at most ${time(longestNs)}`
+  return known.length === 0 ? text : `${text}: ${why}`
 }

@@ -18,7 +18,7 @@ export function confidenceOfRequests(
   const borders = isAny('borders') ? 'borders of requests' : ''
   const parts = isAny('parts') ? 'parts of requests, from what the server writes of them' : ''
   const what = [borders, parts, inferred].filter((text) => text !== '').join(', and ')
-  const of = `${count} request${count === 1 ? '' : 's'}`
-  if (what === '') return { confidence: 'high', confidence_reason: `measured in ${of}, of which nothing is lost` }
-  return { confidence: 'medium', confidence_reason: `inferred: ${what}; ${of}` }
+  const counted = `${count} request${count === 1 ? '' : 's'}`
+  if (what === '') return { confidence: 'high', confidence_reason: `measured in ${counted}, of which nothing is lost` }
+  return { confidence: 'medium', confidence_reason: `inferred: ${what}; ${counted}` }
 }

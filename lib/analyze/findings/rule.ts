@@ -33,7 +33,7 @@ export interface Rule<Of = Analysis> {
   /** Rules whose findings are consequences of this one: of those that explain no more time than it does, none is shown. */
   readonly covers?: readonly string[]
   /** All figures that it looks at; none where the document does not contain them. */
-  look(of: Of): readonly Looked[]
+  look(subject: Of): readonly Looked[]
 }
 
 /** Phases whose calls a rule looks at, those that make tokens. */

@@ -61,18 +61,18 @@ export const slowLoad: Rule = {
   title: 'Loading is slow',
   limits: { time: TIME, rate: RATE, disk: DISK, share: SHARE, bytes: BYTES },
   advice: (program) => {
-    const of = (cause: Cause) => {
+    const adviceOn = (cause: Cause) => {
       const { advice }: { readonly advice: Advice } = CAUSES[cause]
       return typeof advice === 'string' ? advice : advice(program)
     }
-    return `For a disk: ${of('disk')}. Without a CPU: ${of('starved')}. Computing: ${of('computed')}. Reserving: ${of('reserve')}`
+    return `For a disk: ${adviceOn('disk')}. Without a CPU: ${adviceOn('starved')}. Computing: ${adviceOn('computed')}. Reserving: ${adviceOn('reserve')}`
   },
   look: (analysis) => (analysis.load && analysis.load.time_ns > 0 ? [lookAt(analysis, analysis.load)] : []),
 }
 
 /** The time of a stage by cause. */
-function causesOf(of: LoadStage): readonly (readonly [Cause, ns: number])[] {
-  const { stage, time_ns, cpu_ns, runnable_ns, process_cpu_ns, disk_bytes } = of
+function causesOf(loadStage: LoadStage): readonly (readonly [Cause, ns: number])[] {
+  const { stage, time_ns, cpu_ns, runnable_ns, process_cpu_ns, disk_bytes } = loadStage
   if (stage === 'reserve') return [['reserve', time_ns]]
   if (cpu_ns === null || runnable_ns === null || process_cpu_ns === null) return [['unknown', time_ns]]
   const waitedNs = Math.max(time_ns - cpu_ns - runnable_ns, 0)
@@ -127,7 +127,7 @@ function lookAt(analysis: Analysis, load: LoadFigures): Looked {
   return { figure: sentence, finding }
 }
 
-const ofCause = (stage: LoadStage, cause: Cause) => causesOf(stage).find(([of]) => of === cause)?.[1] ?? 0
+const ofCause = (stage: LoadStage, cause: Cause) => causesOf(stage).find(([key]) => key === cause)?.[1] ?? 0
 
 function confidenceIn(cause: Cause) {
   if (cause === 'unknown' || cause === 'other')

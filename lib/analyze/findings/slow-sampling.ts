@@ -33,7 +33,7 @@ export const slowSamplers: Rule = {
     'Fewer samplers (--samplers), and a small --top-k first: those after it sort fewer candidates. Penalties and dry grow with their ' +
     'window (--repeat-last-n, --dry-penalty-last-n)',
   covers: ['between-calls'],
-  look: (analysis) => lookAt(analysis, SAMPLERS_SHARE, (of) => !isGrammar(of), 'samplers take', 'samplers'),
+  look: (analysis) => lookAt(analysis, SAMPLERS_SHARE, (figures) => !isGrammar(figures), 'samplers take', 'samplers'),
 }
 
 const isGrammar = ({ name }: SamplerFigures) => /grammar|llguidance/i.test(name)
@@ -41,17 +41,22 @@ const isGrammar = ({ name }: SamplerFigures) => /grammar|llguidance/i.test(name)
 function lookAt(
   analysis: Analysis,
   limit: Limit,
-  isMeant: (of: SamplerFigures) => boolean,
+  isMeant: (figures: SamplerFigures) => boolean,
   subject: string,
   key: string,
 ): Looked[] {
   const { sampling } = analysis
   const meant = sampling?.samplers.filter(isMeant) ?? []
   if (!sampling || meant.length === 0) return []
-  const sum = (of: (sampler: SamplerFigures) => number) => meant.reduce((sum, sampler) => sum + of(sampler), 0)
-  const [ns, share, calls] = [sum((of) => of.time_ns), sum((of) => of.share), sum((of) => of.calls)]
+  const sum = (figureOf: (sampler: SamplerFigures) => number) =>
+    meant.reduce((sum, sampler) => sum + figureOf(sampler), 0)
+  const [ns, share, calls] = [
+    sum((figures) => figures.time_ns),
+    sum((figures) => figures.share),
+    sum((figures) => figures.calls),
+  ]
   const perToken = sampling.tokens === null || sampling.tokens === 0 ? null : ns / sampling.tokens
-  const by = shares(meant.map((of) => [`${of.what} ${of.name}`.trim(), of.share]))
+  const by = shares(meant.map((figures) => [`${figures.what} ${figures.name}`.trim(), figures.share]))
   const each = perToken === null ? '' : ` (${time(perToken)} a token)`
   const sentence = `${subject} ${percent(share)} of the time of tokens${each}${by === '' ? '' : `: ${by}`}`
   if (share < limit.value) return [{ figure: sentence }]

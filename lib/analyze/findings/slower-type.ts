@@ -45,26 +45,26 @@ interface Slower {
 
 function lookAt(analysis: Analysis, { phase, calls, time_ns }: CallTime): Looked[] {
   const all = productsOf(analysis.operators.rows.filter((row) => row.phase === phase))
-  const slower = all.flatMap((of) => comparedTo(of, all, COMPARED.value * time_ns))
+  const slower = all.flatMap((products) => comparedTo(products, all, COMPARED.value * time_ns))
   const keyOf = ({ of: { row } }: Slower) => `${row.op} ${row.type}`
   return [...new Set(slower.map(keyOf))].map((key) => {
-    const list = slower.filter((of) => keyOf(of) === key)
+    const list = slower.filter((slower) => keyOf(slower) === key)
     const { op, type } = list[0]!.of.row
-    const sum = (value: (of: Slower) => number) => list.reduce((sum, of) => sum + value(of), 0)
-    const ns = sum(({ of }) => of.computingNs)
+    const sum = (value: (slower: Slower) => number) => list.reduce((sum, slower) => sum + value(slower), 0)
+    const ns = sum(({ of: products }) => products.computingNs)
     // What the same work would take, and read, in the other types.
     const [otherNs, otherBytes] = [
-      sum(({ of, others }) => (of.flop * others.ns) / others.flop),
-      sum(({ of, others }) => (of.flop * others.bytes) / others.flop),
+      sum(({ of: products, others }) => (products.flop * others.ns) / others.flop),
+      sum(({ of: products, others }) => (products.flop * others.bytes) / others.flop),
     ]
-    const [times, bytesTimes] = [ns / otherNs, sum(({ of }) => of.bytes) / otherBytes]
+    const [times, bytesTimes] = [ns / otherNs, sum(({ of: products }) => products.bytes) / otherBytes]
     const lostNs = sum(({ lostNs }) => lostNs)
-    const roles = shares(list.map(({ of, lostNs }) => [of.row.role || op, lostNs / time_ns]))
+    const roles = shares(list.map(({ of: products, lostNs }) => [products.row.role || op, lostNs / time_ns]))
     const sentence =
       `weights in ${type} take ${number(times)} × as long as those in ${list[0]!.others.type}, with ${number(bytesTimes)} × the bytes: ` +
       `${percent(lostNs / time_ns)} of ${phase}${roles === '' ? '' : ` (${roles})`}`
     if (times < TIMES.value || lostNs < SHARE.value * time_ns) return { figure: sentence }
-    const sliceNs = sum(({ of }) => of.timeNs)
+    const sliceNs = sum(({ of: products }) => products.timeNs)
     const names = [...new Set(list.map(({ of: { row } }) => text(row.role === '' ? op : `${row.role} ${op}`)))]
     const finding = {
       sentence,
@@ -93,13 +93,13 @@ function productsOf(rows: readonly OperatorRow[]): Products[] {
     if (!op.startsWith('MUL_MAT') || workers.length === 0 || row.flop <= 0 || row.weight_bytes <= 0) continue
     const columns = shape.split('×')[1] ?? ''
     const key = JSON.stringify([op, role, type, backend, columns])
-    const of = products.get(key) ?? { row, columns, flop: 0, bytes: 0, steps: 0, timeNs: 0, computingNs: 0 }
-    products.set(key, of)
-    of.flop += row.flop
-    of.bytes += row.weight_bytes
-    of.steps += row.steps
-    of.timeNs += row.operator_time_ns
-    of.computingNs += row.operator_time_ns - (row.preempted_ns ?? 0) - (row.blocked_ns ?? 0)
+    const product = products.get(key) ?? { row, columns, flop: 0, bytes: 0, steps: 0, timeNs: 0, computingNs: 0 }
+    products.set(key, product)
+    product.flop += row.flop
+    product.bytes += row.weight_bytes
+    product.steps += row.steps
+    product.timeNs += row.operator_time_ns
+    product.computingNs += row.operator_time_ns - (row.preempted_ns ?? 0) - (row.blocked_ns ?? 0)
   }
   return [...products.values()]
 }
@@ -108,22 +108,28 @@ function productsOf(rows: readonly OperatorRow[]): Products[] {
  * Products of one type against those of others with as many columns, the nearest in size that are not larger: a part of the time of each
  * product does not depend on its size, so smaller ones compute less in the same time, whatever their type.
  */
-function comparedTo(of: Products, all: readonly Products[], leastNs: number): Slower[] {
-  const { op, backend, type, workers } = of.row
+function comparedTo(products: Products, all: readonly Products[], leastNs: number): Slower[] {
+  const { op, backend, type, workers } = products.row
   const smaller = all.filter(
     ({ row, columns, flop, steps }) =>
       row.op === op &&
       row.backend === backend &&
       row.type !== type &&
-      columns === of.columns &&
-      flop / steps <= of.flop / of.steps,
+      columns === products.columns &&
+      flop / steps <= products.flop / products.steps,
   )
   const nearest = Math.max(...smaller.map(({ flop, steps }) => flop / steps)) / 2
   const others = smaller.filter(({ flop, steps }) => flop / steps >= nearest)
-  const sum = (value: (of: Products) => number) => others.reduce((sum, of) => sum + value(of), 0)
-  const compared = { flop: sum(({ flop }) => flop), bytes: sum(({ bytes }) => bytes), ns: sum((of) => of.computingNs) }
+  const sum = (value: (products: Products) => number) => others.reduce((sum, other) => sum + value(other), 0)
+  const compared = {
+    flop: sum(({ flop }) => flop),
+    bytes: sum(({ bytes }) => bytes),
+    ns: sum((products) => products.computingNs),
+  }
   const most = others.toSorted((a, b) => b.computingNs - a.computingNs)[0]
   if (most === undefined || compared.ns < leastNs * workers.length) return []
-  const lostNs = of.computingNs - (of.flop * compared.ns) / compared.flop
-  return lostNs > 0 ? [{ of, others: { type: most.row.type, ...compared }, lostNs: lostNs / workers.length }] : []
+  const lostNs = products.computingNs - (products.flop * compared.ns) / compared.flop
+  return lostNs > 0
+    ? [{ of: products, others: { type: most.row.type, ...compared }, lostNs: lostNs / workers.length }]
+    : []
 }

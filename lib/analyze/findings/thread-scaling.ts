@@ -30,8 +30,8 @@ export const threadScaling: Rule<ScalingFigures> = {
     'bandwidth (faster memory, NUMA), not from more threads: why --peaks measure shows it',
   look: (figures) =>
     (['decode', 'prefill'] as const).flatMap((phase) => {
-      const of = figures[phase]
-      return of ? lookAt(phase, of, figures) : []
+      const scaling = figures[phase]
+      return scaling ? lookAt(phase, scaling, figures) : []
     }),
 }
 
@@ -50,10 +50,10 @@ export function scalingSentence(phase: 'decode' | 'prefill', { counts, knee, fit
   return `${more}: ${speeds(best, most)} (${law})`
 }
 
-function lookAt(phase: 'decode' | 'prefill', of: PhaseScaling, { runs }: ScalingFigures): Looked[] {
-  const { counts, knee, fit } = of
+function lookAt(phase: 'decode' | 'prefill', scaling: PhaseScaling, { runs }: ScalingFigures): Looked[] {
+  const { counts, knee, fit } = scaling
   const most = counts.at(-1)!
-  const sentence = scalingSentence(phase, of)
+  const sentence = scalingSentence(phase, scaling)
   const isSlower = !fit && most.speedup < SLOWER.value
   const at = isSlower ? 0 : counts.findIndex(({ workers }) => workers === knee)
   if (at < 0) return [{ figure: sentence }]

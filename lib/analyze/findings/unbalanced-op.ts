@@ -49,11 +49,11 @@ function lookAt(analysis: Analysis, { phase, calls, time_ns }: CallTime): Looked
     lost: 0,
     wall: 0,
   })
-  const uneven = roles.filter((of) => {
-    if (of.wallNs === 0) return false
-    const idle = of.lostNs / of.wallNs
-    const others = total.wall > of.wallNs ? (total.lost - of.lostNs) / (total.wall - of.wallNs) : 0
-    return of.lostNs / time_ns >= SHARE.value && idle >= IDLE.value && idle >= TIMES.value * others
+  const uneven = roles.filter((role) => {
+    if (role.wallNs === 0) return false
+    const idle = role.lostNs / role.wallNs
+    const others = total.wall > role.wallNs ? (total.lost - role.lostNs) / (total.wall - role.wallNs) : 0
+    return role.lostNs / time_ns >= SHARE.value && idle >= IDLE.value && idle >= TIMES.value * others
   })
   if (uneven.length === 0) {
     const [most] = roles
@@ -63,30 +63,30 @@ function lookAt(analysis: Analysis, { phase, calls, time_ns }: CallTime): Looked
       },
     ]
   }
-  return uneven.map((of) => {
-    const [busiest, busyNs] = [...of.computingNs].reduce((a, b) => (b[1] > a[1] ? b : a))
-    const othersNs = [...of.computingNs.values()].reduce((sum, ns) => sum + ns, -busyNs) / (of.computingNs.size - 1)
+  return uneven.map((role) => {
+    const [busiest, busyNs] = [...role.computingNs].reduce((a, b) => (b[1] > a[1] ? b : a))
+    const othersNs = [...role.computingNs.values()].reduce((sum, ns) => sum + ns, -busyNs) / (role.computingNs.size - 1)
     const sentence =
-      `${percent(of.lostNs / time_ns)} of ${phase} is lost in ${nameOf(of)}: worker ${busiest} computes ` +
+      `${percent(role.lostNs / time_ns)} of ${phase} is lost in ${nameOf(role)}: worker ${busiest} computes ` +
       `${othersNs > 0 ? `${number(busyNs / othersNs)} × as long as the others` : 'alone'}`
     const finding = {
       sentence,
-      time_ns: of.lostNs,
+      time_ns: role.lostNs,
       ...confidenceOf(analysis, calls),
       evidence: {
         phase,
-        role: of.role,
-        op: of.op,
-        lost_share: of.lostNs / time_ns,
-        idle_share: of.lostNs / of.wallNs,
-        steps: of.steps,
+        role: role.role,
+        op: role.op,
+        lost_share: role.lostNs / time_ns,
+        idle_share: role.lostNs / role.wallNs,
+        steps: role.steps,
         worker: busiest,
-        worker_time_ns: of.timeNs.get(busiest)!,
+        worker_time_ns: role.timeNs.get(busiest)!,
       },
       check: {
         sql:
           `select sum(s.dur) ${slicesIn(phase, 'operator')} and t.name = 'worker ${busiest}' ` +
-          `and s.name = ${text(nameOf(of))}`,
+          `and s.name = ${text(nameOf(role))}`,
         evidence: 'worker_time_ns',
       },
     }
@@ -103,18 +103,18 @@ function sumsOf(rows: readonly OperatorRow[]): OfRole[] {
   for (const row of rows) {
     const { role, op, workers } = row
     const key = `${role} ${op}`
-    const of = roles.get(key) ?? {
+    const sums = roles.get(key) ?? {
       ...{ role, op, lostNs: 0, wallNs: 0, steps: 0 },
       computingNs: new Map<number, number>(),
       timeNs: new Map<number, number>(),
     }
-    roles.set(key, of)
-    of.lostNs += lostIn(row)
-    of.wallNs += row.wall_ns
-    of.steps += row.steps
+    roles.set(key, sums)
+    sums.lostNs += lostIn(row)
+    sums.wallNs += row.wall_ns
+    sums.steps += row.steps
     for (const part of workers) {
-      of.computingNs.set(part.worker, (of.computingNs.get(part.worker) ?? 0) + computingNs(part))
-      of.timeNs.set(part.worker, (of.timeNs.get(part.worker) ?? 0) + part.operator_time_ns)
+      sums.computingNs.set(part.worker, (sums.computingNs.get(part.worker) ?? 0) + computingNs(part))
+      sums.timeNs.set(part.worker, (sums.timeNs.get(part.worker) ?? 0) + part.operator_time_ns)
     }
   }
   return [...roles.values()].sort((a, b) => b.lostNs - a.lostNs)

@@ -28,7 +28,7 @@ export const weightFaults: Rule = {
 function lookAt(analysis: Analysis, { phase, calls }: CallTime): Looked[] {
   const { page_faults } = analysis
   if (!page_faults || page_faults.in_tensors === 0) return []
-  const found = page_faults.weights_in_calls?.find((of) => of.phase === phase)
+  const found = page_faults.weights_in_calls?.find((faults) => faults.phase === phase)
   const { events = 0, again = 0, major = null, by_tensor = [] } = found ?? {}
   const before = again === 0 ? '' : `, ${number(again / calls)} of them in pages that had faulted before`
   const figure = `${phase}: ${number(events / calls)} page faults in weights a call${before}`
@@ -55,6 +55,9 @@ function lookAt(analysis: Analysis, { phase, calls }: CallTime): Looked[] {
 }
 
 function countedBy(analysis: Analysis, calls: number): ReturnType<typeof confidenceOf> {
-  const of = confidenceOf(analysis, calls)
-  return { ...of, confidence_reason: `${of.confidence_reason}; how long they took is not in the samples` }
+  const confidence = confidenceOf(analysis, calls)
+  return {
+    ...confidence,
+    confidence_reason: `${confidence.confidence_reason}; how long they took is not in the samples`,
+  }
 }

@@ -116,7 +116,7 @@ function remarksOf(request: RequestRow): string[] {
     )
   if (inferred.includes('borders')) remarks.push('its borders are inferred from its tokens')
   const stated = ['parts', 'tokens'].filter((what) => {
-    return inferred.some((of) => of === what) && (what !== 'parts' || parts !== null)
+    return inferred.some((known) => known === what) && (what !== 'parts' || parts !== null)
   })
   if (stated.length > 0) remarks.push(`its ${stated.join(' and ')} are inferred from what the server wrote of it`)
   if (inferred.includes('times')) {

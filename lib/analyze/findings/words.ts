@@ -22,8 +22,8 @@ export function number(value: number): string {
 }
 
 /** `a 9 %, b 2 %`: the largest shares, at most three. */
-export function shares(of: readonly (readonly [name: string, share: number])[]): string {
-  return of
+export function shares(named: readonly (readonly [name: string, share: number])[]): string {
+  return named
     .toSorted((a, b) => b[1] - a[1])
     .slice(0, 3)
     .filter(([, share]) => share >= 0.005)

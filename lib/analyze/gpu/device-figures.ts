@@ -20,8 +20,8 @@ const orNull = (number: number) => (number < 0 ? null : number)
 const shareOf = (timeNs: number, allNs: number) => (allNs > 0 ? timeNs / allNs : 0)
 
 /** All figures of a device. */
-export function deviceFigures(device: Device, of: Of): GpuDevice {
-  const { measures, gpus } = of
+export function deviceFigures(device: Device, subject: Of): GpuDevice {
+  const { measures, gpus } = subject
   const measured = measures?.devices[device.index]
   const hasLaunches = measured !== undefined && measured.launched > 0
   const name = gpus.split(/, (?=\d+ )/).find((gpu) => gpu.startsWith(`${device.device} `))
@@ -35,21 +35,21 @@ export function deviceFigures(device: Device, of: Of): GpuDevice {
     idle: hasLaunches ? measured.sweep.gaps.figures() : null,
     host_wait: (hasLaunches && measured.sweep.host?.figures()) || null,
     kinds: kindsOf(device),
-    ...kernels(device, of),
-    streams: streamsOf(device, of, hasLaunches),
+    ...kernels(device, subject),
+    streams: streamsOf(device, subject, hasLaunches),
     transfers: device.transfers.figures(measured?.sweep.exposedTransfersNs),
     launch_latency: measured?.queue.latency.figures() ?? null,
     launches_after_work: measured?.launchesAfterWork ?? 0,
     queue: measured?.queue.figures() ?? null,
-    launchers: measured ? launchersOf(device, measured, of) : [],
-    ...stepsOf(measured, of),
+    launchers: measured ? launchersOf(device, measured, subject) : [],
+    ...stepsOf(measured, subject),
   }
 }
 
 function kindsOf({ rows: all, transfers, workNs }: Device): GpuKind[] {
   const kinds = (['kernel', 'graph'] as const).map((kind) => {
     const rows = all.filter(({ what }) => what === kind)
-    const sum = (of: (row: (typeof rows)[number]) => number) => rows.reduce((sum, row) => sum + of(row), 0)
+    const sum = (figureOf: (row: (typeof rows)[number]) => number) => rows.reduce((sum, row) => sum + figureOf(row), 0)
     return { kind, count: sum(({ count }) => count), time_ns: sum(({ timeNs }) => timeNs) }
   })
   return [...kinds, ...transfers.kinds()]

@@ -95,23 +95,23 @@ export class HostTimes {
   private outsideNs = 0
   private latencyNs = 0
 
-  constructor(private readonly of: readonly { readonly what: What; readonly intervals: Intervals }[]) {
-    this.timesNs = new Float64Array(of.length)
+  constructor(private readonly activities: readonly { readonly what: What; readonly intervals: Intervals }[]) {
+    this.timesNs = new Float64Array(activities.length)
   }
 
   /** Sums of another device. */
   another(): HostTimes {
-    return new HostTimes(this.of)
+    return new HostTimes(this.activities)
   }
 
   /** A gap, and the launch in it of the work at its end. */
   add(fromNs: number, launchNs: number, untilNs: number): void {
     this.latencyNs += untilNs - launchNs
     let left: [number, number][] = [[fromNs, launchNs]]
-    for (let i = 0; i < this.of.length && left.length > 0; i++) {
+    for (let i = 0; i < this.activities.length && left.length > 0; i++) {
       const without: [number, number][] = []
       for (const [from, until] of left) {
-        const restNs = this.of[i]!.intervals.outside(from, until, without)
+        const restNs = this.activities[i]!.intervals.outside(from, until, without)
         this.timesNs[i]! += until - from - restNs
       }
       left = without
@@ -120,7 +120,7 @@ export class HostTimes {
   }
 
   figures(): GpuHostTime[] {
-    const sums = this.of.map(({ what }, i) => ({ what, time_ns: this.timesNs[i]! }))
+    const sums = this.activities.map(({ what }, i) => ({ what, time_ns: this.timesNs[i]! }))
     const others = [
       { what: 'outside calls' as const, time_ns: this.outsideNs },
       { what: 'launch latency' as const, time_ns: this.latencyNs },

@@ -79,7 +79,7 @@ export function measure(
   const sites = new Sites()
   ranges.sort()
   join(work, launches)
-  for (const of of launches.values()) sites.attribute(of, ranges)
+  for (const launch of launches.values()) sites.attribute(launch, ranges)
   const devices = work.devices.map(
     (): DeviceMeasure => ({
       ...{ sweep: new TimeSweep(host?.another()), queue: new LaunchQueue(), launchesAfterWork: 0, launched: 0 },
@@ -142,16 +142,16 @@ function divide(
     const { stream, kind, transfer } = work.row(id)
     const [startNs, at] = [work.start(id), work.launches.at(id)]
     const endNs = startNs + work.duration(id)
-    const of = at === NONE ? undefined : launches.get(stream.pid)!
-    const launchNs = of ? of.start(at) : NaN
+    const launched = at === NONE ? undefined : launches.get(stream.pid)!
+    const launchNs = launched ? launched.start(at) : NaN
     const device = devices[stream.of.index]!
     device.sweep.take(startNs, endNs, kind, launchNs, transfer)
     addGap(streams[stream.index]!, startNs, endNs, launchNs)
-    if (!of) continue
+    if (!launched) continue
     const step = steps.at(launchNs)
     if (step >= 0) device.steps[step]!.take(startNs, endNs, kind, launchNs)
-    const site = of.values.at(at)
-    if (site < BEGUN) of.values.set(at, begin(device, streams, stream, site, startNs - launchNs))
+    const site = launched.values.at(at)
+    if (site < BEGUN) launched.values.set(at, begin(device, streams, stream, site, startNs - launchNs))
   }
 }
 
@@ -188,7 +188,9 @@ function enqueue(
   launches: ReadonlyMap<number, Launches>,
   { devices, streams }: Measures,
 ): void {
-  const pointers = new Map([...launches].map(([pid, of]) => [pid, { of, order: of.order(), place: 0 }]))
+  const pointers = new Map(
+    [...launches].map(([pid, launches]) => [pid, { of: launches, order: launches.order(), place: 0 }]),
+  )
   const queuesOf = (stream: number) => [streams[stream]!.queue, devices[work.streams[stream]!.of.index]!.queue]
   const queues = work.streams.map(({ index }) => queuesOf(index))
   for (let place = 0; place < work.length; place++) {
@@ -196,18 +198,18 @@ function enqueue(
     const at = work.launches.at(id)
     if (at === NONE) continue
     const pointer = pointers.get(work.row(id).stream.pid)!
-    const { of } = pointer
-    const begun = of.values.at(at)
+    const { of: launches } = pointer
+    const begun = launches.values.at(at)
     if (begun === NONE) continue
     const startNs = work.start(id)
-    for (; pointer.place < of.length; pointer.place++) {
+    for (; pointer.place < launches.length; pointer.place++) {
       const launch = pointer.order ? pointer.order[pointer.place]! : pointer.place
-      if (of.start(launch) > startNs) break
-      const value = of.values.at(launch)
+      if (launches.start(launch) > startNs) break
+      const value = launches.values.at(launch)
       if (value < BEGUN || value === NONE) continue
-      for (const queue of queues[value - BEGUN]!) queue.launched(of.start(launch))
+      for (const queue of queues[value - BEGUN]!) queue.launched(launches.start(launch))
     }
     for (const queue of queues[begun - BEGUN]!) queue.begun(startNs)
-    of.values.set(at, NONE)
+    launches.values.set(at, NONE)
   }
 }

@@ -83,16 +83,16 @@ export class GpuWork {
     const { what, startNs, endNs, correlation } = event
     const durationNs = endNs - startNs
     const stream = this.streamOf(event)
-    const { of } = stream
-    const transfer = what === 'memcpy' || what === 'memset' ? of.transfers.add(event, durationNs) : undefined
+    const { of: device } = stream
+    const transfer = what === 'memcpy' || what === 'memset' ? device.transfers.add(event, durationNs) : undefined
     const id = this.rowOf(stream, event, transfer)
     const row = this.rows[id]!
     const { count = 1 } = event
     row.count += count
     if (count > 1) row.isSummed = true
     row.timeNs += durationNs
-    of.work += count
-    of.workNs += durationNs
+    device.work += count
+    device.workNs += durationNs
     if (this.length >= this.max) {
       this.isOver = true
       return
@@ -124,18 +124,18 @@ export class GpuWork {
   private streamOf(event: GpuEvent): Stream {
     const { latest } = this
     if (latest && isSame(latest, event)) return latest
-    const of = this.devicesByPid.of(event.pid).get(event.device) ?? this.newDevice(event)
-    this.latest = this.streamsOf.of(of).of(event.context).get(event.stream) ?? this.newStream(of, event)
+    const device = this.devicesByPid.of(event.pid).get(event.device) ?? this.newDevice(event)
+    this.latest = this.streamsOf.of(device).of(event.context).get(event.stream) ?? this.newStream(device, event)
     return this.latest
   }
 
-  private newStream(of: Device, { device, context, contextName, stream, streamName, pid }: GpuPlace): Stream {
+  private newStream(owner: Device, { device, context, contextName, stream, streamName, pid }: GpuPlace): Stream {
     const made: Stream = {
-      ...{ index: this.streams.length, of, rows: [], device, context, contextName, stream, streamName, pid },
+      ...{ index: this.streams.length, of: owner, rows: [], device, context, contextName, stream, streamName, pid },
     }
     this.streams.push(made)
-    of.streams.push(made)
-    this.streamsOf.of(of).of(context).set(stream, made)
+    owner.streams.push(made)
+    this.streamsOf.of(owner).of(context).set(stream, made)
     return made
   }
 

@@ -42,7 +42,7 @@ export class KvCaches {
 
   /** `onCall` gets each call that uses a cache, with the cache after it. */
   constructor(
-    private readonly of: CacheContext,
+    private readonly context: CacheContext,
     private readonly onCall: (cache: CacheOf, event: TokenEvent) => void,
   ) {}
 
@@ -75,7 +75,7 @@ export class KvCaches {
   private cachesOf(plan: Plan): readonly TensorEvent[] {
     let caches = this.caches.get(plan)
     if (!caches) {
-      const { tensors, names, views } = this.of
+      const { tensors, names, views } = this.context
       const roots = new Set(plan.lasts.map((node) => views.root(node)))
       caches = [...roots].map((id) => tensors[id]!).filter(({ name }) => CACHE.test(names.text(name)))
       this.caches.set(plan, caches)

@@ -84,7 +84,7 @@ export class HostOperatorPass {
   }
 }
 
-const total = (rows: readonly HostOperator[], of: (row: HostOperator) => number) =>
-  rows.reduce((sum, row) => sum + of(row), 0)
+const total = (rows: readonly HostOperator[], figureOf: (row: HostOperator) => number) =>
+  rows.reduce((sum, row) => sum + figureOf(row), 0)
 
 const bySelf = (a: HostOperator, b: HostOperator) => b.self_ns - a.self_ns || b.count - a.count

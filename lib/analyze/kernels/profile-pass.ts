@@ -57,7 +57,7 @@ export class ProfilePass implements EventPass<KernelProfiles | null> {
     const byName = new DefaultMap<number, KernelProfileEvent[]>(() => [])
     for (const profile of profiles) byName.of(profile.name).push(profile)
     const rows = [...byName]
-      .map(([name, of]) => this.rowOf(name, of))
+      .map(([name, events]) => this.rowOf(name, events))
       .sort((a, b) => b.gpu_time_ns - a.gpu_time_ns || (b.profile_time_ns ?? 0) - (a.profile_time_ns ?? 0))
     return {
       launches: profiles.length,
@@ -67,27 +67,27 @@ export class ProfilePass implements EventPass<KernelProfiles | null> {
     }
   }
 
-  private rowOf(name: number, of: readonly KernelProfileEvent[]): KernelProfileRow {
+  private rowOf(name: number, events: readonly KernelProfileEvent[]): KernelProfileRow {
     const found = this.found.get(name)
-    const shares = Object.fromEntries(SHARES.map((figure) => [figure, meanOf(of, figure)]))
+    const shares = Object.fromEntries(SHARES.map((figure) => [figure, meanOf(events, figure)]))
     return {
       name: this.names.text(name),
       log_name: found ? this.names.text(found.logName) : null,
-      launches: of.length,
-      profile_time_ns: sumOf(of, 'duration_ns'),
+      launches: events.length,
+      profile_time_ns: sumOf(events, 'duration_ns'),
       joined: found?.count ?? 0,
       gpu_time_ns: found?.timeNs ?? 0,
       ...(shares as Record<(typeof SHARES)[number], number | null>),
-      dram_bytes: sumOf(of, 'dram_bytes'),
-      flop: sumOf(of, 'flop'),
+      dram_bytes: sumOf(events, 'dram_bytes'),
+      flop: sumOf(events, 'flop'),
     }
   }
 }
 
 /** Null where one of the launches lacks it. */
-function sumOf(of: readonly KernelProfileEvent[], figure: KernelFigure): number | null {
+function sumOf(events: readonly KernelProfileEvent[], figure: KernelFigure): number | null {
   let sum = 0
-  for (const { figures } of of) {
+  for (const { figures } of events) {
     const value = figures[figure]
     if (value === undefined) return null
     sum += value
@@ -96,9 +96,9 @@ function sumOf(of: readonly KernelProfileEvent[], figure: KernelFigure): number 
 }
 
 /** Weighted by durations; null where no launch has it. */
-function meanOf(of: readonly KernelProfileEvent[], figure: KernelFigure): number | null {
+function meanOf(events: readonly KernelProfileEvent[], figure: KernelFigure): number | null {
   let [sum, weights] = [0, 0]
-  for (const { figures } of of) {
+  for (const { figures } of events) {
     const value = figures[figure]
     if (value === undefined) continue
     const weight = figures.duration_ns ?? 1
@@ -119,18 +119,18 @@ export function kernelRooflines(
   const byName = new DefaultMap<number, KernelProfileEvent[]>(() => [])
   for (const profile of profiles) byName.of(profile.name).push(profile)
   return [...byName]
-    .flatMap(([name, of]): Roofline[] => {
-      const [timeNs, flop, bytes] = [sumOf(of, 'duration_ns'), sumOf(of, 'flop'), sumOf(of, 'dram_bytes')]
+    .flatMap(([name, events]): Roofline[] => {
+      const [timeNs, flop, bytes] = [sumOf(events, 'duration_ns'), sumOf(events, 'flop'), sumOf(events, 'dram_bytes')]
       if (timeNs === null || timeNs === 0 || flop === null) return []
       const measured: Measured = {
-        ...{ scope: 'kernel', what: names.text(name), phase: null, count: of.length, timeNs, flop },
+        ...{ scope: 'kernel', what: names.text(name), phase: null, count: events.length, timeNs, flop },
         ...{ bytes: bytes ?? -1, note: NOTE },
       }
       // The profile's peak is that of 32-bit numbers: with tensor cores another one applies.
-      const ofProfile = (meanOf(of, 'tensor_share') ?? 0) > 0 ? null : meanOf(of, 'peak_flop_per_s')
+      const ofProfile = (meanOf(events, 'tensor_share') ?? 0) > 0 ? null : meanOf(events, 'peak_flop_per_s')
       const roof = {
         flopPerS: peaks?.flop_per_s ?? ofProfile,
-        bytesPerS: peaks?.bytes_per_s ?? meanOf(of, 'peak_bytes_per_s'),
+        bytesPerS: peaks?.bytes_per_s ?? meanOf(events, 'peak_bytes_per_s'),
       }
       return [rooflineOf(measured, roof)]
     })

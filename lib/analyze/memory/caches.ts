@@ -48,12 +48,12 @@ export class CacheUse {
 
   private add(cache: CacheOf, { phase }: TokenEvent): void {
     const use = this.uses.of(cache)
-    const of = use.phases.of(phase)
-    of.calls++
-    of.growth += cache.cells - use.used
+    const ofPhase = use.phases.of(phase)
+    ofPhase.calls++
+    ofPhase.growth += cache.cells - use.used
     const isKnown = cache.tensors.length > 0
-    of.growthBytes += isKnown ? bytesOfCells(cache, cache.cells) - bytesOfCells(cache, use.used) : NaN
-    of.used = cache.cells
+    ofPhase.growthBytes += isKnown ? bytesOfCells(cache, cache.cells) - bytesOfCells(cache, use.used) : NaN
+    ofPhase.used = cache.cells
     use.used = cache.cells
     use.peak = Math.max(use.peak, cache.cells)
   }
@@ -76,20 +76,20 @@ function figuresOf({ cache, phases, used, peak }: Use): KvCacheFigures {
     is_inferred: true,
     capacity_cells: isKnown ? capacityOf(cache) : null,
     capacity_bytes: capacity,
-    bytes_per_token: isKnown ? tensors.reduce((sum, of) => sum + of.sizeBytes / cellsOf(of), 0) : null,
+    bytes_per_token: isKnown ? tensors.reduce((sum, tensor) => sum + tensor.sizeBytes / cellsOf(tensor), 0) : null,
     used_cells: used,
     used_bytes: bytesOf(used),
     peak_cells: peak,
     peak_bytes: most,
     peak_share: capacity && most !== null ? most / capacity : null,
     by_phase: [...phases].map(
-      ([phase, of]): KvPhase => ({
+      ([phase, ofPhase]): KvPhase => ({
         phase,
-        calls: of.calls,
-        used_cells: of.used,
-        used_bytes: bytesOf(of.used),
-        growth_cells: of.growth / of.calls,
-        growth_bytes: Number.isNaN(of.growthBytes) ? null : of.growthBytes / of.calls,
+        calls: ofPhase.calls,
+        used_cells: ofPhase.used,
+        used_bytes: bytesOf(ofPhase.used),
+        growth_cells: ofPhase.growth / ofPhase.calls,
+        growth_bytes: Number.isNaN(ofPhase.growthBytes) ? null : ofPhase.growthBytes / ofPhase.calls,
       }),
     ),
   }

@@ -26,31 +26,31 @@ export class LiveBytes {
 
   /** Adds samples of a buffer in one graph run. `index`: number of the run in the call. */
   sample(buffer: number, run: GraphRun, index: number, atNs: number, bytes: number, step: number): void {
-    const of = this.of(buffer)
-    if (of.samples.length >= SAMPLES_MAX) {
-      of.leftOut++
+    const collected = this.of(buffer)
+    if (collected.samples.length >= SAMPLES_MAX) {
+      collected.leftOut++
       return
     }
     const { tensors, names } = this.defined
     const tensor = step < 0 ? '' : names.text(tensors[run.lasts[step]!]!.name)
-    of.samples.push({ at_ns: atNs, live_bytes: bytes, run: index, step, tensor })
+    collected.samples.push({ at_ns: atNs, live_bytes: bytes, run: index, step, tensor })
   }
 
   /** Adds the peak of a buffer in one graph run; `make` describes it. */
   peak(buffer: number, bytes: number, make: () => LivePeak): void {
-    const of = this.of(buffer)
-    if (bytes <= of.peak) return
-    of.peak = bytes
-    of.at = make()
+    const collected = this.of(buffer)
+    if (bytes <= collected.peak) return
+    collected.peak = bytes
+    collected.at = make()
   }
 
   private of(buffer: number): Collected {
-    let of = this.buffers.get(buffer)
-    if (!of) {
-      of = { samples: [], leftOut: 0, peak: -1, at: undefined }
-      this.buffers.set(buffer, of)
+    let collected = this.buffers.get(buffer)
+    if (!collected) {
+      collected = { samples: [], leftOut: 0, peak: -1, at: undefined }
+      this.buffers.set(buffer, collected)
     }
-    return of
+    return collected
   }
 
   /** `firstNs`: time of the first event. */

@@ -83,8 +83,8 @@ export class Memory implements Statistic<object, 'token' | 'copy' | 'allocation'
       const own = placed.get(id)
       if (!use && !own) return []
       const { tensors, tensor_bytes, ...arena } = use ?? { tensors: own!.tensors, tensor_bytes: own!.bytes }
-      const of = { usage, name: names.text(name), label, size_bytes: sizeBytes ?? null, tensors }
-      return [{ ...of, tensor_bytes: tensor_bytes < 0 ? null : tensor_bytes, arena: 'runs' in arena ? arena : null }]
+      const row = { usage, name: names.text(name), label, size_bytes: sizeBytes ?? null, tensors }
+      return [{ ...row, tensor_bytes: tensor_bytes < 0 ? null : tensor_bytes, arena: 'runs' in arena ? arena : null }]
     })
   }
 
@@ -100,10 +100,10 @@ export class Memory implements Statistic<object, 'token' | 'copy' | 'allocation'
       const key = `${buffer} ${name} ${offset ?? address}`
       if (seen.has(key)) continue
       seen.add(key)
-      const of = found.get(buffer) ?? { tensors: 0, bytes: 0 }
-      found.set(buffer, of)
-      of.tensors++
-      of.bytes = sizeBytes < 0 || of.bytes < 0 ? -1 : of.bytes + sizeBytes
+      const sum = found.get(buffer) ?? { tensors: 0, bytes: 0 }
+      found.set(buffer, sum)
+      sum.tensors++
+      sum.bytes = sizeBytes < 0 || sum.bytes < 0 ? -1 : sum.bytes + sizeBytes
     }
     return found
   }

@@ -12,8 +12,8 @@ const ROLES_MAX = 8
 /** Weights read by the operators of phases. */
 export function weightsRead(rows: readonly OperatorRow[], phases: readonly WorkSum[]): WeightsRead[] {
   return phases.map(({ what, count: calls, tokens }) => {
-    const of = rows.filter((row) => row.phase === what)
-    const bytes = of.reduce((sum, { weight_bytes }) => plus(sum, weight_bytes), 0)
+    const operatorRows = rows.filter((row) => row.phase === what)
+    const bytes = operatorRows.reduce((sum, { weight_bytes }) => plus(sum, weight_bytes), 0)
     const isKnown = bytes > 0 // operators of a model read weights: none of them is known as one
     return {
       phase: what as Phase,
@@ -22,9 +22,9 @@ export function weightsRead(rows: readonly OperatorRow[], phases: readonly WorkS
       bytes: isKnown ? bytes : null,
       bytes_per_call: isKnown ? bytes / calls : null,
       bytes_per_token: isKnown && tokens > 0 ? bytes / tokens : null,
-      bytes_are_max: of.some(({ bytes_are_max }) => bytes_are_max),
-      by_type: sumsBy(of, 'type'),
-      by_block: sumsBy(of, 'block') as { block: Block; bytes: number }[],
+      bytes_are_max: operatorRows.some(({ bytes_are_max }) => bytes_are_max),
+      by_type: sumsBy(operatorRows, 'type'),
+      by_block: sumsBy(operatorRows, 'block') as { block: Block; bytes: number }[],
     }
   })
 }
@@ -62,8 +62,8 @@ export function pageFaultsOf(rows: readonly OperatorRow[]): PageFaults[] | null 
       if (row.phase === phase)
         roles.of(JSON.stringify([row.role, row.op])).push({ role: row.role, op: row.op, ...countsOf(row, counted) })
     const sums = [...roles.values()]
-      .map((of): RoleFaults => ({ role: of[0]!.role, op: of[0]!.op, ...sumOf(of, counted) }))
-      .filter((of) => FIELDS.some((field) => (of[field] ?? 0) > 0))
+      .map((role): RoleFaults => ({ role: role[0]!.role, op: role[0]!.op, ...sumOf(role, counted) }))
+      .filter((faults) => FIELDS.some((field) => (faults[field] ?? 0) > 0))
       .sort((a, b) => weight(b) - weight(a))
     const rest = sums.slice(ROLES_MAX)
     return { phase, ...sumOf(sums, counted), by_role: sums.slice(0, ROLES_MAX), further: sumOf(rest, counted) }
@@ -78,11 +78,11 @@ const countsOf = ({ counters }: OperatorRow, counted: readonly Key[]) =>
   eachField((field) => (counted.includes(field) ? (counters[KEYS[field]] ?? 0) : null))
 
 const sumOf = (all: readonly FaultCounts[], counted: readonly Key[]) =>
-  eachField((field) => (counted.includes(field) ? all.reduce((sum, of) => sum + (of[field] ?? 0), 0) : null))
+  eachField((field) => (counted.includes(field) ? all.reduce((sum, counts) => sum + (counts[field] ?? 0), 0) : null))
 
-const eachField = (of: (field: Key) => number | null): FaultCounts => ({
-  minor_faults: of('minor_faults'),
-  major_faults: of('major_faults'),
-  page_faults: of('page_faults'),
-  read_bytes: of('read_bytes'),
+const eachField = (figureOf: (field: Key) => number | null): FaultCounts => ({
+  minor_faults: figureOf('minor_faults'),
+  major_faults: figureOf('major_faults'),
+  page_faults: figureOf('page_faults'),
+  read_bytes: figureOf('read_bytes'),
 })

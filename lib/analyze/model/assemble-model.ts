@@ -62,7 +62,7 @@ export function modelParts(
   }
   const known = rooflinesOf(rows, work, options.peaks)
   const roof = { flopPerS: options.peaks?.flop_per_s ?? null, bytesPerS: options.peaks?.bytes_per_s ?? null }
-  const ofProducts = products.filter(({ timeNs }) => timeNs > 0).map((of) => rooflineOf(of, roof))
+  const ofProducts = products.filter(({ timeNs }) => timeNs > 0).map((product) => rooflineOf(product, roof))
   const ofTokens = known.some(({ scope }) => scope === 'phase') ? [] : fromTokens(model, work, options)
   const rooflines = [...known, ...ofTokens, ...ofProducts]
   undetermined.push(...missingOf(rooflines, options.peaks))
@@ -106,8 +106,8 @@ const MACHINE_MAX = 1e24
 /** Throws UsageError for peaks or FLOP of a token that cannot be. */
 export function checkMachine({ peaks, flopsPerToken }: Pick<ModelOptions, 'peaks' | 'flopsPerToken'>): void {
   const given: [string, number | null][] = [['flopsPerToken', flopsPerToken ?? null]]
-  for (const of of peaks ? [peaks, ...Object.values(peaks.backends ?? {})] : [])
-    given.push(['flop_per_s of peaks', of.flop_per_s], ['bytes_per_s of peaks', of.bytes_per_s])
+  for (const backendPeaks of peaks ? [peaks, ...Object.values(peaks.backends ?? {})] : [])
+    given.push(['flop_per_s of peaks', backendPeaks.flop_per_s], ['bytes_per_s of peaks', backendPeaks.bytes_per_s])
   if (peaks) given.push(['int8_op_per_s of peaks', peaks.int8_op_per_s])
   for (const [what, value] of given)
     if (value !== null && !(value >= 1 && value <= MACHINE_MAX))

@@ -97,12 +97,12 @@ export class DimsWork implements Statistic<object, 'own-slice'> {
     const gpu = this.gpu()
     const ops = this.ops.flatMap((op) => (op && op.count + op.unknown > 0 ? [op] : []))
     const onGpu = gpu?.devices.length ? timesOnGpu(gpu) : undefined
-    const timed = ops.flatMap(({ name, count, unknown, flop, ...of }) => {
-      const timeNs = onGpu ? (unknown === 0 && onGpu.get(name)) || 0 : of.timeNs
+    const timed = ops.flatMap(({ name, count, unknown, flop, ...rest }) => {
+      const timeNs = onGpu ? (unknown === 0 && onGpu.get(name)) || 0 : rest.timeNs
       return count > 0 && timeNs > 0 ? [{ what: name, count, timeNs, flop }] : []
     })
     if (timed.length === 0) return { products: [] }
-    const total = (of: (op: (typeof timed)[number]) => number) => timed.reduce((sum, op) => sum + of(op), 0)
+    const total = (figureOf: (op: (typeof timed)[number]) => number) => timed.reduce((sum, op) => sum + figureOf(op), 0)
     const count = total((op) => op.count)
     const left = ops.reduce((sum, op) => sum + op.count + op.unknown, -count)
     const time = onGpu ? "the time of the GPU's work that they launched" : 'the time of their slices'
@@ -130,7 +130,7 @@ export class DimsWork implements Statistic<object, 'own-slice'> {
   private flopOf(op: string, text: string): number {
     try {
       const dims: unknown = JSON.parse(text)
-      const isDims = Array.isArray(dims) && dims.every((of) => Array.isArray(of) && of.every(Number.isSafeInteger))
+      const isDims = Array.isArray(dims) && dims.every((dim) => Array.isArray(dim) && dim.every(Number.isSafeInteger))
       return isDims ? FLOPS[op]!(dims as Dims) : -1
     } catch {
       return -1 // not JSON: cut

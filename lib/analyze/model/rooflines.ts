@@ -37,7 +37,7 @@ export function rooflinesOf(
   peaks: PeakFigures | undefined,
 ): Roofline[] {
   const isWhole = ({ flop, timeNs }: WorkSum | Measured) => flop >= 0 && timeNs > 0
-  const roof = (of: readonly OperatorRow[]) => roofOf(of, peaks)
+  const roof = (rows: readonly OperatorRow[]) => roofOf(rows, peaks)
   const byPhase = work.phases
     .filter(isWhole)
     .map((sum) => rooflineOf({ scope: 'phase', ...sum }, roof(rows.filter(({ phase }) => phase === sum.phase))))
@@ -54,8 +54,8 @@ export function rooflinesOf(
     .filter(({ measured }) => isWhole(measured))
     .map(({ measured, rows }) => rooflineOf(measured, roof(rows)))
   const byTime = (a: Roofline, b: Roofline) => b.time_ns - a.time_ns
-  const of = (scope: Roofline['scope']) => measured.filter((line) => line.scope === scope).sort(byTime)
-  return [...byPhase.sort(byTime), ...of('backend'), ...byRange.sort(byTime), ...of('operator')]
+  const inScope = (scope: Roofline['scope']) => measured.filter((line) => line.scope === scope).sort(byTime)
+  return [...byPhase.sort(byTime), ...inScope('backend'), ...byRange.sort(byTime), ...inScope('operator')]
 }
 
 /** Operators of a phase with the same title, of all layers, types and shapes. */
@@ -67,7 +67,7 @@ function groupsOf(
   const groups = new DefaultMap<string, OperatorRow[]>(() => [])
   for (const row of all) groups.of(JSON.stringify([titleOf(row), row.phase])).push(row)
   return [...groups.values()].map((rows) => {
-    const total = (of: (row: OperatorRow) => number) => rows.reduce((sum, row) => plus(sum, of(row)), 0)
+    const total = (figureOf: (row: OperatorRow) => number) => rows.reduce((sum, row) => plus(sum, figureOf(row)), 0)
     const measured = {
       ...{ scope, ...titleOf(rows[0]!), phase: rows[0]!.phase },
       count: total(({ steps }) => steps),
@@ -86,7 +86,7 @@ const bytesOf = ({ bytes_read, bytes_written }: OperatorRow) => plus(bytes_read,
 function roofOf(rows: readonly OperatorRow[], peaks: PeakFigures | undefined): Roof {
   if (!peaks) return { flopPerS: null, bytesPerS: null }
   const byBackend = rows.map(({ backend }) => peaksOfBackend(backend, peaks))
-  const isOther = byBackend.some((of) => of.bytes_per_s !== peaks.bytes_per_s)
+  const isOther = byBackend.some((backendPeaks) => backendPeaks.bytes_per_s !== peaks.bytes_per_s)
   return {
     flopPerS: peakOf(
       rows,
@@ -108,9 +108,10 @@ function peaksOfBackend(backend: string, peaks: PeakFigures): BackendPeaks {
 }
 
 function flopPeakOf({ type, backend }: OperatorRow, peaks: PeakFigures): number | null {
-  const of = peaksOfBackend(backend, peaks)
-  const isInt8 = of === peaks && peaks.int8_op_per_s !== null && isQuantised(type) && backend.startsWith('CPU')
-  return isInt8 ? peaks.int8_op_per_s : of.flop_per_s
+  const backendPeaks = peaksOfBackend(backend, peaks)
+  const isInt8 =
+    backendPeaks === peaks && peaks.int8_op_per_s !== null && isQuantised(type) && backend.startsWith('CPU')
+  return isInt8 ? peaks.int8_op_per_s : backendPeaks.flop_per_s
 }
 
 /** The rate at which rows would do their work, each at its peak; `none` if they have no work, null if a peak is not known. */

@@ -104,9 +104,9 @@ function decodeOf(
   cacheTypes: StaticOptions['cacheTypes'],
   undetermined: UnknownOfModel[],
 ): DecodeFigures {
-  const of = (is: (weight: UsedWeight) => boolean) => sumOf(used.filter(is), ({ share }) => share)
-  const matrices = of(({ isMatrix }) => isMatrix)
-  const tables = of(({ share, isMatrix, block }) => block === 'embedding' && !isMatrix && share > 0 && share < 1)
+  const sumWhere = (is: (weight: UsedWeight) => boolean) => sumOf(used.filter(is), ({ share }) => share)
+  const matrices = sumWhere(({ isMatrix }) => isMatrix)
+  const tables = sumWhere(({ share, isMatrix, block }) => block === 'embedding' && !isMatrix && share > 0 && share < 1)
   const blocks = new DefaultMap<Block, Sum>(() => new Sum())
   for (const weight of used) if (weight.share > 0) blocks.of(weight.block).add(weight, weight.share)
   const cache = cacheOf(shape, cacheTypes)
@@ -116,7 +116,7 @@ function decodeOf(
   }
   const attention = shape.attention
   return {
-    weight_bytes: known(of(({ share }) => share > 0).bytes),
+    weight_bytes: known(sumWhere(({ share }) => share > 0).bytes),
     matmul_weight_bytes: known(matrices.bytes),
     embedding_bytes: known(tables.bytes),
     is_head_tied: isTied(shape),
@@ -158,10 +158,10 @@ function rowBytes({ kvHeads, keyLength, valueLength, cachesValues }: AttentionSh
 function perPosition(
   attention: readonly AttentionShape[],
   constant: number,
-  of: (layer: AttentionShape) => number,
+  figureOf: (layer: AttentionShape) => number,
 ): ContextFunction {
   const sums = new DefaultMap<number, { sum: number }>(() => ({ sum: 0 }))
-  for (const layer of attention) sums.of(layer.window).sum += of(layer)
+  for (const layer of attention) sums.of(layer.window).sum += figureOf(layer)
   const { sum: unlimited = 0 } = sums.get(0) ?? {}
   sums.delete(0)
   const windows = [...sums].map(([window, { sum }]) => ({ window, per_position: sum }))

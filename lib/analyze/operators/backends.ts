@@ -15,8 +15,8 @@ export class Backends implements Statistic<object, 'graph'> {
 
   event(event: GraphEvent): void {
     this.seen.add(event.backend)
-    const of = this.graphs.get(event.call)
-    if (of) of.push(event)
+    const graph = this.graphs.get(event.call)
+    if (graph) graph.push(event)
     else this.graphs.set(event.call, [event])
     if (this.graphs.size > CALLS_MAX) this.graphs.delete(this.graphs.keys().next().value!)
   }

@@ -23,15 +23,15 @@ export class FirstCalls implements Statistic {
     if (!event) return
     const { phase, tokens, startNs, endNs } = event
     if (tokens <= 0) return
-    const of = this.phases.of(phase)
+    const ofPhase = this.phases.of(phase)
     const timeNs = endNs - startNs
     // The operators of a very long call come in several parts.
-    if (of.first?.call === event.call) return
-    if (of.first) return of.others.add(timeNs / tokens)
+    if (ofPhase.first?.call === event.call) return
+    if (ofPhase.first) return ofPhase.others.add(timeNs / tokens)
     const { major_faults, ...slowest } = this.slowest(operators, off)
     const faults = major_faults ?? event.resources?.majorFaults ?? null
     const disk_bytes = event.resources?.bytesRead ?? null
-    of.first = { phase, call: event.call, tokens, time_ns: timeNs, ...slowest, major_faults: faults, disk_bytes }
+    ofPhase.first = { phase, call: event.call, tokens, time_ns: timeNs, ...slowest, major_faults: faults, disk_bytes }
   }
 
   /** The layer with the most time of worker 0, barrier waits included, in comparison with the median layer; and page faults. */

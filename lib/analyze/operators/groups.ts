@@ -127,14 +127,14 @@ class Group {
   }
 
   private addSteps(row: OperatorRow): void {
-    const { steps: of } = this
-    of.steps += row.steps
-    of.wallNs += row.wall_ns
-    of.innerWaitNs += row.inner_wait_ns
-    of.flop = plus(of.flop, row.flop)
-    of.read = plus(of.read, row.bytes_read)
-    of.written = plus(of.written, row.bytes_written)
-    of.weights = plus(of.weights, row.weight_bytes)
+    const { steps: sums } = this
+    sums.steps += row.steps
+    sums.wallNs += row.wall_ns
+    sums.innerWaitNs += row.inner_wait_ns
+    sums.flop = plus(sums.flop, row.flop)
+    sums.read = plus(sums.read, row.bytes_read)
+    sums.written = plus(sums.written, row.bytes_written)
+    sums.weights = plus(sums.weights, row.weight_bytes)
     this.preemptedNs = both(this.preemptedNs, row.preempted_ns)
     this.blockedNs = both(this.blockedNs, row.blocked_ns)
     this.bytesAreMax ||= row.bytes_are_max
@@ -145,10 +145,10 @@ class Group {
   }
 
   finish(isByWorker: boolean, totals: ReadonlyMap<Phase | 'none', PhaseSums>): OperatorGroup {
-    const { steps: of, executions, timeNs } = this
+    const { steps: sums, executions, timeNs } = this
     const ofSteps = <T>(value: T) => (isByWorker ? null : value)
     const known = (value: number) => (isByWorker || value < 0 ? null : value)
-    const bytes = known(plus(of.read, of.written))
+    const bytes = known(plus(sums.read, sums.written))
     const per = (value: number | null, divisor: number | null) =>
       value === null || divisor === null || divisor === 0 ? null : value / divisor
     const shares = [...this.phases].map(([phase, { wallNs, timeNs }]) => {
@@ -157,26 +157,26 @@ class Group {
     })
     return {
       ...(this.labels as Pick<OperatorGroup, GroupKey>),
-      steps: ofSteps(of.steps),
+      steps: ofSteps(sums.steps),
       executions,
-      wall_ns: ofSteps(of.wallNs),
+      wall_ns: ofSteps(sums.wallNs),
       operator_time_ns: timeNs,
       wait_ns: this.waitNs,
-      inner_wait_ns: ofSteps(of.innerWaitNs),
+      inner_wait_ns: ofSteps(sums.innerWaitNs),
       computing_ns: this.computingNs,
       preempted_ns: ofSteps(this.preemptedNs),
       blocked_ns: ofSteps(this.blockedNs),
       last: isByWorker ? this.last : null,
       mean_ns: share(timeNs, executions),
       duration: ofSteps(this.sketch?.finish() ?? null),
-      flop: known(of.flop),
-      bytes_read: known(of.read),
-      bytes_written: known(of.written),
-      weight_bytes: known(of.weights),
+      flop: known(sums.flop),
+      bytes_read: known(sums.read),
+      bytes_written: known(sums.written),
+      weight_bytes: known(sums.weights),
       bytes_are_max: this.bytesAreMax,
-      gb_per_s: per(bytes, of.wallNs),
-      gflop_per_s: per(known(of.flop), of.wallNs),
-      flop_per_byte: per(known(of.flop), bytes),
+      gb_per_s: per(bytes, sums.wallNs),
+      gflop_per_s: per(known(sums.flop), sums.wallNs),
+      flop_per_byte: per(known(sums.flop), bytes),
       shares: Object.fromEntries(shares),
       counters: Object.fromEntries(
         [...this.counters].map(([key, total]) => [

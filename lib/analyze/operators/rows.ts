@@ -69,7 +69,7 @@ class Row {
     for (const key of TIMES) this[key] *= by
     for (const key of WORK) this[key] = times(this[key], by)
     for (const [i, count] of this.counts.entries()) this.counts[i] = count * by
-    for (const of of this.workers) if (of) for (const key of KEYS) of[key] *= by
+    for (const worker of this.workers) if (worker) for (const key of KEYS) worker[key] *= by
   }
 
   worker(worker: number): OfWorker {
@@ -151,16 +151,16 @@ export class OperatorRows implements Statistic {
       row.timeNs += timeNs
       row.waitNs += waitNs
       row.innerWaitNs += innerWaitNs[i]! * weight
-      const of = row.workers[worker[i]!] ?? row.worker(worker[i]!)
-      of.executions += weight
-      of.timeNs += timeNs
-      of.waitNs += waitNs
+      const ofWorker = row.workers[worker[i]!] ?? row.worker(worker[i]!)
+      ofWorker.executions += weight
+      ofWorker.timeNs += timeNs
+      ofWorker.waitNs += waitNs
       row.durations?.accept(timeNs)
       if (hasCounts && counts[i]) addCounts(row.counts, counts[i]!, weight)
       if (!off) continue
       row.preemptedNs += off.preemptedNs[i]! * weight
       row.blockedNs += off.blockedNs[i]! * weight
-      of.offNs += (off.preemptedNs[i]! + off.blockedNs[i]!) * weight
+      ofWorker.offNs += (off.preemptedNs[i]! + off.blockedNs[i]!) * weight
     }
     this.addSteps(steps, rows, weight)
   }
@@ -318,7 +318,7 @@ export class OperatorRows implements Statistic {
 
   finish(): { readonly operators: OperatorFigures } {
     this.list = this.rows()
-    const total = (of: (row: OperatorRow) => number) => this.list.reduce((sum, row) => sum + of(row), 0)
+    const total = (figureOf: (row: OperatorRow) => number) => this.list.reduce((sum, row) => sum + figureOf(row), 0)
     return {
       operators: {
         operator_time_ns: total((row) => row.operator_time_ns),
@@ -343,9 +343,9 @@ export class OperatorRows implements Statistic {
         operator_time_ns: row.timeNs,
         wait_ns: row.waitNs,
         inner_wait_ns: row.innerWaitNs,
-        workers: row.workers.flatMap((of, worker) => {
-          if (!of) return []
-          const { executions, timeNs, offNs, waitNs, last } = of
+        workers: row.workers.flatMap((ofWorker, worker) => {
+          if (!ofWorker) return []
+          const { executions, timeNs, offNs, waitNs, last } = ofWorker
           const time = { operator_time_ns: timeNs, off_cpu_ns: hasStates ? offNs : null, wait_ns: waitNs }
           return [{ worker, executions, ...time, last }]
         }),

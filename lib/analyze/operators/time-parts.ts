@@ -313,8 +313,8 @@ function takeUntil(spans: DefaultMap<number, Span[]>, { tid, endNs }: TokenEvent
 }
 
 /** The part of an interval that is in a call, in ns. */
-function within(of: Span, call: Span): number {
-  return Math.max(Math.min(of.endNs, call.endNs) - Math.max(of.startNs, call.startNs), 0)
+function within(span: Span, call: Span): number {
+  return Math.max(Math.min(span.endNs, call.endNs) - Math.max(span.startNs, call.startNs), 0)
 }
 
 function hold(spans: Span[], { startNs, endNs }: Span): void {
@@ -324,9 +324,9 @@ function hold(spans: Span[], { startNs, endNs }: Span): void {
 const meet = (a: Span, b: Span) => a.startNs < b.endNs && b.startNs < a.endNs
 
 /** Time of spans in another one. */
-const overlapNs = (spans: readonly Span[], of: Span) =>
+const overlapNs = (spans: readonly Span[], span: Span) =>
   spans.reduce(
-    (sum, { startNs, endNs }) => sum + Math.max(Math.min(endNs, of.endNs) - Math.max(startNs, of.startNs), 0),
+    (sum, { startNs, endNs }) => sum + Math.max(Math.min(endNs, span.endNs) - Math.max(startNs, span.startNs), 0),
     0,
   )
 

@@ -10,38 +10,42 @@ class Part {
   errorJ = 0
 
   /** `ns` of an interval are of this part, with `joules` by the readings. */
-  add(of: Intervals, i: number, ns: number, joules: number): void {
+  add(intervals: Intervals, i: number, ns: number, joules: number): void {
     if (ns <= 0) return
     const seconds = ns / 1e9
     this.measuredNs += ns
     this.energyJ += joules
-    if (of.bounds) {
-      this.errorJ += Math.max(of.bounds.high[i]! * seconds - joules, joules - of.bounds.low[i]! * seconds, 0)
+    if (intervals.bounds) {
+      this.errorJ += Math.max(
+        intervals.bounds.high[i]! * seconds - joules,
+        joules - intervals.bounds.low[i]! * seconds,
+        0,
+      )
       return
     }
     // What this part has more or less than its share by time, the rest of the interval has less or more.
-    const restS = Math.max((of.ends[i]! - of.starts[i]!) / 1e9 - seconds, 0)
-    this.errorJ += of.spread * Math.min(seconds, restS)
+    const restS = Math.max((intervals.ends[i]! - intervals.starts[i]!) / 1e9 - seconds, 0)
+    this.errorJ += intervals.spread * Math.min(seconds, restS)
   }
 }
 
 /** Energy by phase, between calls and of the run, from one meter. Without calls, of all intervals. In ns, J and W. */
-export function energyRows(of: Intervals, calls: CallSpans): EnergyRow[] {
+export function energyRows(intervals: Intervals, calls: CallSpans): EnergyRow[] {
   const spans = calls.sorted()
   const parts = PHASES.map(() => new Part())
   const [between, all] = [new Part(), new Part()]
   const fromNs = spans[0]?.startNs ?? -Infinity
   const toNs = spans.reduce((end, span) => Math.max(end, span.endNs), spans.length > 0 ? -Infinity : Infinity)
   let first = 0
-  for (let i = 0; i < of.count; i++) {
-    const [startNs, endNs] = [Math.max(of.starts[i]!, fromNs), Math.min(of.ends[i]!, toNs)]
+  for (let i = 0; i < intervals.count; i++) {
+    const [startNs, endNs] = [Math.max(intervals.starts[i]!, fromNs), Math.min(intervals.ends[i]!, toNs)]
     if (endNs <= startNs) continue
     while (first < spans.length && spans[first]!.endNs <= startNs) first++
-    const inCalls = phasesIn(of, i, startNs, endNs, spans, first)
-    const wholeJ = joulesIn(of, i, startNs, endNs)
-    for (const [phase, { ns, joules }] of inCalls.phases.entries()) parts[phase]!.add(of, i, ns, joules)
-    between.add(of, i, endNs - startNs - inCalls.ns, Math.max(wholeJ - inCalls.joules, 0))
-    all.add(of, i, endNs - startNs, wholeJ)
+    const inCalls = phasesIn(intervals, i, startNs, endNs, spans, first)
+    const wholeJ = joulesIn(intervals, i, startNs, endNs)
+    for (const [phase, { ns, joules }] of inCalls.phases.entries()) parts[phase]!.add(intervals, i, ns, joules)
+    between.add(intervals, i, endNs - startNs - inCalls.ns, Math.max(wholeJ - inCalls.joules, 0))
+    all.add(intervals, i, endNs - startNs, wholeJ)
   }
   const rows = PHASES.flatMap((phase, n) =>
     calls.calls[n] === 0 ? [] : [rowOf(phase, parts[n]!, calls.calls[n]!, calls.tokens[n]!, calls.timeNs[n]!)],
@@ -57,14 +61,22 @@ export function energyRows(of: Intervals, calls: CallSpans): EnergyRow[] {
 }
 
 /** Energy of an interval from `startNs` to `endNs`, within it. */
-function joulesIn(of: Intervals, i: number, startNs: number, endNs: number): number {
-  const lengthNs = of.ends[i]! - of.starts[i]!
-  const at = (ns: number) => of.from[i]! + ((of.to[i]! - of.from[i]!) * (ns - of.starts[i]!)) / lengthNs
+function joulesIn(intervals: Intervals, i: number, startNs: number, endNs: number): number {
+  const lengthNs = intervals.ends[i]! - intervals.starts[i]!
+  const at = (ns: number) =>
+    intervals.from[i]! + ((intervals.to[i]! - intervals.from[i]!) * (ns - intervals.starts[i]!)) / lengthNs
   return ((at(startNs) + at(endNs)) / 2) * ((endNs - startNs) / 1e9)
 }
 
 /** Time and energy of each phase in a part of an interval, and of all calls; calls at the same time count once in the latter. */
-function phasesIn(of: Intervals, i: number, startNs: number, endNs: number, spans: readonly Span[], first: number) {
+function phasesIn(
+  intervals: Intervals,
+  i: number,
+  startNs: number,
+  endNs: number,
+  spans: readonly Span[],
+  first: number,
+) {
   const phases = new Map<number, { ns: number; joules: number }>()
   let [ns, joules, untilNs] = [0, 0, startNs]
   for (let j = first; j < spans.length && spans[j]!.startNs < endNs; j++) {
@@ -75,11 +87,11 @@ function phasesIn(of: Intervals, i: number, startNs: number, endNs: number, span
     const known = phases.get(span.phase) ?? { ns: 0, joules: 0 }
     phases.set(span.phase, known)
     known.ns += (to - from) * busy
-    known.joules += joulesIn(of, i, from, to) * busy
+    known.joules += joulesIn(intervals, i, from, to) * busy
     const since = Math.max(from, untilNs)
     if (to <= since) continue
     ns += (to - since) * busy
-    joules += joulesIn(of, i, since, to) * busy
+    joules += joulesIn(intervals, i, since, to) * busy
     untilNs = to
   }
   return { phases, ns, joules }
@@ -125,8 +137,8 @@ export function sumOf(rows: readonly (readonly EnergyRow[])[]): EnergyRow[] {
   const [first, ...others] = rows
   if (!first || others.length === 0) return first ? [...first] : []
   return first.map((row, i) => {
-    const same = rows.map((of) => of[i]!)
-    const sum = (key: 'energy_j' | 'error_j') => same.reduce((total, of) => total + of[key], 0)
+    const same = rows.map((row) => row[i]!)
+    const sum = (key: 'energy_j' | 'error_j') => same.reduce((total, row) => total + row[key], 0)
     const part = new Part()
     part.measuredNs = Math.min(...same.map(({ measured_ns }) => measured_ns))
     part.energyJ = sum('energy_j')

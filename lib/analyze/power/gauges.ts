@@ -4,11 +4,11 @@ import type { CallSpans, Span } from './spans.ts'
 
 /** How long a reading of each was in force, in calls: until the next one, or since the one before where it is a mean. */
 export function* inCalls(
-  of: Readings,
+  readings: Readings,
   calls: CallSpans,
 ): Generator<{ readonly value: number; readonly ns: number; readonly i: number }> {
   const spans = calls.sorted()
-  const { count, starts, ends, values } = of
+  const { count, starts, ends, values } = readings
   for (let i = 0, first = 0; i < count; i++) {
     const isMean = starts[i]! < ends[i]!
     if (!isMean && i + 1 >= count && i > 0) return // how long it was in force is not known
@@ -34,10 +34,10 @@ function overlapNs(spans: readonly Span[], first: number, fromNs: number, toNs: 
 }
 
 /** A gauge over the time of calls; null without readings there. Its values are multiplied by `factor`. */
-export function gaugeOf(of: Readings | undefined, calls: CallSpans, factor = 1): GaugeFigures | null {
-  if (!of) return null
+export function gaugeOf(readings: Readings | undefined, calls: CallSpans, factor = 1): GaugeFigures | null {
+  if (!readings) return null
   let [sum, allNs, min, max] = [0, 0, Infinity, -Infinity]
-  for (const { value, ns } of inCalls(of, calls)) {
+  for (const { value, ns } of inCalls(readings, calls)) {
     sum += value * ns
     allNs += ns
     min = Math.min(min, value)
@@ -47,25 +47,29 @@ export function gaugeOf(of: Readings | undefined, calls: CallSpans, factor = 1):
 }
 
 /** What held a clock down: of several meters, each time the one that says most. `clock`: of the same device. */
-export function cappedOf(of: readonly Readings[], clock: Readings | undefined, calls: CallSpans): CappedFigures | null {
+export function cappedOf(
+  limits: readonly Readings[],
+  clock: Readings | undefined,
+  calls: CallSpans,
+): CappedFigures | null {
   let best: CappedFigures | null = null
-  for (const readings of of) {
+  for (const readings of limits) {
     const found = cappedBy(readings, clock, calls)
     if (found && (best === null || found.time_ns > best.time_ns)) best = found
   }
   return best
 }
 
-function cappedBy(of: Readings, clock: Readings | undefined, calls: CallSpans): CappedFigures | null {
+function cappedBy(readings: Readings, clock: Readings | undefined, calls: CallSpans): CappedFigures | null {
   let [cappedNs, allNs] = [0, 0]
   const clocks = { cappedHz: 0, cappedNs: 0, freeHz: 0 }
   let at = 0
-  for (const { value, ns, i } of inCalls(of, calls)) {
+  for (const { value, ns, i } of inCalls(readings, calls)) {
     const share = Math.min(Math.max(value, 0), 1)
     cappedNs += share * ns
     allNs += ns
     if (!clock) continue
-    while (at + 1 < clock.count && clock.ends[at]! < of.ends[i]!) at++
+    while (at + 1 < clock.count && clock.ends[at]! < readings.ends[i]!) at++
     const Hz = clock.values[at] ?? NaN
     if (!Number.isFinite(Hz)) continue
     clocks.cappedHz += Hz * share * ns

@@ -41,8 +41,8 @@ export class PowerPass {
   finish(): PowerFigures | null {
     const byDevice = new DefaultMap<string, Readings[]>(() => [])
     for (const [, meters] of this.meters)
-      for (const of of meters) if (of !== undefined && of.count > 0) byDevice.of(of.device).push(of)
-    const devices = [...byDevice].map(([, of]) => this.device(of))
+      for (const meter of meters) if (meter !== undefined && meter.count > 0) byDevice.of(meter.device).push(meter)
+    const devices = [...byDevice].map(([, readings]) => this.device(readings))
     if (devices.length === 0) return null
     return { devices, energy: sumOf(devices.map(({ energy }) => energy).filter((rows) => rows.length > 0)) }
   }
@@ -64,11 +64,11 @@ export class PowerPass {
       meter.isPart ? 0 : meter.what === 'energy' ? 2 ** 32 : meter.what === 'power' ? count : 0
     const best = meters.reduce((a, b) => (rank(b) > rank(a) ? b : a))
     const own = meters.filter(({ input }) => input === best.input)
-    const energy = own.filter((of) => of.meter.what === best.meter.what && rank(of) > 0)
+    const energy = own.filter((readings) => readings.meter.what === best.meter.what && rank(readings) > 0)
     const intervals = energy.map(intervalsOf).filter(({ count }) => count > 0)
-    const of = (what: MeterKind) => own.filter(({ meter }) => meter.what === what)
-    const [clock] = of('clock')
-    const limits = of('power-limit').map((limit) => gaugeOf(limit, calls)?.min ?? null)
+    const readingsOf = (what: MeterKind) => own.filter(({ meter }) => meter.what === what)
+    const [clock] = readingsOf('clock')
+    const limits = readingsOf('power-limit').map((limit) => gaugeOf(limit, calls)?.min ?? null)
     return {
       device: best.device,
       input: best.input,
@@ -80,17 +80,17 @@ export class PowerPass {
       power_limit_w: limits.reduce((a, b) => (a === null || (b !== null && b < a) ? b : a), null),
       power_w: powerOf(energy, calls),
       clock_hz: gaugeOf(clock, calls),
-      max_clock_hz: gaugeOf(of('max-clock')[0], calls)?.max ?? null,
-      utilization_share: gaugeOf(of('utilization')[0], calls, 0.01),
-      temperature_c: hottest(of('temperature'), calls),
-      power_capped: cappedOf(of('power-capped'), clock, calls),
-      thermal_capped: cappedOf(of('thermal-capped'), clock, calls),
-      slowed: cappedOf(of('slowed'), clock, calls),
+      max_clock_hz: gaugeOf(readingsOf('max-clock')[0], calls)?.max ?? null,
+      utilization_share: gaugeOf(readingsOf('utilization')[0], calls, 0.01),
+      temperature_c: hottest(readingsOf('temperature'), calls),
+      power_capped: cappedOf(readingsOf('power-capped'), clock, calls),
+      thermal_capped: cappedOf(readingsOf('thermal-capped'), clock, calls),
+      slowed: cappedOf(readingsOf('slowed'), clock, calls),
     }
   }
 
   private energyOf(intervals: readonly Intervals[]): EnergyRow[] {
-    return sumOf(intervals.map((of) => energyRows(of, this.calls)))
+    return sumOf(intervals.map((interval) => energyRows(interval, this.calls)))
   }
 }
 

@@ -42,7 +42,9 @@ function countsOf(
 ): Pick<LoadStage, 'cpu_ns' | 'runnable_ns' | 'process_cpu_ns' | 'disk_bytes' | 'major_faults'> {
   const all = sums.map(({ resources }) => resources)
   const total = (key: keyof OwnResources) =>
-    all.every((of) => of !== undefined && of[key] >= 0) ? all.reduce((sum, of) => sum + of![key], 0) : null
+    all.every((resources) => resources !== undefined && resources[key] >= 0)
+      ? all.reduce((sum, resources) => sum + resources![key], 0)
+      : null
   return {
     ...{ cpu_ns: total('cpuNs'), runnable_ns: total('waitingNs'), process_cpu_ns: total('processCpuNs') },
     ...{ disk_bytes: total('bytesRead'), major_faults: total('majorFaults') },
@@ -136,7 +138,7 @@ export class FunctionSums {
     const stages = LOADING.flatMap((stage): LoadStage[] => {
       const sums = this.of([stage])
       if (sums.length === 0) return []
-      const total = (of: (sum: FunctionSum) => number) => sums.reduce((all, sum) => all + of(sum), 0)
+      const total = (figureOf: (sum: FunctionSum) => number) => sums.reduce((all, sum) => all + figureOf(sum), 0)
       const timeNs = total(({ ownNs }) => ownNs)
       const bytes = sums.some(({ hasValue }) => hasValue) ? total(({ value }) => value) : null
       const perSecond = bytes === null || timeNs <= 0 ? null : (bytes * 1e9) / timeNs

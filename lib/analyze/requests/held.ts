@@ -44,9 +44,9 @@ export class HeldRequests {
     held.sort((a, b) => a.event.endNs - b.event.endNs)
     const starts = new MinTree()
     for (const [i, { activeNs }] of held.entries()) starts.set(i, activeNs)
-    for (const of of held.slice(0, count)) {
-      if (!of.isDone) measure(of.event, () => this.othersOf(of, starts))
-      of.isDone = true
+    for (const measured of held.slice(0, count)) {
+      if (!measured.isDone) measure(measured.event, () => this.othersOf(measured, starts))
+      measured.isDone = true
     }
   }
 

@@ -67,7 +67,7 @@ export class RequestPass implements Statistic<object, 'token' | 'function' | 're
 
   private figures(firstNs: number): RequestsOfInput {
     this.preempted.finish()
-    const of = this.requests.finish(firstNs)
+    const ofRequests = this.requests.finish(firstNs)
     const speculation = this.requests.speculation.finish()
     const undetermined = [...this.requests.undetermined()]
     if (speculation && speculation.without_token_ns === null) {
@@ -79,12 +79,12 @@ export class RequestPass implements Statistic<object, 'token' | 'function' | 're
       })
     }
     return {
-      requests: of?.figures ?? null,
+      requests: ofRequests?.figures ?? null,
       sampling: this.functions.samplingOf(this.requests.generatedTokens ?? this.decodedTokens(), this.decodeNs),
       speculation,
       load: this.functions.load(),
       functions: this.functions.others(),
-      series: this.wantsRows ? of?.series : undefined,
+      series: this.wantsRows ? ofRequests?.series : undefined,
       undetermined,
     }
   }

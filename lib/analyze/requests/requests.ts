@@ -50,8 +50,15 @@ class OfType {
 
   figures(): RequestTypeFigures {
     const { requests, latency, ttft, tpot, queued, stalled } = this
-    const of = (sketch: Sketch) => distributionOf(sketch.sketch, sketch.count, sketch.sumNs)
-    return { requests, latency: of(latency), ttft: of(ttft), tpot: of(tpot), queued: of(queued), stalled: of(stalled) }
+    const distribution = (sketch: Sketch) => distributionOf(sketch.sketch, sketch.count, sketch.sumNs)
+    return {
+      requests,
+      latency: distribution(latency),
+      ttft: distribution(ttft),
+      tpot: distribution(tpot),
+      queued: distribution(queued),
+      stalled: distribution(stalled),
+    }
   }
 }
 
@@ -247,11 +254,11 @@ export class RequestStatistics {
     const fromFirst = (row: RequestRow): RequestRow => {
       return { ...row, start_ns: row.start_ns === null ? null : row.start_ns - firstNs }
     }
-    const types = [...this.types].map(([type, of]) => [type, of.figures()])
+    const types = [...this.types].map(([type, ofType]) => [type, ofType.figures()])
     const figures: RequestFigures = {
       count,
       outcomes: Object.fromEntries(
-        OUTCOMES.flatMap((of) => (this.outcomes.has(of) ? [[of, this.outcomes.of(of).count]] : [])),
+        OUTCOMES.flatMap((outcome) => (this.outcomes.has(outcome) ? [[outcome, this.outcomes.of(outcome).count]] : [])),
       ),
       by_type: Object.fromEntries(types),
       parts: this.parts,
@@ -281,7 +288,7 @@ export class RequestStatistics {
     const add = (isSo: boolean, what: string, why: string, hint?: string) => {
       if (isSo) found.push({ what: `requests.${what}`, why, hint })
     }
-    const n = (of: number) => `of ${of} of ${count} request${count === 1 ? '' : 's'}`
+    const n = (value: number) => `of ${value} of ${count} request${count === 1 ? '' : 's'}`
     add(unknown.borders > 0, 'slowest', `inferred: the borders ${n(unknown.borders)}, from their tokens`)
     const written = 'from what the server writes of them'
     add(

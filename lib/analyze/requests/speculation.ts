@@ -56,10 +56,10 @@ export class Speculation {
     const drafted = Math.max(tokens - 1, 0)
     const length = Math.min(drafted, LENGTH_MAX)
     while (this.lengths.length <= length) this.lengths.push({ cycles: 0, accepted: 0, verifyNs: 0 })
-    const of = this.lengths[length]!
-    of.cycles++
-    of.accepted += Math.max(accepted, 0)
-    of.verifyNs += ns
+    const ofLength = this.lengths[length]!
+    ofLength.cycles++
+    ofLength.accepted += Math.max(accepted, 0)
+    ofLength.verifyNs += ns
     this.cycles++
     this.drafted += drafted
     this.accepted += Math.max(accepted, 0)

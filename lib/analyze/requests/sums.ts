@@ -33,13 +33,13 @@ export class Slots {
     const { slot, launchNs, startNs, endNs } = event
     this.generatedTokens += row.generated_tokens ?? 0
     if (slot < 0) return
-    const of = this.slots.of(this.slots.has(slot) || this.slots.size < SLOTS_MAX ? slot : -1)
-    of.requests++
-    if (hasTimes(event)) of.busyNs = (of.busyNs ?? 0) + endNs - (launchNs < 0 ? startNs : launchNs)
-    of.prompt += row.prompt_tokens ?? 0
-    of.reused += row.reused_tokens ?? 0
-    of.generated += row.generated_tokens ?? 0
-    if (row.parts) addParts(of.parts, row.parts)
+    const ofSlot = this.slots.of(this.slots.has(slot) || this.slots.size < SLOTS_MAX ? slot : -1)
+    ofSlot.requests++
+    if (hasTimes(event)) ofSlot.busyNs = (ofSlot.busyNs ?? 0) + endNs - (launchNs < 0 ? startNs : launchNs)
+    ofSlot.prompt += row.prompt_tokens ?? 0
+    ofSlot.reused += row.reused_tokens ?? 0
+    ofSlot.generated += row.generated_tokens ?? 0
+    if (row.parts) addParts(ofSlot.parts, row.parts)
   }
 
   figures(): SlotFigures[] {

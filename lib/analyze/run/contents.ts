@@ -36,12 +36,12 @@ const KINDS: readonly (readonly [RecordedKind, ReadonlySet<TraceEvent['kind']>])
 
 /** The kinds of data of which an input contains events. */
 export function recordedIn(kinds: ReadonlySet<TraceEvent['kind']>): RecordedKind[] {
-  return KINDS.filter(([, of]) => [...of].some((kind) => kinds.has(kind))).map(([kind]) => kind)
+  return KINDS.filter(([, recorded]) => [...recorded].some((kind) => kinds.has(kind))).map(([kind]) => kind)
 }
 
 /** Kinds of data of several inputs, in the order in which they are listed. */
-export function allRecorded(of: readonly Pick<Contents, 'recorded'>[]): RecordedKind[] {
-  return KINDS.map(([kind]) => kind).filter((kind) => of.some(({ recorded }) => recorded.includes(kind)))
+export function allRecorded(contents: readonly Pick<Contents, 'recorded'>[]): RecordedKind[] {
+  return KINDS.map(([kind]) => kind).filter((kind) => contents.some(({ recorded }) => recorded.includes(kind)))
 }
 
 /** Collects the {@link Contents} of an input. */

@@ -38,7 +38,7 @@ const OF_CALLS: readonly (readonly [Inferred, string, string])[] = [
 
 /** Figures that were not recorded but inferred, with how; of the {@link Inferred} bits of operators and of calls. */
 export function inferredFigures(ofOperators: number, ofCalls: number): Undetermined[] {
-  const of = (bits: number, table: typeof OF_CALLS) =>
+  const reasonsOf = (bits: number, table: typeof OF_CALLS) =>
     table.filter(([bit]) => (bits & bit) !== 0).map(([, what, why]) => ({ what, why: `inferred: ${why}` }))
-  return [...of(ofOperators, OF_OPERATORS), ...of(ofCalls, OF_CALLS)]
+  return [...reasonsOf(ofOperators, OF_OPERATORS), ...reasonsOf(ofCalls, OF_CALLS)]
 }

@@ -82,8 +82,9 @@ export function scaling(analyses: readonly Analysis[]): ScalingFigures {
 function obstaclesOf([first, ...others]: readonly Analysis[]): Difference[] {
   const found = new Map<string, Difference>()
   for (const other of others) {
-    for (const of of differencesOf([first!], [other])) {
-      if (of.is_obstacle && of.what !== 'workers' && !found.has(of.what)) found.set(of.what, of)
+    for (const difference of differencesOf([first!], [other])) {
+      if (difference.is_obstacle && difference.what !== 'workers' && !found.has(difference.what))
+        found.set(difference.what, difference)
     }
   }
   return [...found.values()]
@@ -122,7 +123,7 @@ function countsOf(
     if (workers !== undefined && speed > 0) byCount.set(workers, [...(byCount.get(workers) ?? []), speed])
   }
   const means = [...byCount]
-    .map(([workers, speeds]) => ({ workers, speed: speeds.reduce((sum, of) => sum + of, 0) / speeds.length }))
+    .map(([workers, speeds]) => ({ workers, speed: speeds.reduce((sum, speed) => sum + speed, 0) / speeds.length }))
     .sort((a, b) => a.workers - b.workers)
   const first = means[0]
   return means.map(({ workers, speed }, i) => {
@@ -158,7 +159,7 @@ function rolesOf(analyses: readonly Analysis[], phase: ScaledPhase): RoleScaling
   })
   const longest = new Map<string, { role: string; op: string; ns: number }>()
   for (const { byRole } of times) {
-    for (const [key, of] of byRole) if (of.ns > (longest.get(key)?.ns ?? -1)) longest.set(key, of)
+    for (const [key, role] of byRole) if (role.ns > (longest.get(key)?.ns ?? -1)) longest.set(key, role)
   }
   return [...longest]
     .sort(([, a], [, b]) => b.ns - a.ns)

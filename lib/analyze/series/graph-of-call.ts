@@ -205,11 +205,11 @@ export function graphOfCall(operators: CallOperators, steps: Steps, chosen: Int3
 function workersOf({ count, startNs, endNs, waitEndNs }: CallOperators, steps: Steps): DefaultMap<number, OfWorkers> {
   const byStep = new DefaultMap<number, OfWorkers>(() => ({ timeNs: 0, waitNs: 0, slowestNs: 0 }))
   for (let i = 0; i < count; i++) {
-    const of = byStep.of(steps.of[i]!)
+    const workers = byStep.of(steps.of[i]!)
     const timeNs = endNs[i]! - startNs[i]!
-    of.timeNs += timeNs
-    of.waitNs += waitEndNs[i]! - endNs[i]!
-    of.slowestNs = Math.max(of.slowestNs, timeNs)
+    workers.timeNs += timeNs
+    workers.waitNs += waitEndNs[i]! - endNs[i]!
+    workers.slowestNs = Math.max(workers.slowestNs, timeNs)
   }
   return byStep
 }

@@ -46,12 +46,12 @@ export class CallTakers {
   /** The figures with the takers of workers. */
   named(scheduling: SchedulingFigures): SchedulingFigures {
     if (this.takers.size === 0) return scheduling
-    const workers = scheduling.workers.map((of) => {
-      const inCalls = this.callNs.of(of.phase).ns
-      const scale = inCalls > 0 ? of.call_time_ns / inCalls : 1
-      const list = this.takers.of(`${of.worker} ${of.phase}`).list(TAKERS_MAX, inCalls, this.names)
+    const workers = scheduling.workers.map((worker) => {
+      const inCalls = this.callNs.of(worker.phase).ns
+      const scale = inCalls > 0 ? worker.call_time_ns / inCalls : 1
+      const list = this.takers.of(`${worker.worker} ${worker.phase}`).list(TAKERS_MAX, inCalls, this.names)
       const takers = list.takers.map((taker) => ({ ...taker, time_ns: taker.time_ns * scale }))
-      return { ...of, takers, other_takers_ns: list.other_takers_ns * scale }
+      return { ...worker, takers, other_takers_ns: list.other_takers_ns * scale }
     })
     return { ...scheduling, takers: 'all', workers }
   }

@@ -73,13 +73,13 @@ export class Scheduling implements Statistic {
     const close = ({ worker, tid, fromNs }: Served, untilNs: number) => {
       if (isNew[worker] && untilNs > fromNs) this.addThread(this.sumsOf(phase, worker), tid, fromNs, untilNs, weight)
     }
-    for (const of of served) {
-      const before = open[of.worker]
-      isNew[of.worker] ??= this.counted.isNew(call, of.worker)
-      if (before) close(before, Math.min(of.fromNs, endNs))
-      open[of.worker] = { ...of, fromNs: before ? Math.max(of.fromNs, startNs) : startNs }
+    for (const worker of served) {
+      const before = open[worker.worker]
+      isNew[worker.worker] ??= this.counted.isNew(call, worker.worker)
+      if (before) close(before, Math.min(worker.fromNs, endNs))
+      open[worker.worker] = { ...worker, fromNs: before ? Math.max(worker.fromNs, startNs) : startNs }
     }
-    for (const of of open) if (of) close(of, endNs)
+    for (const served of open) if (served) close(served, endNs)
   }
 
   /** Are states of threads of workers known? */
@@ -92,7 +92,7 @@ export class Scheduling implements Statistic {
     if (!this.hasStates) return { scheduling: undefined }
     const { roles, rows, scaleOf } = this.context
     const workers = [...this.workers].flatMap(([phase, sums]) =>
-      sums.flatMap((of, worker) => (of ? [this.workerOf(worker, phase, of, scaleOf(phase))] : [])),
+      sums.flatMap((sum, worker) => (sum ? [this.workerOf(worker, phase, sum, scaleOf(phase))] : [])),
     )
     workers.sort((a, b) => a.worker - b.worker || b.call_time_ns - a.call_time_ns)
     const { source, takers } = threads
@@ -128,7 +128,7 @@ export class Scheduling implements Statistic {
   }
 
   private workerOf(worker: number, phase: Phase, sums: StateSums, scale: number): WorkerScheduling {
-    const ns = sums.ns.map((of) => of * scale)
+    const ns = sums.ns.map((value) => value * scale)
     const callTimeNs = sums.callTimeNs * scale
     return {
       worker,
@@ -149,23 +149,23 @@ export class Scheduling implements Statistic {
     const sums = new Map<string, { -readonly [K in keyof RoleScheduling]: RoleScheduling[K] }>()
     for (const { role, op, phase, operator_time_ns, preempted_ns, blocked_ns } of rows) {
       const key = keyOf(phase, op, role)
-      let of = sums.get(key)
-      if (!of) {
-        of = { role, op, phase, operator_time_ns: 0, preempted_ns: 0, blocked_ns: 0, takers: [], other_takers_ns: 0 }
-        sums.set(key, of)
+      let sum = sums.get(key)
+      if (!sum) {
+        sum = { role, op, phase, operator_time_ns: 0, preempted_ns: 0, blocked_ns: 0, takers: [], other_takers_ns: 0 }
+        sums.set(key, sum)
       }
-      of.operator_time_ns += operator_time_ns
-      of.preempted_ns += preempted_ns ?? 0
-      of.blocked_ns += blocked_ns ?? 0
+      sum.operator_time_ns += operator_time_ns
+      sum.preempted_ns += preempted_ns ?? 0
+      sum.blocked_ns += blocked_ns ?? 0
     }
     const lost = ({ preempted_ns, blocked_ns }: RoleScheduling) => preempted_ns + blocked_ns
     return [...sums]
-      .filter(([, of]) => lost(of) > 0)
+      .filter(([, role]) => lost(role) > 0)
       .sort(([, a], [, b]) => lost(b) - lost(a))
       .slice(0, ROLES_MAX)
-      .map(([key, of]) => ({
-        ...of,
-        ...this.roles.of(key).list(ROLE_TAKERS_MAX, of.operator_time_ns, this.context.names),
+      .map(([key, role]) => ({
+        ...role,
+        ...this.roles.of(key).list(ROLE_TAKERS_MAX, role.operator_time_ns, this.context.names),
       }))
   }
 

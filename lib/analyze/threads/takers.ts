@@ -19,14 +19,14 @@ export class CpuTakers {
   /** `tid` 0: no thread had it. */
   add(comm: number, tid: number, isOwn: boolean, ns: number): void {
     const key = tid === 0 ? -1 : 2 * comm + (isOwn ? 1 : 0)
-    let of = this.named.get(key)
-    if (!of) {
-      of = { comm, isOwn, ns: 0, threads: new Map() }
-      this.named.set(key, of)
+    let named = this.named.get(key)
+    if (!named) {
+      named = { comm, isOwn, ns: 0, threads: new Map() }
+      this.named.set(key, named)
     }
-    of.ns += ns
-    const before = of.threads.get(tid)
-    if (before !== undefined || of.threads.size < THREADS_MAX) of.threads.set(tid, (before ?? 0) + ns)
+    named.ns += ns
+    const before = named.threads.get(tid)
+    if (before !== undefined || named.threads.size < THREADS_MAX) named.threads.set(tid, (before ?? 0) + ns)
   }
 
   /** The first `max` of them, most time first, and the time of the others. */

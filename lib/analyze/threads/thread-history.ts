@@ -147,9 +147,9 @@ export class ThreadHistory {
   }
 
   /** Adds the threads that had the CPU in an interval, instead of `tid`. */
-  addTakers(into: CpuTakers, of: ThreadStates, i: number, tid: number, fromNs: number, toNs: number): void {
-    const [cpu, by] = [of.cpu[i]!, of.byTid[i]!]
-    if (by >= 0) into.add(of.byComm[i]!, by, this.isOwn(by), toNs - fromNs)
+  addTakers(into: CpuTakers, states: ThreadStates, i: number, tid: number, fromNs: number, toNs: number): void {
+    const [cpu, by] = [states.cpu[i]!, states.byTid[i]!]
+    if (by >= 0) into.add(states.byComm[i]!, by, this.isOwn(by), toNs - fromNs)
     const turns = cpu >= 0 ? this.cpus[cpu] : undefined
     if (!turns) return
     for (let turn = Math.max(turns.at(fromNs), 0); turn < turns.count && turns.atNs[turn]! < toNs; turn++) {

@@ -79,48 +79,48 @@ export class WorkerTimes implements Statistic {
   call({ operators, steps, off }: CallParts): void {
     const { count, worker, tid, cpu, startNs, endNs, waitEndNs, event } = operators
     for (let i = 0; i < count; i++) {
-      const of = this.workers[worker[i]!] ?? this.make(worker[i]!)
+      const times = this.workers[worker[i]!] ?? this.make(worker[i]!)
       const timeNs = endNs[i]! - startNs[i]!
-      of.count++
-      of.timeNs += timeNs
-      if (off) of.offNs += off.preemptedNs[i]! + off.blockedNs[i]!
-      of.waitNs += waitEndNs[i]! - endNs[i]!
-      if (cpu[i] !== of.cpu || tid[i] !== of.tid) {
-        if (tid[i] === of.tid && of.cpu >= 0 && cpu[i]! >= 0) {
-          of.moves++
-          of.movedNs += timeNs
+      times.count++
+      times.timeNs += timeNs
+      if (off) times.offNs += off.preemptedNs[i]! + off.blockedNs[i]!
+      times.waitNs += waitEndNs[i]! - endNs[i]!
+      if (cpu[i] !== times.cpu || tid[i] !== times.tid) {
+        if (tid[i] === times.tid && times.cpu >= 0 && cpu[i]! >= 0) {
+          times.moves++
+          times.movedNs += timeNs
         }
-        of.cpu = cpu[i]!
-        of.tid = tid[i]!
+        times.cpu = cpu[i]!
+        times.tid = tid[i]!
       }
       const step = steps.of[i]!
       if (step < 0 || steps.workers[step]! < 2) continue
-      of.steps++
-      if (steps.slowest[step] === worker[i]) of.last++
+      times.steps++
+      if (steps.slowest[step] === worker[i]) times.last++
     }
     for (let number = 0; number < this.workers.length; number++) {
-      const of = this.workers[number]
-      if (of && of.count > 0) this.close(of, number, event)
+      const worker = this.workers[number]
+      if (worker && worker.count > 0) this.close(worker, number, event)
     }
   }
 
   /** Adds the sums of the operators to those of their phase. */
-  private close(of: Worker, number: number, event: CallOperators['event']): void {
-    const sums = of.phases.of(event?.phase ?? 'none')
-    of.executions += of.count
-    sums.timeNs += of.timeNs
-    sums.offNs += of.offNs
-    sums.waitNs += of.waitNs
+  private close(worker: Worker, number: number, event: CallOperators['event']): void {
+    const sums = worker.phases.of(event?.phase ?? 'none')
+    worker.executions += worker.count
+    sums.timeNs += worker.timeNs
+    sums.offNs += worker.offNs
+    sums.waitNs += worker.waitNs
     if (event) {
-      sums.timeInCallsNs += of.timeNs
-      sums.offInCallsNs += of.offNs
-      sums.waitInCallsNs += of.waitNs
+      sums.timeInCallsNs += worker.timeNs
+      sums.offInCallsNs += worker.offNs
+      sums.waitInCallsNs += worker.waitNs
       if (this.counted.isNew(event.call, number)) {
         sums.calls++
         sums.callTimeNs += event.endNs - event.startNs
       }
     }
-    of.count = of.timeNs = of.offNs = of.waitNs = 0
+    worker.count = worker.timeNs = worker.offNs = worker.waitNs = 0
   }
 
   private make(number: number): Worker {
@@ -131,20 +131,20 @@ export class WorkerTimes implements Statistic {
 
   finish() {
     const hasStates = this.hasStates()
-    const workers = this.workers.flatMap((of, worker): WorkerFigures[] => {
-      if (!of) return []
+    const workers = this.workers.flatMap((times, worker): WorkerFigures[] => {
+      if (!times) return []
       const total = new WorkerSums()
-      for (const sums of of.phases.values()) total.add(sums)
+      for (const sums of times.phases.values()) total.add(sums)
       return [
         {
           worker,
-          executions: of.executions,
+          executions: times.executions,
           ...total.figures(hasStates),
-          steps: of.steps,
-          last: of.last,
-          moved_operators: of.moves,
-          moved_operator_time_ns: of.movedNs,
-          by_phase: Object.fromEntries([...of.phases].map(([phase, sums]) => [phase, sums.figures(hasStates)])),
+          steps: times.steps,
+          last: times.last,
+          moved_operators: times.moves,
+          moved_operator_time_ns: times.movedNs,
+          by_phase: Object.fromEntries([...times.phases].map(([phase, sums]) => [phase, sums.figures(hasStates)])),
         },
       ]
     })

@@ -21,13 +21,13 @@ export class Cache {
 
   /** A sequence; of more than a context can have, the first is dropped. */
   of(sequence: number): CachedSequence {
-    let of = this.sequences.get(sequence)
-    if (!of) {
-      of = { next: 0, request: undefined, cut: undefined }
-      this.sequences.set(sequence, of)
+    let cachedSequence = this.sequences.get(sequence)
+    if (!cachedSequence) {
+      cachedSequence = { next: 0, request: undefined, cut: undefined }
+      this.sequences.set(sequence, cachedSequence)
       if (this.sequences.size > SEQUENCES_MAX) this.sequences.delete(this.sequences.keys().next().value!)
     }
-    return of
+    return cachedSequence
   }
 
   /** All sequences that were used. */
@@ -42,24 +42,26 @@ export class Cache {
 
   /** All sequences but one. */
   others(sequence: number): CachedSequence[] {
-    return [...this.sequences].flatMap(([number, of]) => (number === sequence ? [] : [of]))
+    return [...this.sequences].flatMap(([number, cachedSequence]) => (number === sequence ? [] : [cachedSequence]))
   }
 
   /** Follows a change that was done. */
   change({ what, sequence, to, from, end, delta }: SequenceEvent): void {
     if (what === 'copy') this.of(to).next = this.of(sequence).next
-    else if (what === 'keep') for (const of of this.others(sequence)) of.next = 0
-    else if (what === 'clear') for (const of of this.named(-1)) of.next = 0
-    else for (const of of this.named(sequence)) if (of.next >= 0) changeOne(of, what, from, end, delta)
+    else if (what === 'keep') for (const other of this.others(sequence)) other.next = 0
+    else if (what === 'clear') for (const sequence of this.named(-1)) sequence.next = 0
+    else
+      for (const cachedSequence of this.named(sequence))
+        if (cachedSequence.next >= 0) changeOne(cachedSequence, what, from, end, delta)
   }
 }
 
-function changeOne(of: CachedSequence, what: 'remove' | 'shift', from: number, end: number, delta: number): void {
+function changeOne(sequence: CachedSequence, what: 'remove' | 'shift', from: number, end: number, delta: number): void {
   const first = Math.max(from, 0)
-  if (first >= of.next) return
-  if (what === 'shift') of.next = Math.max(0, of.next + delta)
-  else if (end < 0 || end >= of.next) {
-    of.cut = { position: first, tokens: of.next - first + (of.cut?.tokens ?? 0) }
-    of.next = first
+  if (first >= sequence.next) return
+  if (what === 'shift') sequence.next = Math.max(0, sequence.next + delta)
+  else if (end < 0 || end >= sequence.next) {
+    sequence.cut = { position: first, tokens: sequence.next - first + (sequence.cut?.tokens ?? 0) }
+    sequence.next = first
   }
 }

@@ -23,8 +23,8 @@ export class OutputOwners {
   }
 
   /** A sequence with the prompt of another one was copied from it: both sample from the same output, in the order of their slots. */
-  share(of: OpenRequest, child: OpenRequest): void {
-    if (this.sharing.length === 0) this.sharing.push(of)
+  share(request: OpenRequest, child: OpenRequest): void {
+    if (this.sharing.length === 0) this.sharing.push(request)
     this.sharing.push(child)
     this.sharing.sort((a, b) => a.slot - b.slot)
   }

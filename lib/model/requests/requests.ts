@@ -132,24 +132,25 @@ export class Requests {
   /** The request of a sequence in a call: the launched one, or one that begins with the call. */
   private requestOf(cache: Cache, sequence: number, share: Share, event: TokenEvent): OpenRequest | undefined {
     const { context } = event.batch!
-    const of = cache.of(sequence)
+    const cachedSequence = cache.of(sequence)
     const launched = this.target === 0 || this.target === context ? this.launched.get(sequence) : undefined
-    if (launched && launched !== of.request) {
+    if (launched && launched !== cachedSequence.request) {
       this.target = context
-      of.request = launched
+      cachedSequence.request = launched
       launched.context = context
     }
-    if (of.request?.isOfTokens && isNext(of, share, event)) this.end(of.request, 'complete', of.request.ownEndNs)
-    if (!of.request) {
-      const isPrompt = share.tokens > 1 || share.position === 0 || of.cut !== undefined
+    if (cachedSequence.request?.isOfTokens && isNext(cachedSequence, share, event))
+      this.end(cachedSequence.request, 'complete', cachedSequence.request.ownEndNs)
+    if (!cachedSequence.request) {
+      const isPrompt = share.tokens > 1 || share.position === 0 || cachedSequence.cut !== undefined
       if (!isPrompt) return undefined
-      of.request = this.begin(sequence, event.startNs, true)
-      Object.assign(of.request, { context, tid: event.tid })
-      if (of.cut) of.request.isEvident = true
+      cachedSequence.request = this.begin(sequence, event.startNs, true)
+      Object.assign(cachedSequence.request, { context, tid: event.tid })
+      if (cachedSequence.cut) cachedSequence.request.isEvident = true
     }
-    const { request, cut } = of
+    const { request, cut } = cachedSequence
     if (request.calls === 0 && cut) request.lost = cut
-    of.cut = undefined
+    cachedSequence.cut = undefined
     request.tid = event.tid
     return request
   }
@@ -229,20 +230,20 @@ export class Requests {
     const changed = what === 'keep' ? cache.others(sequence) : cache.named(what === 'clear' ? -1 : sequence)
     cache.change(event)
     if (what === 'copy') {
-      const [of, child] = [cache.of(sequence).request, this.launched.get(to)]
-      if (!of || !child || child.calls > 0) return
-      child.copyPrompt(of)
+      const [openRequest, child] = [cache.of(sequence).request, this.launched.get(to)]
+      if (!openRequest || !child || child.calls > 0) return
+      child.copyPrompt(openRequest)
       cache.of(to).request = child
-      this.outputs.of(of.context).share(of, child)
+      this.outputs.of(openRequest.context).share(openRequest, child)
       return
     }
     if (what === 'shift' || (what === 'remove' && event.end >= 0)) return
-    for (const of of changed) {
-      const { request } = of
+    for (const sequence of changed) {
+      const { request } = sequence
       if (!request) continue
       if (what === 'remove' && from > request.lastPosition && request.calls > 0) {
         request.settle(from)
-        of.cut = undefined // a rejected draft
+        sequence.cut = undefined // a rejected draft
       } else if (request.isOfTokens && request.calls > 0) {
         this.end(request, 'complete', request.ownEndNs)
       } else if (request.calls > 0) request.settle(from)
@@ -297,10 +298,10 @@ export class Requests {
     if (task >= 0) this.byTask.set(task, request)
     if (slot < 0) return
     this.launched.set(slot, request)
-    const of = this.target === 0 ? undefined : this.caches.of(this.target).of(slot)
-    if (of) {
-      if (of.request?.isOfTokens) this.end(of.request, 'complete', of.request.ownEndNs)
-      Object.assign(of, { request, cut: undefined })
+    const sequence = this.target === 0 ? undefined : this.caches.of(this.target).of(slot)
+    if (sequence) {
+      if (sequence.request?.isOfTokens) this.end(sequence.request, 'complete', sequence.request.ownEndNs)
+      Object.assign(sequence, { request, cut: undefined })
       request.context = this.target
     }
   }
@@ -350,8 +351,8 @@ export class Requests {
     this.open.delete(request)
     if (this.launched.get(slot) === request) this.launched.delete(slot)
     if (this.byTask.get(task) === request) this.byTask.delete(task)
-    const of = this.caches.of(context).of(slot)
-    if (of.request === request) of.request = undefined
+    const sequence = this.caches.of(context).of(slot)
+    if (sequence.request === request) sequence.request = undefined
     if (request.isEvident) this.done.push(request.finish(outcome, endNs))
   }
 
@@ -382,11 +383,11 @@ function sharesOf(spans: readonly SequenceSpan[], all: number, isDrafted: boolea
 }
 
 /** Follows a call: the sequence ends after its last token. */
-function follow(of: CachedSequence, position: number, tokens: number, isFailed: boolean): void {
-  of.cut = undefined
+function follow(sequence: CachedSequence, position: number, tokens: number, isFailed: boolean): void {
+  sequence.cut = undefined
   if (isFailed) return
-  if (position >= 0) of.next = position + tokens
-  else if (of.next >= 0) of.next += tokens
+  if (position >= 0) sequence.next = position + tokens
+  else if (sequence.next >= 0) sequence.next += tokens
 }
 
 /** Does a prompt begin with these tokens of a sequence that has generated some? */

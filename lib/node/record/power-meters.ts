@@ -64,14 +64,14 @@ class Finder implements FoundMeters {
     const names = new Map(all.map((zone) => [zone, this.text(`${folder}/${zone}/name`) ?? zone]))
     for (const zone of all) {
       const name = names.get(zone)!
-      const of = names.get(zone.replace(/(:\d+):\d+$/, '$1')) ?? name
+      const text = names.get(zone.replace(/(:\d+):\d+$/, '$1')) ?? name
       // Memory is no part of its package; psys contains the package, and is not added to it.
-      const device = name === 'dram' ? `DRAM of ${of}` : name === 'psys' ? 'psys' : of
-      const isPart = name !== 'dram' && (of !== name || name === 'psys')
+      const device = name === 'dram' ? `DRAM of ${text}` : name === 'psys' ? 'psys' : text
+      const isPart = name !== 'dram' && (text !== name || name === 'psys')
       const wraps = Number(this.text(`${folder}/${zone}/max_energy_range_uj`))
       const counter = {
         device,
-        name: of === name ? 'energy_uj' : `${name} energy_uj`,
+        name: text === name ? 'energy_uj' : `${name} energy_uj`,
         what: 'energy',
         unit: 'J',
         factor: MICRO,
@@ -88,7 +88,7 @@ class Finder implements FoundMeters {
         unit: 'W',
         factor: MICRO,
       } as const
-      if (of === name && this.text(`${folder}/${zone}/enabled`) !== '0')
+      if (text === name && this.text(`${folder}/${zone}/enabled`) !== '0')
         this.file(`${folder}/${zone}/constraint_0_power_limit_uw`, limit, true)
     }
   }
@@ -109,8 +109,8 @@ class Finder implements FoundMeters {
       read: () => (kHz.length > 0 ? String(Math.round(read())) : ''),
     })
     const mean = () => {
-      kHz = files.map((file) => Number(textOf(file))).filter((of) => of > 0)
-      return kHz.reduce((sum, of) => sum + of, 0) / kHz.length
+      kHz = files.map((file) => Number(textOf(file))).filter((value) => value > 0)
+      return kHz.reduce((sum, value) => sum + value, 0) / kHz.length
     }
     const first = clock('mean', 'clock', mean)
     this.meters.push(
@@ -164,16 +164,16 @@ class Finder implements FoundMeters {
         const label = labels.get(name)
         const isPart = isWhole || (hasCard && label !== 'card')
         const named = label === undefined ? name : `${name} (${label})`
-        const of = { what: isEnergy ? 'energy' : 'power', unit: isEnergy ? 'J' : 'W', factor: MICRO } as const
-        this.file(`${folder}/${sensor}/${name}`, { device, name: named, ...of, ...(isPart && { is_part: true }) })
+        const meter = { what: isEnergy ? 'energy' : 'power', unit: isEnergy ? 'J' : 'W', factor: MICRO } as const
+        this.file(`${folder}/${sensor}/${name}`, { device, name: named, ...meter, ...(isPart && { is_part: true }) })
       }
       const further = [
         ['power1_cap', { what: 'power-limit', unit: 'W', factor: MICRO }],
         ['freq1_input', { what: 'clock', unit: 'Hz' }],
         ['temp1_input', { what: 'temperature', unit: '°C', factor: 1e-3 }],
       ] as const
-      for (const [name, of] of further)
-        if (files.includes(name)) this.file(`${folder}/${sensor}/${name}`, { device, name, ...of }, true)
+      for (const [name, meter] of further)
+        if (files.includes(name)) this.file(`${folder}/${sensor}/${name}`, { device, name, ...meter }, true)
     }
     if (found === 0) this.absent.push(`no sensors of power in ${join(this.sysfs, folder)}`)
   }

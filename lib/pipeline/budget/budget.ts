@@ -70,12 +70,12 @@ export class Budget {
     const sum = (from: readonly number[]) => from.reduce((a, b) => a + b, 0)
     if (sum(expected) <= bytes) return undefined
     const known = expected.filter(Number.isFinite)
-    const schedulerBytes = sum(expected.filter((of, i) => logs[i]!.isOfScheduler && Number.isFinite(of)))
+    const schedulerBytes = sum(expected.filter((bytes, i) => logs[i]!.isOfScheduler && Number.isFinite(bytes)))
     // Next to a stream, logs that fit anyway are not read twice.
     const isSmall = known.length < logs.length && sum(known) <= bytes
     const twice = isSmall ? [] : sized.filter(({ log }) => !log.isOfScheduler)
     const surveys = await surveyed(twice, run, inputs, names, options)
-    const allBytes = isSmall ? sum(known) - schedulerBytes : sum([...surveys.values()].map((of) => of.allBytes))
+    const allBytes = isSmall ? sum(known) - schedulerBytes : sum([...surveys.values()].map((survey) => survey.allBytes))
     const isAllKnown = sized.every(({ log, again }) => log.isOfScheduler || again)
     if (isAllKnown && allBytes + schedulerBytes <= bytes) return undefined
     const readable = new Set(sized.filter(({ again }) => again).map(({ log }) => log))

@@ -45,11 +45,11 @@ function moved(event: TraceEvent, relation: Relation): TraceEvent {
 }
 
 function movedRequest({ launchNs, firstTokenNs, parts }: RequestEvent, relation: Relation): Partial<RequestEvent> {
-  const of = (ns: number) => timeOf(relation, ns)
+  const moved = (ns: number) => timeOf(relation, ns)
   return {
-    launchNs: launchNs < 0 ? launchNs : of(launchNs),
-    firstTokenNs: firstTokenNs < 0 ? firstTokenNs : of(firstTokenNs),
-    parts: parts.map((part) => ({ ...part, startNs: of(part.startNs), endNs: of(part.endNs) })),
+    launchNs: launchNs < 0 ? launchNs : moved(launchNs),
+    firstTokenNs: firstTokenNs < 0 ? firstTokenNs : moved(firstTokenNs),
+    parts: parts.map((part) => ({ ...part, startNs: moved(part.startNs), endNs: moved(part.endNs) })),
   }
 }
 

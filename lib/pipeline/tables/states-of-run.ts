@@ -47,8 +47,8 @@ export class StatesOfRun {
   }
 
   /** Begins the next input. */
-  begin(of: { readonly isOfScheduler: boolean; readonly waited: WaitTaker | undefined }): StatesOfInput {
-    return new StatesOfInput(this.drawing.begin({ ...of, stated: (span) => this.tables.add('state', this.row(span)) }))
+  begin(log: { readonly isOfScheduler: boolean; readonly waited: WaitTaker | undefined }): StatesOfInput {
+    return new StatesOfInput(this.drawing.begin({ ...log, stated: (span) => this.tables.add('state', this.row(span)) }))
   }
 
   /** An input without switches was drawn until then. */

@@ -77,13 +77,13 @@ export async function* tablesOf(
 
 /** Adds the rows about the whole run and returns its day. */
 function addRun(tables: Tables, read: readonly TablesOfLog[], version: string): string | undefined {
-  const logs = read.map((of) => of.asRead())
+  const logs = read.map((log) => log.asRead())
   refuseSeveral(logs)
   const main = mainLog(read)
   for (const row of findingRows(main.findings())) tables.add('finding', row)
   const first = read[0]!
   const originUnixNs = first.originUnixNs
-  const [firstNs, lastNs] = [Math.min(...read.map((of) => of.firstNs)), Math.max(...read.map((of) => of.lastNs))]
+  const [firstNs, lastNs] = [Math.min(...read.map((log) => log.firstNs)), Math.max(...read.map((log) => log.lastNs))]
   const row = traceRow(logs, {
     exporter: version,
     originUnixNs,

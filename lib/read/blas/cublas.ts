@@ -42,17 +42,18 @@ export class CublasRecord {
 
   /** The call; `unreadable`: without its sizes; undefined: no matrix product. */
   finish(): Found | 'unreadable' | undefined {
-    const { name, parameters: of } = this
+    const { name, parameters } = this
     if (!isProduct(name)) return undefined
     const isVector = /gemv/i.test(name)
-    const [m, n] = [of.get('m'), of.get('n')]
-    const sizes = isVector ? { m, n: '1', k: n } : { m, n, k: of.get('k') }
-    const transposes = isVector ? '' : transposesOf(of.get('transa'), of.get('transb'))
-    const product = productOf(sizes, transposes, of.get('batchCount'))
+    const [m, n] = [parameters.get('m'), parameters.get('n')]
+    const sizes = isVector ? { m, n: '1', k: n } : { m, n, k: parameters.get('k') }
+    const transposes = isVector ? '' : transposesOf(parameters.get('transa'), parameters.get('transb'))
+    const product = productOf(sizes, transposes, parameters.get('batchCount'))
     if (!product) return 'unreadable'
-    const types = typesOf(of.get('Atype'), of.get('Btype'), of.get('Ctype')) || typesByName(name)
-    const compute = computeOf(of.get('computeType') ?? '')
-    const algorithm = (of.get('algo') ?? '').replace(/\(-?\d+\)$/, '')
+    const types =
+      typesOf(parameters.get('Atype'), parameters.get('Btype'), parameters.get('Ctype')) || typesByName(name)
+    const compute = computeOf(parameters.get('computeType') ?? '')
+    const algorithm = (parameters.get('algo') ?? '').replace(/\(-?\d+\)$/, '')
     const facts = { library: 'cublas', name, product, problem: '', types, compute, algorithm } as const
     return { library: 'cublas', facts, count: 1, form: 'call' }
   }

@@ -25,9 +25,9 @@ export function readLtLine(text: string): LtLine | undefined {
 }
 
 function callOf(library: 'cublaslt' | 'hipblaslt', name: string, text: string): Found | 'unreadable' {
-  const of = fieldsOf(text)
-  const [a, b, d] = ['Adesc', 'Bdesc', 'Ddesc'].map((key) => fieldsOf(of.get(key) ?? ''))
-  const compute = fieldsOf(of.get('computeDesc') ?? '')
+  const fields = fieldsOf(text)
+  const [a, b, d] = ['Adesc', 'Bdesc', 'Ddesc'].map((key) => fieldsOf(fields.get(key) ?? ''))
+  const compute = fieldsOf(fields.get('computeDesc') ?? '')
   // Without transposition the key is missing.
   const [ofA, ofB] = ['a', 'b'].map(
     (which) => transposeOf(compute.get(`trans${which}`) ?? compute.get(`trans${which.toUpperCase()}`)) || 'N',
@@ -43,7 +43,7 @@ function callOf(library: 'cublaslt' | 'hipblaslt', name: string, text: string): 
     problem: '',
     types: typesOf(a!.get('type'), b!.get('type'), d!.get('type')),
     compute: computeOf(compute.get('computeType') ?? ''),
-    algorithm: algorithmOf(fieldsOf(of.get('algo') ?? '')),
+    algorithm: algorithmOf(fieldsOf(fields.get('algo') ?? '')),
   }
   return { library, facts, count: 1, form: 'trace' }
 }

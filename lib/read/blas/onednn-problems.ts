@@ -12,8 +12,8 @@ export interface Memory {
 
 /** The memory descriptors of a primitive. */
 export function memoriesOf(text: string): Memory[] {
-  return text.split(' ').flatMap((of): Memory[] => {
-    const [, name, type, layout] = /^([a-z]+(?:_?\d+)?)[_:]([a-z][a-z0-9_]*):[^:]*:[^:]*:([^:]*)/.exec(of) ?? []
+  return text.split(' ').flatMap((text): Memory[] => {
+    const [, name, type, layout] = /^([a-z]+(?:_?\d+)?)[_:]([a-z][a-z0-9_]*):[^:]*:[^:]*:([^:]*)/.exec(text) ?? []
     return name === undefined ? [] : [{ name, type: type!, layout: layout! }]
   })
 }
@@ -39,7 +39,7 @@ export const isGrouped = (memories: readonly Memory[]) =>
 function matmulOf(problem: string, memories: readonly Memory[]): BlasProduct | undefined {
   const first = /^(?:b(?<b>\d+))?m(?<m>\d+)n(?<n>\d+)k(?<k>\d+)$/.exec(problem)?.groups
   if (first) return productOf({ m: first['m'], n: first['n'], k: first['k'] }, transposesOf(memories), first['b'])
-  const [a, b] = problem.split(':').map((of) => of.split('x').map((text) => sizeOf(text)))
+  const [a, b] = problem.split(':').map((word) => word.split('x').map((text) => sizeOf(text)))
   if (!a || !b || a.length < 2) return undefined
   if (isGrouped(memories) && b.length === a.length + 1) b.shift()
   if (a.length !== b.length) return undefined
@@ -52,25 +52,25 @@ function matmulOf(problem: string, memories: readonly Memory[]): BlasProduct | u
 
 /** `mb32ic512oc1536`, with the sizes of an image: `mb1ic256ih6oc4096kh6`. */
 function innerProductOf(problem: string): BlasProduct | undefined {
-  const of = (key: string) => {
+  const sizeOfKey = (key: string) => {
     const text = new RegExp(`(?:^|[\\d_])${key}(\\d+)`).exec(problem)?.[1]
     return text === undefined ? undefined : sizeOf(text)
   }
-  const [m, n, channels] = [of('mb'), of('oc'), of('ic')]
+  const [m, n, channels] = [sizeOfKey('mb'), sizeOfKey('oc'), sizeOfKey('ic')]
   if (!m || !n || !channels) return undefined
-  const k = channels * (of('id') ?? 1) * (of('ih') ?? 1) * (of('iw') ?? 1)
+  const k = channels * (sizeOfKey('id') ?? 1) * (sizeOfKey('ih') ?? 1) * (sizeOfKey('iw') ?? 1)
   return Number.isSafeInteger(k) && k > 0 ? { m, n, k, batch: 1, transposes: '' } : undefined
 }
 
 /** By the last two dimensions in memory: in order (N) or exchanged (T); empty where a layout is another. */
 function transposesOf(memories: readonly Memory[]): string {
-  const of = (name: string) => {
+  const orderOf = (name: string) => {
     const layout = memories.find((memory) => memory.name === name)?.layout ?? ''
     if (!/^[a-l]{2,}$/.test(layout)) return ''
     const plain = [...layout].sort().join('')
     if (layout === plain) return 'N'
     return layout === `${plain.slice(0, -2)}${plain.at(-1)}${plain.at(-2)}` ? 'T' : ''
   }
-  const [a, b] = [of('src'), of('wei')]
+  const [a, b] = [orderOf('src'), orderOf('wei')]
   return a === '' || b === '' ? '' : a + b
 }

@@ -116,7 +116,7 @@ class OnednnLog implements ChunkReader {
     this.execute(call, atNs, columns.at(-1)!)
   }
 
-  private execute(of: BlasCall, atNs: bigint | undefined, duration: string): void {
+  private execute(call: BlasCall, atNs: bigint | undefined, duration: string): void {
     const durationNs = Math.round(Number(duration || NaN) * 1e6)
     if (!this.batch.hasBegun) this.begin(atNs)
     if (!(durationNs >= 0 && durationNs <= TIME_NS_MAX))
@@ -125,7 +125,7 @@ class OnednnLog implements ChunkReader {
     const inferred = this.originNs === undefined ? Inferred.Laid : 0
     this.executed++
     this.lastNs = Math.max(this.lastNs, startNs + durationNs)
-    this.batch.add({ kind: 'blas', of, startNs, endNs: startNs + durationNs, count: 1, inferred })
+    this.batch.add({ kind: 'blas', of: call, startNs, endNs: startNs + durationNs, count: 1, inferred })
   }
 
   private startOf(atNs: bigint | undefined): number {
@@ -195,7 +195,7 @@ function factsOf(columns: readonly string[], exec: number): CallFacts {
   const memories = memoriesOf(memory)
   const problem = columns.at(-2)!
   const product = onednnProduct(name, problem, memories)
-  const typeOf = (...names: readonly string[]) => memories.find((of: Memory) => names.includes(of.name))?.type
+  const typeOf = (...names: readonly string[]) => memories.find((memory: Memory) => names.includes(memory.name))?.type
   const types = [typeOf('src', 'src0', 'src_0'), typeOf('wei', 'src1', 'src_1'), typeOf('dst')]
   return {
     library: 'onednn',

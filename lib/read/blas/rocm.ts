@@ -47,17 +47,27 @@ function optionsOf(text: string): Map<string, string> {
 }
 
 function ofBench(library: 'hipblaslt' | 'rocblas', text: string): Found | 'unreadable' | 'other' {
-  const of = optionsOf(text)
-  const name = library === 'rocblas' ? `rocblas_${of.get('f') ?? of.get('function') ?? ''}` : 'hipblasLtMatmul'
+  const options = optionsOf(text)
+  const name =
+    library === 'rocblas' ? `rocblas_${options.get('f') ?? options.get('function') ?? ''}` : 'hipblasLtMatmul'
   if (!isProduct(name)) return 'other'
-  const either = (...keys: readonly string[]) => keys.map((key) => of.get(key)).find((value) => value !== undefined)
+  const either = (...keys: readonly string[]) =>
+    keys.map((key) => options.get(key)).find((value) => value !== undefined)
   const transposes = transposesOf(either('transposeA', 'transA'), either('transposeB', 'transB'))
-  const product = productOf({ m: of.get('m'), n: of.get('n'), k: of.get('k') }, transposes, of.get('batch_count'))
+  const product = productOf(
+    { m: options.get('m'), n: options.get('n'), k: options.get('k') },
+    transposes,
+    options.get('batch_count'),
+  )
   if (!product) return 'unreadable'
   const one = either('r', 'precision')
-  const types = typesOf(of.get('a_type') ?? one, of.get('b_type') ?? one, of.get('d_type') ?? of.get('c_type') ?? one)
+  const types = typesOf(
+    options.get('a_type') ?? one,
+    options.get('b_type') ?? one,
+    options.get('d_type') ?? options.get('c_type') ?? one,
+  )
   const compute = computeOf(either('compute_type') ?? '')
-  const algorithm = solutionOf(of.get('algo'), of.get('solution_index'))
+  const algorithm = solutionOf(options.get('algo'), options.get('solution_index'))
   return { library, facts: { library, name, product, problem: '', types, compute, algorithm }, count: 1, form: 'bench' }
 }
 
@@ -102,19 +112,23 @@ function batchOf(values: readonly string[]): string | undefined {
 }
 
 function ofProfile(text: string): Found | 'unreadable' | 'other' | undefined {
-  const of = new Map(
+  const parameters = new Map(
     [...text.matchAll(/(?<!\w)(\w+):\s*("[^"]*"|'[^']*'|[^,\s]+)/g)].map(([, key, value]) => [
       key!,
       value!.replace(/^["']|["']$/g, ''),
     ]),
   )
-  const rocblas = of.get('rocblas_function')
-  const called = rocblas ?? of.get('function')
-  if (called === undefined || !of.has('call_count')) return undefined
+  const rocblas = parameters.get('rocblas_function')
+  const called = rocblas ?? parameters.get('function')
+  if (called === undefined || !parameters.has('call_count')) return undefined
   if (!isProduct(called)) return 'other'
-  const transposes = transposesOf(of.get('transA'), of.get('transB'))
-  const product = productOf({ m: of.get('M'), n: of.get('N'), k: of.get('K') }, transposes, of.get('batch_count'))
-  const count = sizeOf(of.get('call_count'))
+  const transposes = transposesOf(parameters.get('transA'), parameters.get('transB'))
+  const product = productOf(
+    { m: parameters.get('M'), n: parameters.get('N'), k: parameters.get('K') },
+    transposes,
+    parameters.get('batch_count'),
+  )
+  const count = sizeOf(parameters.get('call_count'))
   if (!product || !(count > 0)) return 'unreadable'
   const library = rocblas === undefined ? 'hipblaslt' : 'rocblas'
   const facts = {
@@ -122,9 +136,14 @@ function ofProfile(text: string): Found | 'unreadable' | 'other' | undefined {
     name: rocblas ?? 'hipblasLtMatmul',
     product,
     problem: '',
-    types: typesOf(of.get('a_type'), of.get('b_type'), of.get('d_type') ?? of.get('c_type')) || typesByName(called),
-    compute: typeOf(of.get('compute_type') ?? ''),
-    algorithm: solutionOf(of.get('algo'), of.get('solution_index')),
+    types:
+      typesOf(
+        parameters.get('a_type'),
+        parameters.get('b_type'),
+        parameters.get('d_type') ?? parameters.get('c_type'),
+      ) || typesByName(called),
+    compute: typeOf(parameters.get('compute_type') ?? ''),
+    algorithm: solutionOf(parameters.get('algo'), parameters.get('solution_index')),
   } as const
   return { library, facts, count, form: 'call' }
 }

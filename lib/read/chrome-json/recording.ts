@@ -137,10 +137,10 @@ export class Recording {
   /** GPU work, calls and slices; of a file without GPU work, all of it by kind. */
   private contents(): string {
     const { kernel, memcpy, memset, call } = this.gpu.counts
-    const of = (category: string) => this.slices.get(this.names.id(category))?.count ?? 0
+    const slicesOf = (category: string) => this.slices.get(this.names.id(category))?.count ?? 0
     const all = [...this.slices.values()].reduce((sum, { count }) => sum + count, 0)
     const isOfGpu = kernel + memcpy + memset > 0
-    const kinds = isOfGpu ? [] : KINDS.map(([category, noun]) => [of(category), noun] as const)
+    const kinds = isOfGpu ? [] : KINDS.map(([category, noun]) => [slicesOf(category), noun] as const)
     return contentsOf([
       [kernel, 'kernel'],
       [memcpy, 'memory copy'],

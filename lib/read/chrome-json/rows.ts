@@ -164,8 +164,8 @@ export class Rows {
     const [first, second] = [this.texts[a] ?? '', this.texts[b] ?? '']
     const [rank, other] = [rankOf(first)?.rank, rankOf(second)?.rank]
     if (rank !== undefined || other !== undefined) return rank === other
-    const [number, of] = [this.number(a), this.number(b)]
-    return number >= PIDS && of >= PIDS && Math.abs(number - of) < PIDS
+    const [number, value] = [this.number(a), this.number(b)]
+    return number >= PIDS && value >= PIDS && Math.abs(number - value) < PIDS
   }
 
   /**

@@ -55,17 +55,17 @@ function requestOf(record: JsonObject, into: ClientRequests): ClientRequest | 's
     into.skip('requests of the warm-up')
     return 'skipped'
   }
-  const of = isObject(metrics) ? metrics : {}
-  const latency = later(start, inMs(of['request_latency']), 1e6)
-  const firstToken = later(start, inMs(of['time_to_first_token'] ?? of['ttft']), 1e6)
-  const generated = numberOf(of['output_sequence_length']) ?? numberOf(of['output_token_count'])
+  const measured = isObject(metrics) ? metrics : {}
+  const latency = later(start, inMs(measured['request_latency']), 1e6)
+  const firstToken = later(start, inMs(measured['time_to_first_token'] ?? measured['ttft']), 1e6)
+  const generated = numberOf(measured['output_sequence_length']) ?? numberOf(measured['output_token_count'])
   const isCancelled = metadata['was_cancelled'] === true || (isObject(error) && error['code'] === 499)
   return {
     start,
     end: timeOf(metadata['request_end_ns']) ?? latency ?? start,
     firstToken,
     lastToken: latency,
-    promptTokens: numberOf(of['input_sequence_length']),
+    promptTokens: numberOf(measured['input_sequence_length']),
     generatedTokens: generated,
     type: generated !== undefined || firstToken !== undefined ? 'completion' : 'unknown',
     outcome: isCancelled ? 'cancelled' : isObject(error) ? 'error' : 'complete',

@@ -146,22 +146,26 @@ export class ClientRequests {
   }
 }
 
-function eventOf(of: ClientRequest, since: (time: bigint) => number, id: number, names: Names): RequestEvent {
-  const [startNs, endNs] = [since(of.start), since(of.end)]
+function eventOf(request: ClientRequest, since: (time: bigint) => number, id: number, names: Names): RequestEvent {
+  const [startNs, endNs] = [since(request.start), since(request.end)]
   const inside = (time: bigint | undefined, after: number) =>
     time === undefined ? undefined : Math.min(endNs, Math.max(after, since(time)))
-  const beginNs = inside(of.begin, startNs)
-  const firstTokenNs = inside(of.firstToken, beginNs ?? startNs)
-  const lastNs = inside(of.lastToken, firstTokenNs ?? startNs) ?? endNs
+  const beginNs = inside(request.begin, startNs)
+  const firstTokenNs = inside(request.firstToken, beginNs ?? startNs)
+  const lastNs = inside(request.lastToken, firstTokenNs ?? startNs) ?? endNs
   const parts: RequestPart[] = []
   const add = (what: RequestPart['what'], from: number, to: number, tokens = -1) => {
     if (to > from)
       parts.push({ what, startNs: from, endNs: to, tokens, call: -1, accepted: -1, othersTokens: 0, others: 0 })
   }
-  const [prompt, reused, generated] = [countOf(of.promptTokens), countOf(of.reusedTokens), countOf(of.generatedTokens)]
+  const [prompt, reused, generated] = [
+    countOf(request.promptTokens),
+    countOf(request.reusedTokens),
+    countOf(request.generatedTokens),
+  ]
   const processed = prompt >= 0 ? prompt - Math.max(0, reused) : -1
   if (beginNs !== undefined) {
-    const queuedNs = Math.min(beginNs, inside(of.queued, startNs) ?? startNs)
+    const queuedNs = Math.min(beginNs, inside(request.queued, startNs) ?? startNs)
     add('other', startNs, queuedNs)
     add('queued', queuedNs, beginNs)
   }
@@ -176,8 +180,8 @@ function eventOf(of: ClientRequest, since: (time: bigint) => number, id: number,
     task: -1,
     slot: -1,
     context: 0,
-    type: of.type,
-    outcome: of.outcome,
+    type: request.type,
+    outcome: request.outcome,
     startNs,
     launchNs: beginNs ?? startNs,
     firstTokenNs: firstTokenNs ?? -1,
@@ -188,9 +192,9 @@ function eventOf(of: ClientRequest, since: (time: bigint) => number, id: number,
     draftedTokens: 0,
     acceptedTokens: 0,
     parts,
-    error: of.error === undefined || of.error === '' ? undefined : names.id(of.error.slice(0, TEXT_MAX)),
-    stated: endNs === startNs && of.statedNs !== undefined ? { totalNs: of.statedNs } : undefined,
-    inferred: (firstTokenNs === undefined ? 0 : Inferred.Parts) | (of.areChunks ? Inferred.TokenCount : 0),
+    error: request.error === undefined || request.error === '' ? undefined : names.id(request.error.slice(0, TEXT_MAX)),
+    stated: endNs === startNs && request.statedNs !== undefined ? { totalNs: request.statedNs } : undefined,
+    inferred: (firstTokenNs === undefined ? 0 : Inferred.Parts) | (request.areChunks ? Inferred.TokenCount : 0),
   }
 }
 

@@ -45,13 +45,13 @@ export const genaiPerf: Format = {
   read: (source, { names }) => readClient(source, FORMAT, names),
 }
 
-function requestOf(of: JsonObject): ClientRequest | undefined {
-  const start = timeOf(of['timestamp'])
-  const times = of['response_timestamps']
+function requestOf(request: JsonObject): ClientRequest | undefined {
+  const start = timeOf(request['timestamp'])
+  const times = request['response_timestamps']
   if (start === undefined || !Array.isArray(times)) return undefined
   const ends = times.map(timeOf)
   if (!ends.every((time) => time !== undefined)) return undefined
-  const outputs = Array.isArray(of['response_outputs']) ? of['response_outputs'] : []
+  const outputs = Array.isArray(request['response_outputs']) ? request['response_outputs'] : []
   const answer = answerOf(outputs)
   const end = ends.at(-1) ?? start
   const isText = answer.first >= 0 && answer.first < ends.length
@@ -126,9 +126,9 @@ function addBody(answer: Answer, body: JsonObject): void {
   if (body['object'] === 'list' && Array.isArray(body['data'])) answer.isEmbedding = true
   const choice = Array.isArray(choices) && isObject(choices[0]) ? choices[0] : undefined
   const [delta, message] = [choice?.['delta'], choice?.['message']]
-  const of = isObject(delta) ? delta : isObject(message) ? message : undefined
-  const text = of?.['content'] ?? of?.['reasoning_content'] ?? choice?.['text'] ?? body['text_output']
-  const isText = (typeof text === 'string' && text !== '') || Array.isArray(of?.['tool_calls'])
+  const content = isObject(delta) ? delta : isObject(message) ? message : undefined
+  const text = content?.['content'] ?? content?.['reasoning_content'] ?? choice?.['text'] ?? body['text_output']
+  const isText = (typeof text === 'string' && text !== '') || Array.isArray(content?.['tool_calls'])
   if (!isText) return
   answer.chunks++
   if (isObject(message)) answer.isWhole = true

@@ -154,12 +154,12 @@ class Traces {
   /** The stages of a request: those of its trace at its time. Requests of one conversation share a trace, one after the other. */
   private stagesOf({ trace, start, end }: Span): Stages {
     const all: Stages = {}
-    for (const of of this.stages.get(trace)?.at(start, end) ?? []) {
-      of.hasRequest = true
-      const known = all[of.stage]
-      all[of.stage] = {
-        start: known && known.start < of.start ? known.start : of.start,
-        end: known && known.end > of.end ? known.end : of.end,
+    for (const stage of this.stages.get(trace)?.at(start, end) ?? []) {
+      stage.hasRequest = true
+      const known = all[stage.stage]
+      all[stage.stage] = {
+        start: known && known.start < stage.start ? known.start : stage.start,
+        end: known && known.end > stage.end ? known.end : stage.end,
       }
     }
     return all

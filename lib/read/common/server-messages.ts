@@ -175,38 +175,38 @@ export class ServerMessages {
 
   /** What a line of the server, its queue or its results states. */
   private otherStep(body: string): Step | undefined {
-    const of = (what: TaskStep, task: string, text?: string): Step => ({ what, task: Number(task), slot: -1, text })
+    const step = (what: TaskStep, task: string, text?: string): Step => ({ what, task: Number(task), slot: -1, text })
     if (body === 'posting NEXT_RESPONSE') this.isOwnTask = true
     const posted = NEW_TASK.exec(body)
-    if (posted) return this.isRequest(posted) ? of('post', posted[1]!) : undefined
+    if (posted) return this.isRequest(posted) ? step('post', posted[1]!) : undefined
     const deferred = DEFER.exec(body)
     if (deferred) {
       const task = Number(deferred[1])
       if (this.deferred.has(task)) return undefined
       this.deferred.add(task)
-      return of('defer', deferred[1]!)
+      return step('defer', deferred[1]!)
     }
     const resumed = RESUME.exec(body)
     if (resumed) {
       this.deferred.delete(Number(resumed[1]))
-      return of('resume', resumed[1]!)
+      return step('resume', resumed[1]!)
     }
     const sent = SEND.exec(body)
-    if (sent) return of('send', sent[1]!)
+    if (sent) return step('send', sent[1]!)
     const cancelled = CANCEL.exec(body)
     if (cancelled) {
       this.deferred.delete(Number(cancelled[1]))
-      return this.failed.delete(Number(cancelled[1])) ? undefined : of('cancel', cancelled[1]!)
+      return this.failed.delete(Number(cancelled[1])) ? undefined : step('cancel', cancelled[1]!)
     }
     const error = ERROR.exec(body)
     if (error) {
       this.failed.add(Number(error[1]))
       const tokens = TOO_LONG.exec(error[2]!)?.[1]
       const values = tokens === undefined ? undefined : { promptTokens: Number(tokens) }
-      return { ...of('error', error[1]!, error[2]), values }
+      return { ...step('error', error[1]!, error[2]), values }
     }
     const failed = NOT_LAUNCHED.exec(body)
-    if (failed) return of('error', failed[2]!, failed[1])
+    if (failed) return step('error', failed[2]!, failed[1])
     const updated = CACHE_UPDATE.exec(body)
     if (updated) this.cacheNs = milliseconds(updated[1]!)
     return undefined

@@ -54,19 +54,19 @@ export class GpuRecords {
   private readonly ofGraphs = new DefaultMap<number, { startNs: number; correlation: number }[]>(() => [])
   private clockErrorNs = -1
 
-  constructor(private readonly of: GpuReferences) {}
+  constructor(private readonly references: GpuReferences) {}
 
   /** Reads the definition of a queue. Returns the names of the devices so far, as a fact. */
   define(view: DataView, at: number, byte: number): FactsEvent {
     const [id, device, name, family, index, flags, bits] = numbersAt(view, at + 4, 7)
-    const { names } = this.of
+    const { names } = this.references
     const can = QUEUE_FLAGS.filter((_, bit) => ((flags! >> bit) & 1) === 1).join(', ')
-    const gpu = names.text(this.of.name(name!, byte))
+    const gpu = names.text(this.references.name(name!, byte))
     const title = `queue ${index} of family ${family} (${can}), ${gpu}`
     this.devices.set(device!, gpu)
     const place = { ...UNKNOWN_PLACE, device: device!, stream: id!, queue: names.id(title) }
     this.queues.set(id!, { place, isTimed: bits !== 0 })
-    const gpus = [...this.devices].sort(([a], [b]) => a - b).map(([of, named]) => `${of} ${named}`)
+    const gpus = [...this.devices].sort(([a], [b]) => a - b).map(([subject, named]) => `${subject} ${named}`)
     return { kind: 'facts', attributes: { gpus: gpus.join(', ') } }
   }
 
@@ -95,19 +95,19 @@ export class GpuRecords {
     const waiting = this.ofGraphs.get(tid)
     if (!waiting) return undefined
     this.ofGraphs.delete(tid)
-    const own = waiting.filter((of) => of.startNs >= startNs && of.startNs <= endNs)
+    const own = waiting.filter((submission) => submission.startNs >= startNs && submission.startNs <= endNs)
     return own.length > 0 ? own.map(({ correlation }) => correlation) : undefined
   }
 
   private work(view: DataView, at: number, { atNs, byte }: Place): GpuEvent {
     const [correlation, queue, number, tensor, , call, , kernel, dispatches, part] = numbersAt(view, at + 20, 10)
-    const { names } = this.of
+    const { names } = this.references
     const what = GPU_WORKS[number!] ?? 'operator'
     const bytes = readU64(view, at + 60)
     return {
       kind: 'gpu',
       what: WORKS[what],
-      name: this.of.name(kernel!, byte) || names.id(what),
+      name: this.references.name(kernel!, byte) || names.id(what),
       startNs: atNs,
       endNs: this.end(view, at, atNs),
       ...this.placeOf(queue!),
@@ -121,8 +121,13 @@ export class GpuRecords {
 
   private node(view: DataView, at: number, byte: number): GpuEvent['node'] {
     const [tensor, last, , graph, , , part] = numbersAt(view, at + 32, 7)
-    const fusedTo = last === 0 ? undefined : this.of.tensor(last!, byte)
-    return { tensor: this.of.tensor(tensor!, byte), fusedTo, backend: this.of.backend(graph!), part: part! }
+    const fusedTo = last === 0 ? undefined : this.references.tensor(last!, byte)
+    return {
+      tensor: this.references.tensor(tensor!, byte),
+      fusedTo,
+      backend: this.references.backend(graph!),
+      part: part!,
+    }
   }
 
   private submission(view: DataView, at: number, place: Place): ApiEvent {
@@ -136,13 +141,13 @@ export class GpuRecords {
       const waiting = this.ofGraphs.of(place.tid)
       if (waiting.length < SUBMISSIONS_MAX) waiting.push({ startNs: place.atNs, correlation: correlation! })
     }
-    const of = { correlation: correlation!, launched, facts, call: call!, ...(isOfGraph && { isOfGraph }) }
-    return this.call('vkQueueSubmit', view, at, place, of)
+    const submission = { correlation: correlation!, launched, facts, call: call!, ...(isOfGraph && { isOfGraph }) }
+    return this.call('vkQueueSubmit', view, at, place, submission)
   }
 
   private pipeline(view: DataView, at: number, place: Place): ApiEvent {
     const [name, pipelines] = numbersAt(view, at + 20, 2)
-    const shader = this.of.names.text(this.of.name(name!, place.byte))
+    const shader = this.references.names.text(this.references.name(name!, place.byte))
     const facts = { ...(shader && { shader }), ...(pipelines !== 1 && { pipelines: pipelines! }) }
     return this.call('vkCreateComputePipelines', view, at, place, { facts })
   }
@@ -157,18 +162,18 @@ export class GpuRecords {
     view: DataView,
     at: number,
     { atNs, tid }: Place,
-    { call = NONE, ...of }: Partial<ApiEvent>,
+    { call = NONE, ...rest }: Partial<ApiEvent>,
   ): ApiEvent {
     return {
       ...{
         kind: 'api',
         library: 'vulkan',
-        name: this.of.names.id(name),
+        name: this.references.names.id(name),
         startNs: atNs,
         endNs: this.end(view, at, atNs),
       },
       ...{ pid: -1, tid, correlation: -1, thread: 0, launched: 0, result: 0 },
-      ...of,
+      ...rest,
       call: call === NONE ? undefined : call,
     }
   }
@@ -184,11 +189,11 @@ export class GpuRecords {
 
   /** A submission is drawn as a whole if nothing of it was recorded by itself. */
   private complete(view: DataView, at: number): GpuEvent | undefined {
-    const startNs = this.of.clock.read(view, at + 12)
+    const startNs = this.references.clock.read(view, at + 12)
     const [correlation, queue] = numbersAt(view, at + 28, 2)
     if (!this.whole.delete(correlation!) || startNs === undefined) return undefined
-    const endNs = Math.max(startNs, this.of.clock.read(view, at + 20) ?? startNs)
-    const name = this.of.names.id('submission')
+    const endNs = Math.max(startNs, this.references.clock.read(view, at + 20) ?? startNs)
+    const name = this.references.names.id('submission')
     const shared = { correlation: correlation!, signature: 0, facts: {} }
     return { kind: 'gpu', what: 'graph', name, startNs, endNs, ...this.placeOf(queue!), ...shared }
   }
@@ -198,7 +203,7 @@ export class GpuRecords {
   }
 
   private end(view: DataView, at: number, startNs: number): number {
-    return Math.max(startNs, this.of.clock.read(view, at + 12) ?? startNs)
+    return Math.max(startNs, this.references.clock.read(view, at + 12) ?? startNs)
   }
 }
 

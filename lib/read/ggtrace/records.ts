@@ -281,8 +281,8 @@ export class EventRecords {
     if (!span) return
     const { tid, definitions } = this
     const resources = this.resources.of(tid, span.startNs)
-    const of = { ...span, tid, names: definitions, byte: at + this.shift, resources }
-    const event = readFunction(this.view, at, of)
+    const place = { ...span, tid, names: definitions, byte: at + this.shift, resources }
+    const event = readFunction(this.view, at, place)
     if (typeof event !== 'number' && event.what === 'sample') this.calls.settle(event.context || undefined)
     this.addOr(event, 'functions')
   }

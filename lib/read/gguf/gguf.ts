@@ -116,18 +116,18 @@ class HeaderFields {
     if (type === TEXT) return this.text()
     if (type !== ARRAY) return this.scalar(type)
     if (depth === ARRAY_DEPTH_MAX) this.fail(`at most ${ARRAY_DEPTH_MAX} arrays in each other`, 'more')
-    const of = await this.u32()
+    const itemType = await this.u32()
     const length = await this.size(Number.MAX_SAFE_INTEGER, 'a length of an array')
-    const scalar = SCALARS[of]
+    const scalar = SCALARS[itemType]
     if (scalar && length <= KEPT_MAX) {
       const values: (number | boolean)[] = []
-      for (let i = 0; i < length; i++) values.push(await this.scalar(of))
+      for (let i = 0; i < length; i++) values.push(await this.scalar(itemType))
       return values
     }
     if (scalar) await this.skip(length * scalar[0])
-    else if (of === TEXT) {
+    else if (itemType === TEXT) {
       for (let i = 0; i < length; i++) await this.skip(await this.size(TEXT_BYTES_MAX, 'a length of a text'))
-    } else for (let i = 0; i < length; i++) await this.value(of, depth + 1)
+    } else for (let i = 0; i < length; i++) await this.value(itemType, depth + 1)
     return { length }
   }
 

@@ -81,7 +81,7 @@ export function shapeOfGguf({ metadata, tensors, unknownTypes }: GgufHeader): Mo
   const vocabulary = values.number('vocab_size') ?? (typeof tokens === 'object' ? tokens.length : undefined)
   const table = tensors.find(({ name }) => name === 'token_embd.weight')
   const used = values.get('expert_used_count')
-  const eachUsed = Array.isArray(used) ? used.filter((of) => isModelSize(of)) : []
+  const eachUsed = Array.isArray(used) ? used.filter((size) => isModelSize(size)) : []
   return {
     source: 'gguf',
     architecture,

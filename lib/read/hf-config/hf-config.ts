@@ -153,17 +153,17 @@ class Shape {
 
   private layer(layer: number): void {
     const { config, family, width, head } = this
-    const of = (name: string) => `blk.${layer}.${name}`
+    const nameOf = (name: string) => `blk.${layer}.${name}`
     const names = ['attn_norm', 'ffn_norm', 'post_attention_norm', 'post_ffw_norm'].slice(0, family.norms ?? 2)
-    for (const name of names) this.norm(of(name))
+    for (const name of names) this.norm(nameOf(name))
     const bias = family.qkvBias ?? config.get('attention_bias') === true
-    this.matrix(of('attn_q'), width, head * this.heads, bias)
-    this.matrix(of('attn_k'), width, head * this.kvHeads, bias)
-    this.matrix(of('attn_v'), width, head * this.kvHeads, bias)
-    this.matrix(of('attn_output'), head * this.heads, width, family.outputBias ?? (!family.qkvBias && bias))
-    if (family.qkNorm) for (const name of ['attn_q_norm', 'attn_k_norm']) this.norm(of(name), head)
-    if (this.isSparse(layer)) this.sparse(of)
-    else this.dense(of, '', config.optional('intermediate_size', 'n_inner') ?? 4 * width)
+    this.matrix(nameOf('attn_q'), width, head * this.heads, bias)
+    this.matrix(nameOf('attn_k'), width, head * this.kvHeads, bias)
+    this.matrix(nameOf('attn_v'), width, head * this.kvHeads, bias)
+    this.matrix(nameOf('attn_output'), head * this.heads, width, family.outputBias ?? (!family.qkvBias && bias))
+    if (family.qkNorm) for (const name of ['attn_q_norm', 'attn_k_norm']) this.norm(nameOf(name), head)
+    if (this.isSparse(layer)) this.sparse(nameOf)
+    else this.dense(nameOf, '', config.optional('intermediate_size', 'n_inner') ?? 4 * width)
   }
 
   /** Some layers of a mixture of experts are dense. */
@@ -174,24 +174,24 @@ class Shape {
     return experts > 0 && (layer + 1) % (config.optional('decoder_sparse_step') || 1) === 0
   }
 
-  private dense(of: (name: string) => string, ending: string, size: number): void {
+  private dense(nameOf: (name: string) => string, ending: string, size: number): void {
     const { family, width, config } = this
     const bias = family.ffnBias ?? config.get('mlp_bias') === true
-    if (family.gated ?? true) this.matrix(of(`ffn_gate${ending}`), width, size, bias)
-    this.matrix(of(`ffn_up${ending}`), width, size, bias)
-    this.matrix(of(`ffn_down${ending}`), size, width, bias)
+    if (family.gated ?? true) this.matrix(nameOf(`ffn_gate${ending}`), width, size, bias)
+    this.matrix(nameOf(`ffn_up${ending}`), width, size, bias)
+    this.matrix(nameOf(`ffn_down${ending}`), size, width, bias)
   }
 
-  private sparse(of: (name: string) => string): void {
+  private sparse(nameOf: (name: string) => string): void {
     const { config, width, experts, family } = this
     const size = config.number(family.moe === 'mixtral' ? 'intermediate_size' : 'moe_intermediate_size')
-    this.matrix(of('ffn_gate_inp'), width, experts)
-    this.add(of('ffn_gate_exps.weight'), width, size, experts)
-    this.add(of('ffn_up_exps.weight'), width, size, experts)
-    this.add(of('ffn_down_exps.weight'), size, width, experts)
+    this.matrix(nameOf('ffn_gate_inp'), width, experts)
+    this.add(nameOf('ffn_gate_exps.weight'), width, size, experts)
+    this.add(nameOf('ffn_up_exps.weight'), width, size, experts)
+    this.add(nameOf('ffn_down_exps.weight'), size, width, experts)
     if (family.moe !== 'qwen2') return
-    this.dense(of, '_shexp', config.number('shared_expert_intermediate_size'))
-    this.matrix(of('ffn_gate_inp_shexp'), width, 1)
+    this.dense(nameOf, '_shexp', config.number('shared_expert_intermediate_size'))
+    this.matrix(nameOf('ffn_gate_inp_shexp'), width, 1)
   }
 
   private attention(layer: number): AttentionShape {

@@ -44,10 +44,17 @@ export class PerfLines {
     const sumNs = tests.reduce((sum, { ns }) => sum + ns, 0)
     let startNs = Math.max(0, atNs - sumNs)
     return tests.map(({ name, ns, tokens }): BenchmarkEvent => {
-      const of =
+      const counts =
         name === 'eval' ? { promptTokens: 0, generatedTokens: tokens } : { promptTokens: tokens, generatedTokens: 0 }
       const event: BenchmarkEvent = {
-        ...{ kind: 'benchmark', test: this.count++, name: this.names.id(name), startNs, endNs: startNs + ns, ...of },
+        ...{
+          kind: 'benchmark',
+          test: this.count++,
+          name: this.names.id(name),
+          startNs,
+          endNs: startNs + ns,
+          ...counts,
+        },
         ...{ depth: 0, samplesNs: [], stated: { mean: (tokens * 1e9) / ns, deviation: -1 }, parameters: {} },
         inferred: Inferred.Laid,
       }

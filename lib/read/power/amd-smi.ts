@@ -67,16 +67,16 @@ class AmdSmi extends PowerLog {
 
   /** One GPU at one time: names of figures and their values as text. */
   private gpu(values: readonly (readonly [name: string, text: string])[]): void {
-    const of = new Map(values)
-    const gpu = gpuNumberOf(of.get('gpu') ?? '')
+    const fields = new Map(values)
+    const gpu = gpuNumberOf(fields.get('gpu') ?? '')
     if (gpu === undefined) return this.unreadable('the number of a GPU', values.map(([, text]) => text).join(','))
-    const time = of.get('timestamp')
+    const time = fields.get('timestamp')
     const stamp = time === undefined ? undefined : stampOf(time)?.stamp
     if (time !== undefined && !stamp) return this.unreadable('a time', time)
     const device = `GPU ${gpu}`
-    const isMonitor = of.has('hotspot_temperature')
+    const isMonitor = fields.has('hotspot_temperature')
     // They are the same power, and which of them has a value depends on the GPU.
-    const power = POWERS.find((name) => numberOf(of.get(name) ?? '') !== undefined)
+    const power = POWERS.find((name) => numberOf(fields.get(name) ?? '') !== undefined)
     const cells = values.flatMap(([name, text]): Cell[] => {
       if (name === 'gpu' || name === 'timestamp') return []
       if (name === 'throttle_status' && /THROTTLED$/.test(text))
@@ -117,10 +117,10 @@ class AmdSmi extends PowerLog {
   }
 
   private objects(value: unknown): void {
-    if (Array.isArray(value)) for (const of of value) this.objects(of)
+    if (Array.isArray(value)) for (const object of value) this.objects(object)
     else if (typeof value === 'object' && value !== null) {
       if ('gpu' in value && typeof value.gpu !== 'object') this.gpu(flat(value))
-      else for (const of of Object.values(value)) this.objects(of)
+      else for (const object of Object.values(value)) this.objects(object)
     }
   }
 }
@@ -131,10 +131,10 @@ const SLOWED: Figure = { what: 'slowed', unit: 'share' }
 
 /** Nested objects by the names in CSV: `clock.gfx_0.clk` is `gfx_0_clk`. A value may be `{ "value": 238, "unit": "W" }`. */
 function flat(value: object): [string, string][] {
-  return Object.entries(value).flatMap(([key, of]: [string, unknown]): [string, string][] => {
-    if (typeof of !== 'object' || of === null || Array.isArray(of)) return [[key, `${of}`]]
-    if ('value' in of) return [[key, `${of.value}`]]
-    const inner = flat(of)
+  return Object.entries(value).flatMap(([key, value]: [string, unknown]): [string, string][] => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return [[key, `${value}`]]
+    if ('value' in value) return [[key, `${value.value}`]]
+    const inner = flat(value)
     return key === 'clock' || !inner.some(([name]) => name === 'clk')
       ? inner
       : inner.map(([name, text]): [string, string] => [`${key}_${name}`, text])

@@ -213,8 +213,8 @@ function reasonColumn(name: string): Column {
     cellsOf(text) {
       if (!/^0x[\da-f]{1,16}$/i.test(text)) return []
       const low = Number.parseInt(text.slice(-8).replace(/^.*x/i, ''), 16)
-      return REASONS.map(([of, bit, what]) => {
-        return { name: `reasons: ${of}`, figure: { what, unit: 'share' }, value: (low & bit) === 0 ? 0 : 1 }
+      return REASONS.map(([reason, bit, what]) => {
+        return { name: `reasons: ${reason}`, figure: { what, unit: 'share' }, value: (low & bit) === 0 ? 0 : 1 }
       })
     },
   }

@@ -97,18 +97,18 @@ function readingOf(column: Column, value: number): number {
 }
 
 function columnOf(meter: unknown): Column {
-  const of = (typeof meter === 'object' && meter !== null ? meter : {}) as Readonly<Record<string, unknown>>
+  const fields = (typeof meter === 'object' && meter !== null ? meter : {}) as Readonly<Record<string, unknown>>
   const text = (value: unknown) => (typeof value === 'string' ? value.slice(0, 200) : '')
   const number = (value: unknown, otherwise: number) =>
     typeof value === 'number' && Number.isFinite(value) ? value : otherwise
-  const what = KINDS.find((kind) => kind === of['what']) ?? 'other'
-  const unit = UNITS.find((unit) => unit === of['unit']) ?? 'count'
+  const what = KINDS.find((kind) => kind === fields['what']) ?? 'other'
+  const unit = UNITS.find((unit) => unit === fields['unit']) ?? 'count'
   return {
-    device: text(of['device']) || 'machine',
-    name: text(of['name']) || 'value',
-    figure: { what, unit, factor: number(of['factor'], 1), isPart: of['is_part'] === true },
-    wrapsAt: number(of['wraps_at'], 0),
-    isCount: of['is_count'] === true,
+    device: text(fields['device']) || 'machine',
+    name: text(fields['name']) || 'value',
+    figure: { what, unit, factor: number(fields['factor'], 1), isPart: fields['is_part'] === true },
+    wrapsAt: number(fields['wraps_at'], 0),
+    isCount: fields['is_count'] === true,
     before: NaN,
     base: 0,
   }

@@ -91,8 +91,8 @@ class Turbostat extends PowerLog {
 
   /** Is it the row of the whole machine? With --Summary, rows have no columns of CPUs. */
   private isOfAll(cells: readonly string[]): boolean {
-    const of = ['Package', 'Core', 'CPU'].map((name) => this.names.indexOf(name)).filter((column) => column >= 0)
-    return of.every((column) => cells[column] === '-') && /^[-\d]/.test(cells[0] ?? '')
+    const columns = ['Package', 'Core', 'CPU'].map((name) => this.names.indexOf(name)).filter((column) => column >= 0)
+    return columns.every((column) => cells[column] === '-') && /^[-\d]/.test(cells[0] ?? '')
   }
 
   private cellsOf(cells: readonly string[]): Cell[] {

@@ -23,7 +23,7 @@ export function accessesSection(context: Context): Section | undefined {
     ...(data
       ? [...tables('data_accesses', dataTables(data), context), roleFigure('data_accesses', data, context)]
       : []),
-  ].filter((of) => of !== undefined)
+  ].filter((html) => html !== undefined)
   return content.length === 0 ? undefined : { id: 'accesses', title: 'Samples of memory', content }
 }
 
@@ -38,7 +38,7 @@ function tables(key: Key, all: readonly Captioned[], { stats }: Context): Html[]
 
 const whenTable = (title: string, { by_time, events }: Faults | Data): Table => ({
   columns: columns('<when', title, 'share'),
-  rows: by_time.map((of) => [of.time, count(of.events), percent(of.events / events)]),
+  rows: by_time.map((row) => [row.time, count(row.events), percent(row.events / events)]),
 })
 
 const faultTables = (faults: Faults): Captioned[] => [
@@ -51,7 +51,7 @@ const faultTables = (faults: Faults): Captioned[] => [
         ...[phase, count(events), count(again), known(major, count)],
         by_tensor
           .slice(0, 3)
-          .map((of) => `${of.tensor} ${count(of.events)}`)
+          .map((row) => `${row.tensor} ${count(row.events)}`)
           .join(', '),
       ]),
     },
@@ -64,9 +64,9 @@ const dataTables = (data: Data): Captioned[] => [
     'Loads by where their data was',
     {
       columns: columns('<level', 'events', 'share', 'cycles, mean'),
-      rows: data.by_level.map((of) => [
-        ...[of.level || '(not recorded)', count(of.events), percent(of.share)],
-        known(of.mean_latency_cycles, threeDigits),
+      rows: data.by_level.map((accesses) => [
+        ...[accesses.level || '(not recorded)', count(accesses.events), percent(accesses.share)],
+        known(accesses.mean_latency_cycles, threeDigits),
       ]),
     },
   ],
@@ -76,9 +76,9 @@ const dataTables = (data: Data): Captioned[] => [
       columns: columns('<role', '<in', 'events', 'from memory', 'cycles, mean'),
       rows: data.by_role
         .slice(0, ROWS_MAX)
-        .map((of) => [
-          ...[of.role, of.usage, count(of.events), percent(of.memory_share)],
-          known(of.mean_latency_cycles, threeDigits),
+        .map((accesses) => [
+          ...[accesses.role, accesses.usage, count(accesses.events), percent(accesses.memory_share)],
+          known(accesses.mean_latency_cycles, threeDigits),
         ]),
     },
   ],
@@ -90,7 +90,10 @@ function roleFigure(
   { by_role_layer, events, in_tensors }: Faults | Data,
   { stats }: Context,
 ): Html | undefined {
-  const named = by_role_layer.map((of) => ({ ...of, row: of.usage === 'compute' ? `${of.role} (result)` : of.role }))
+  const named = by_role_layer.map((accesses) => ({
+    ...accesses,
+    row: accesses.usage === 'compute' ? `${accesses.role} (result)` : accesses.role,
+  }))
   const rows = [...new Set(named.filter(({ layer }) => layer >= 0).map(({ row }) => row))].slice(0, ROLES_MAX)
   const cells = named.filter(({ layer, row }) => layer >= 0 && rows.includes(row))
   if (cells.length === 0) return undefined
@@ -122,7 +125,12 @@ function roleFigure(
     })),
     table: {
       columns: columns('<role', '<in', 'layer', key === 'page_faults' ? 'faults' : 'events'),
-      rows: by_role_layer.map((of) => [of.role, of.usage, of.layer < 0 ? '' : String(of.layer), count(of.events)]),
+      rows: by_role_layer.map((accesses) => [
+        accesses.role,
+        accesses.usage,
+        accesses.layer < 0 ? '' : String(accesses.layer),
+        count(accesses.events),
+      ]),
     },
     source: `${stats('--json')} (${key}.by_role_layer)`,
   })

@@ -28,14 +28,18 @@ export function blocksSection(context: Context): Section | undefined {
       ? inOrder.slice(0, PHASES_MAX)
       : [...new Set(operators.rows.map(({ phase }) => phase))].slice(0, 1)
   const content = [...phases.map((phase) => timeFigure(phase, context)), weightsFigure(context)].filter(
-    (of) => of !== undefined,
+    (html) => html !== undefined,
   )
   return content.length === 0 ? undefined : { id: 'blocks', title: 'Parts of the model', content }
 }
 
 function timeFigure(phase: string, { analysis, stats }: Context): Html | undefined {
   const groups = groupOperators(analysis, ['block', 'role', 'op', 'phase']).filter((group) => group.phase === phase)
-  const areas = groups.map((of) => ({ block: String(of.block), name: operatorName(of), value: of.wall_ns ?? 0 }))
+  const areas = groups.map((group) => ({
+    block: String(group.block),
+    name: operatorName(group),
+    value: group.wall_ns ?? 0,
+  }))
   const all = areas.reduce((sum, { value }) => sum + value, 0)
   if (all === 0) return undefined
   return figureHtml({
@@ -47,12 +51,12 @@ function timeFigure(phase: string, { analysis, stats }: Context): Html | undefin
     about: `An area is the wall time of an operator in all layers, from its first start to the end of its last barrier; ${duration(all)} in all.`,
     table: {
       columns: columns('<block', '<operator', 'wall time', 'share', 'steps'),
-      rows: groups.map((of) => [
-        String(of.block),
-        operatorName(of),
-        duration(of.wall_ns ?? 0),
-        percent((of.wall_ns ?? 0) / all),
-        String(of.steps ?? ''),
+      rows: groups.map((group) => [
+        String(group.block),
+        operatorName(group),
+        duration(group.wall_ns ?? 0),
+        percent((group.wall_ns ?? 0) / all),
+        String(group.steps ?? ''),
       ]),
     },
     source: stats('--by block,role,op,phase --csv'),
@@ -92,13 +96,13 @@ function treeOf(areas: readonly Area[]): Node {
   const least = areas.map(({ value }) => value).sort((a, b) => b - a)[AREAS_MAX] ?? 0
   const blocks = [...new Set(areas.map(({ block }) => block))]
   const children = blocks.map((block): Node => {
-    const of = areas.filter((area) => area.block === block)
-    const small = of.filter(({ value }) => value <= least)
+    const inBlock = areas.filter((area) => area.block === block)
+    const small = inBlock.filter(({ value }) => value <= least)
     const rest = { block, name: `${small.length} more`, value: small.reduce((sum, { value }) => sum + value, 0) }
     return {
       block,
       name: block,
-      children: [...of.filter(({ value }) => value > least), ...(rest.value > 0 ? [rest] : [])],
+      children: [...inBlock.filter(({ value }) => value > least), ...(rest.value > 0 ? [rest] : [])],
     }
   })
   return { name: '', block: '', children }

@@ -89,7 +89,7 @@ function barOf(calls: readonly CallRow[]): Bar {
   const withOperators = calls.filter(({ operator_time_ns }) => operator_time_ns !== null)
   const blocks = new Set(withOperators.flatMap(({ operator_time_ns }) => Object.keys(operator_time_ns!)))
   const partOf = (block: string) =>
-    mean(withOperators.map((of) => (of.operator_time_ns as Record<string, number>)[block] ?? 0))
+    mean(withOperators.map((withOperator) => (withOperator.operator_time_ns as Record<string, number>)[block] ?? 0))
   const parts = [...blocks].map((block) => [block, partOf(block)] as const)
   const waits = mean(withOperators.map(({ wait_ns }) => wait_ns ?? 0))
   const timeNs = mean(calls.map(({ time_ns }) => time_ns))

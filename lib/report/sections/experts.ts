@@ -20,7 +20,7 @@ export function expertsSection(context: Context): Section | undefined {
     heatMap(experts, phase, context),
     reuseFigure(experts, phase, context),
   ])
-  const figures = [...content, cachesFigure(experts, context)].filter((of) => of !== undefined)
+  const figures = [...content, cachesFigure(experts, context)].filter((html) => html !== undefined)
   return figures.length === 0 ? undefined : { id: 'experts', title: 'Experts', content: figures }
 }
 
@@ -40,7 +40,7 @@ function heatMap({ layers }: ExpertFigures, phase: PhaseName, { stats }: Context
   const cells = shown.flatMap(({ layer, by_phase }) => {
     const { by_expert, activations } = by_phase[phase]!
     return Array.from({ length: Math.ceil(by_expert.length / per) }, (_, i) => {
-      const count = by_expert.slice(i * per, (i + 1) * per).reduce((sum, of) => sum + of, 0)
+      const count = by_expert.slice(i * per, (i + 1) * per).reduce((sum, value) => sum + value, 0)
       return { layer, expert: i * per, count, share: activations > 0 ? count / activations : 0 }
     })
   })
@@ -109,7 +109,7 @@ function reuseFigure({ layers, by_phase }: ExpertFigures, phase: PhaseName, { st
   const sums: number[] = []
   for (const { by_phase } of layers)
     for (const [i, count] of (by_phase[phase]?.reuse.tokens_histogram ?? []).entries()) sums[i] = (sums[i] ?? 0) + count
-  const all = sums.reduce((sum, of) => sum + of, 0)
+  const all = sums.reduce((sum, value) => sum + value, 0)
   if (all === 0) return undefined
   const range = (i: number) => (i === 0 ? '1' : `${2 ** i}–${2 ** (i + 1) - 1}`)
   const bars = sums.map((count, i) => ({ range: range(i), count, share: count / all }))

@@ -20,19 +20,19 @@ export function gpuSection(context: Context): Section | undefined {
     timesFigure(devices, context),
     ...devices.slice(0, 2).flatMap((device) => [kernelsFigure(device, context), transfersTable(device, context)]),
   ]
-  return { id: 'gpu', title: 'GPU', content: content.filter((of) => of !== undefined) }
+  return { id: 'gpu', title: 'GPU', content: content.filter((html) => html !== undefined) }
 }
 
 const nameOf = ({ device, pid, name }: GpuDevice) =>
-  [known(device, (of) => `GPU ${of}`) || 'GPU', known(pid, (of) => `process ${of}`), name ?? '']
-    .filter((of) => of !== '')
+  [known(device, (value) => `GPU ${value}`) || 'GPU', known(pid, (value) => `process ${value}`), name ?? '']
+    .filter((text) => text !== '')
     .join(', ')
 
 function timesFigure(devices: readonly GpuDevice[], { stats }: Context): Html | undefined {
   const rows = devices.flatMap((device, i) => {
     const { time } = device
     return time && time.total_ns > 0
-      ? [{ row: `${i}: ${known(device.device, (of) => `GPU ${of}`) || 'GPU'}`, name: nameOf(device), time }]
+      ? [{ row: `${i}: ${known(device.device, (value) => `GPU ${value}`) || 'GPU'}`, name: nameOf(device), time }]
       : []
   })
   if (rows.length === 0) return undefined
@@ -81,7 +81,7 @@ function timesFigure(devices: readonly GpuDevice[], { stats }: Context): Html | 
 }
 
 function kernelsFigure(device: GpuDevice, { stats }: Context): Html | undefined {
-  const kernels = device.kernels.slice(0, KERNELS_MAX).map((of, i) => ({ ...of, row: String(i) }))
+  const kernels = device.kernels.slice(0, KERNELS_MAX).map((kernel, i) => ({ ...kernel, row: String(i) }))
   if (kernels.length === 0) return undefined
   return figureHtml({
     title: `Kernels with most time, ${nameOf(device)}`,
@@ -114,12 +114,12 @@ function kernelsFigure(device: GpuDevice, { stats }: Context): Html | undefined 
     }),
     table: {
       columns: columns('<kernel', 'times', 'time', 'share', 'median'),
-      rows: device.kernels.map(({ name, count, time_ns, share, duration: of }) => [
+      rows: device.kernels.map(({ name, count, time_ns, share, duration: distribution }) => [
         name,
         String(count),
         duration(time_ns),
         percent(share),
-        known(of?.p50_ns, duration),
+        known(distribution?.p50_ns, duration),
       ]),
     },
     source: `${stats('--json')} (gpu.devices.kernels)`,

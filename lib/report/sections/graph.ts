@@ -23,11 +23,18 @@ export function graphSection({ analysis: { series, inputs }, drawing, command }:
     chart: html`<div class="chart paper scroll" tabindex="0" role="region" aria-label="Graph of layer ${drawing.layer}">${raw(drawing.svg.slice(Math.max(0, drawing.svg.indexOf('<svg'))))}</div>`,
     table: {
       columns: columns('<node', '<op', '<type', '<shape', 'order', 'time', 'bytes', 'GB/s', 'imbalance'),
-      rows: nodes.map((of) => [
-        ...[of.name || '(unnamed)', of.op, of.type, of.shape, known(of.order, String), known(of.wall_ns, duration)],
-        known(bytesOf(of), size),
-        of.wall_ns ? known(bytesOf(of), (bytes) => threeDigits(bytes / of.wall_ns!)) : '',
-        known(of.imbalance_share, (share) => `${threeDigits(100 * share)} %`),
+      rows: nodes.map((node) => [
+        ...[
+          node.name || '(unnamed)',
+          node.op,
+          node.type,
+          node.shape,
+          known(node.order, String),
+          known(node.wall_ns, duration),
+        ],
+        known(bytesOf(node), size),
+        node.wall_ns ? known(bytesOf(node), (bytes) => threeDigits(bytes / node.wall_ns!)) : '',
+        known(node.imbalance_share, (share) => `${threeDigits(100 * share)} %`),
       ]),
     },
     source: command('dag', `--layers ${drawing.layer} --call ${Math.max(0, graph.call)}`),

@@ -48,23 +48,23 @@ export function matmulSection({ analysis, stats }: Context): Section | undefined
       marks: [
         Plot.dot(points, {
           ...{ x: 'product', y: 'us', fill: 'type', stroke: 'type', fillOpacity: 0.5, r: 4.5 },
-          title: (of) =>
-            `${operatorName(of)} (${of.phase}), ${of.type}\n${of.shape}\n${duration(of.us * 1e3)}, ${known(of.gflop_per_s, threeDigits)} GFLOP/s`,
+          title: (product) =>
+            `${operatorName(product)} (${product.phase}), ${product.type}\n${product.shape}\n${duration(product.us * 1e3)}, ${known(product.gflop_per_s, threeDigits)} GFLOP/s`,
         }),
       ],
     })),
     table: {
       columns: columns('<operator', '<phase', '<type', '<M×N×K', 'M·N·K', 'steps', 'mean wall time', 'GFLOP/s', 'GB/s'),
-      rows: points.map((of) => [
-        operatorName(of),
-        String(of.phase),
-        of.type,
-        String(of.shape),
-        threeDigits(of.product),
-        String(of.steps),
-        duration(of.us * 1e3),
-        known(of.gflop_per_s, threeDigits),
-        known(of.gb_per_s, threeDigits),
+      rows: points.map((point) => [
+        operatorName(point),
+        String(point.phase),
+        point.type,
+        String(point.shape),
+        threeDigits(point.product),
+        String(point.steps),
+        duration(point.us * 1e3),
+        known(point.gflop_per_s, threeDigits),
+        known(point.gb_per_s, threeDigits),
       ]),
     },
     source: stats('--by role,op,phase,type,shape --csv'),

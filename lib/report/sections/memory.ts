@@ -46,29 +46,29 @@ const buffersTable = (buffers: MemoryFigures['buffers']): Table => ({
     .map(({ name, label, usage, size_bytes, tensors, tensor_bytes, arena }) => [
       ...[name || baseName(label), usage, known(size_bytes, size), count(tensors), known(tensor_bytes, size)],
       known(arena?.peak_live_bytes, size),
-      known(arena?.reuse, (of) => `${of.toFixed(1)}×`),
+      known(arena?.reuse, (value) => `${value.toFixed(1)}×`),
     ]),
 })
 
 const cachesTable = (caches: MemoryFigures['kv_caches']): Table => ({
   columns: columns('<KV cache', 'cells', 'bytes', 'per token', 'most used', 'share'),
-  rows: caches.map((of, i) => [
-    ...[`context ${i}`, known(of.capacity_cells, count), known(of.capacity_bytes, size)],
-    ...[known(of.bytes_per_token, size), count(of.peak_cells), known(of.peak_share, percent)],
+  rows: caches.map((cach, i) => [
+    ...[`context ${i}`, known(cach.capacity_cells, count), known(cach.capacity_bytes, size)],
+    ...[known(cach.bytes_per_token, size), count(cach.peak_cells), known(cach.peak_share, percent)],
   ]),
 })
 
 const faultsTable = (faults: NonNullable<MemoryFigures['page_faults']>): Table => ({
   columns: columns('<page faults', 'minor', 'major', 'all', 'read from disks'),
-  rows: faults.map((of) => [
-    ...[of.phase, known(of.minor_faults, count), known(of.major_faults, count)],
-    ...[known(of.page_faults, count), known(of.read_bytes, size)],
+  rows: faults.map((fault) => [
+    ...[fault.phase, known(fault.minor_faults, count), known(fault.major_faults, count)],
+    ...[known(fault.page_faults, count), known(fault.read_bytes, size)],
   ]),
 })
 
 const allocatedTable = (types: NonNullable<MemoryFigures['allocations']>['by_type']): Table => ({
   columns: columns('<allocated', 'most', 'at the end', 'allocations'),
-  rows: types.map((of) => [of.name, size(of.peak_bytes), size(of.last_bytes), count(of.allocations)]),
+  rows: types.map((type) => [type.name, size(type.peak_bytes), size(type.last_bytes), count(type.allocations)]),
 })
 
 function liveFigure(
@@ -81,14 +81,14 @@ function liveFigure(
   const startNs = samples.reduce((least, { at_ns }) => Math.min(least, at_ns), samples[0]!.at_ns)
   const most = samples.reduce((most, { live_bytes }) => Math.max(most, live_bytes), 0)
   const [unit, unitName] = most < MIB ? [1024, 'KiB'] : [MIB, 'MiB']
-  const steps = inGroups(samples, STEPS_MAX).map((of) => {
-    const most = of.reduce((most, sample) => (sample.live_bytes > most.live_bytes ? sample : most))
-    return { ...most, ms: (of[0]!.at_ns - startNs) / 1e6, amount: most.live_bytes / unit }
+  const steps = inGroups(samples, STEPS_MAX).map((inGroup) => {
+    const most = inGroup.reduce((most, sample) => (sample.live_bytes > most.live_bytes ? sample : most))
+    return { ...most, ms: (inGroup[0]!.at_ns - startNs) / 1e6, amount: most.live_bytes / unit }
   })
   const buffer = name || label
   return figureHtml({
     title: `Live bytes of ${buffer} over call ${call} (${phase})`,
-    about: `A tensor is live from its first write to its last read. The most is ${size(most)} at ${peak.tensor || 'the start'} ${peak.op}${known(size_bytes, (of) => `; the buffer has ${size(of)}`)}.`,
+    about: `A tensor is live from its first write to its last read. The most is ${size(most)} at ${peak.tensor || 'the start'} ${peak.op}${known(size_bytes, (value) => `; the buffer has ${size(value)}`)}.`,
     chart: chart(`Live bytes of ${buffer} over call ${call}, in ${unitName}`, () => ({
       height: 260,
       marginLeft: 56,
@@ -107,7 +107,13 @@ function liveFigure(
     })),
     table: {
       columns: columns('<tensor', 'graph run', 'step', 'since the start', 'live'),
-      rows: steps.map((of) => [of.tensor, String(of.run), String(of.step), duration(of.ms * 1e6), size(of.live_bytes)]),
+      rows: steps.map((step) => [
+        step.tensor,
+        String(step.run),
+        String(step.step),
+        duration(step.ms * 1e6),
+        size(step.live_bytes),
+      ]),
     },
     source: `${stats('--series memory --json')} (series.memory)`,
   })
@@ -127,13 +133,13 @@ function cellsOf({ cells }: OffsetMap, perTime: number, perOffset: number): { sh
   const sums = new Map<number, Map<number, number>>()
   for (const [time, offset, bytes] of cells) {
     const [column, row] = [Math.floor(time / perTime), Math.floor(offset / perOffset)]
-    const of = sums.get(column) ?? new Map<number, number>()
-    sums.set(column, of.set(row, (of.get(row) ?? 0) + bytes))
+    const sum = sums.get(column) ?? new Map<number, number>()
+    sums.set(column, sum.set(row, (sum.get(row) ?? 0) + bytes))
   }
-  const most = Math.max(...[...sums.values()].flatMap((of) => [...of.values()]))
+  const most = Math.max(...[...sums.values()].flatMap((sum) => [...sum.values()]))
   const shown: Cell[] = []
-  for (const [time, of] of sums)
-    for (const [offset, bytes] of [...of].sort((a, b) => a[0] - b[0])) {
+  for (const [time, values] of sums)
+    for (const [offset, bytes] of [...values].sort((a, b) => a[0] - b[0])) {
       const strength = Math.max(1, Math.ceil((STRENGTHS * bytes) / most))
       const last = shown.at(-1)
       if (last?.time === time && last.offset + last.offsets === offset && last.strength === strength) {
@@ -155,10 +161,10 @@ function offsetsFigure(map: OffsetMap, { stats }: Context): Html | undefined {
     const msOf = (time: number) => (first_ns + time * perTime * time_bin_ns) / 1e6
     const mibOf = (offset: number) => (first_offset + offset * perOffset * offset_bin_bytes) / MIB
     const found = cellsOf(map, perTime, perOffset)
-    const shown = found.shown.map(({ time, offset, offsets, ...of }) => {
+    const shown = found.shown.map(({ time, offset, offsets, ...rest }) => {
       const [from, to] = [mibOf(offset), mibOf(offset + offsets)]
       return {
-        ...of,
+        ...rest,
         from,
         to,
         begin: msOf(time),
@@ -183,13 +189,15 @@ function offsetsFigure(map: OffsetMap, { stats }: Context): Html | undefined {
         Plot.rect(isNarrow ? mapOf('narrow').shown : wide.shown, {
           ...{ x1: 'begin', x2: 'end', y1: 'from', y2: 'to', fill: colour(0) },
           fillOpacity: ({ strength }) => 0.12 + 0.88 * (strength / STRENGTHS),
-          title: (of) => `${size(of.bytes)} read\n${of.where} at ${at(of.begin)}`,
+          title: (cell) => `${size(cell.bytes)} read\n${cell.where} at ${at(cell.begin)}`,
         }),
       ],
     })),
     table: {
       columns: columns('time', '<offset', 'bytes read'),
-      rows: [...wide.shown].sort((a, b) => b.bytes - a.bytes).map((of) => [at(of.begin), of.where, size(of.bytes)]),
+      rows: [...wide.shown]
+        .sort((a, b) => b.bytes - a.bytes)
+        .map((cell) => [at(cell.begin), cell.where, size(cell.bytes)]),
     },
     source: `${stats('--series offsets --json')} (series.offsets)`,
   })

@@ -20,7 +20,7 @@ export function phasesSection(context: Context): Section | undefined {
     tpotFigure(context),
     sequencesTable(context),
   ]
-  return { id: 'phases', title: 'Prefill and decode', content: content.filter((of) => of !== undefined) }
+  return { id: 'phases', title: 'Prefill and decode', content: content.filter((html) => html !== undefined) }
 }
 
 function speedTable({ calls, rooflines }: Analysis): Html {
@@ -28,14 +28,14 @@ function speedTable({ calls, rooflines }: Analysis): Html {
   const roofOf = (phase: string) => rooflines.find(({ scope, what }) => scope === 'phase' && what === phase)
   const speed = (phase: string) =>
     phase === 'prefill' ? calls.prefill_tokens_per_s : phase === 'decode' ? calls.decode_tokens_per_s : null
-  const of = (phase: string, text: string) => (phase === 'decode' ? text : '')
+  const textOf = (phase: string, text: string) => (phase === 'decode' ? text : '')
   const rows = phases.map(([phase, { calls: number, tokens }]) => [
     phase,
     String(number),
     String(tokens),
     known(speed(phase), threeDigits),
     phase === 'prefill' ? known(calls.ttft_ns, duration) : '',
-    ...[calls.tpot?.mean_ns, calls.tpot?.p50_ns, calls.tpot?.p99_ns].map((ns) => of(phase, known(ns, duration))),
+    ...[calls.tpot?.mean_ns, calls.tpot?.p50_ns, calls.tpot?.p99_ns].map((ns) => textOf(phase, known(ns, duration))),
     known(roofOf(phase)?.flop_per_s, (value) => threeDigits(value / 1e9)),
     known(roofOf(phase)?.bytes_per_s, (value) => threeDigits(value / 1e9)),
     known(roofOf(phase)?.intensity, threeDigits),
@@ -59,11 +59,11 @@ function tpotFigure({ analysis: { series, calls }, stats }: Context): Html | und
   const timed = (series?.calls?.rows ?? []).filter((row) => row.phase === 'decode' && row.tpot_ns !== null)
   if (timed.length < 2) return undefined
   const hasContext = timed.every(({ context_tokens }) => context_tokens !== null)
-  const points = inGroups(timed, POINTS_MAX).map((of) => ({
-    x: hasContext ? mean(of.map(({ context_tokens }) => context_tokens!)) : of[0]!.call,
-    ms: mean(of.map(({ tpot_ns }) => tpot_ns!)) / 1e6,
-    call: of[0]!.call,
-    calls: of.length,
+  const points = inGroups(timed, POINTS_MAX).map((inGroup) => ({
+    x: hasContext ? mean(inGroup.map(({ context_tokens }) => context_tokens!)) : inGroup[0]!.call,
+    ms: mean(inGroup.map(({ tpot_ns }) => tpot_ns!)) / 1e6,
+    call: inGroup[0]!.call,
+    calls: inGroup.length,
   }))
   const { slope } = calls
   const line = hasContext && slope?.is_clear ? slope : undefined
@@ -119,9 +119,11 @@ function sequencesTable({
   },
   stats,
 }: Context): Html | undefined {
-  const of = contexts.flatMap(({ by_sequence }, context) => by_sequence.map((sequence) => ({ context, ...sequence })))
-  if (of.length < 2) return undefined
-  const rows = of.map(({ context, sequence, tpot, jitter }) => [
+  const sequences = contexts.flatMap(({ by_sequence }, context) =>
+    by_sequence.map((sequence) => ({ context, ...sequence })),
+  )
+  if (sequences.length < 2) return undefined
+  const rows = sequences.map(({ context, sequence, tpot, jitter }) => [
     String(sequence),
     String(context),
     String(tpot.count),

@@ -10,8 +10,8 @@ import { columns, figureHtml, type Section } from '../figure.ts'
 const POINTS_MAX = 60
 
 type Point = Roofline & { readonly intensity: number; readonly phase: NonNullable<Roofline['phase']> }
-const isPoint = (of: Roofline): of is Point =>
-  of.scope === 'operator' && of.intensity !== null && of.intensity > 0 && of.flop_per_s > 0
+const isPoint = (roofline: Roofline): roofline is Point =>
+  roofline.scope === 'operator' && roofline.intensity !== null && roofline.intensity > 0 && roofline.flop_per_s > 0
 
 /** Measured speeds against the work per byte, and what the machine can do. */
 export function rooflineSection({ analysis: { rooflines }, stats }: Context): Section | undefined {
@@ -29,7 +29,7 @@ export function rooflineSection({ analysis: { rooflines }, stats }: Context): Se
   const roof = roofOf(roofs, left, right)
   const timeMax = Math.max(...points.map(({ time_ns }) => time_ns))
   const about = roofs
-    ? `The line is the most that the machine can do: ${known(roofs.peak_bytes_per_s, (of) => `${threeDigits(of / 1e9)} GB/s`)} ${known(roofs.peak_flop_per_s, (of) => `and ${threeDigits(of / 1e9)} GFLOP/s`)}${peak ? `; above ${threeDigits(peak.ridge!)} FLOP/byte (the ridge) computing is the limit` : ''}.`
+    ? `The line is the most that the machine can do: ${known(roofs.peak_bytes_per_s, (value) => `${threeDigits(value / 1e9)} GB/s`)} ${known(roofs.peak_flop_per_s, (value) => `and ${threeDigits(value / 1e9)} GFLOP/s`)}${peak ? `; above ${threeDigits(peak.ridge!)} FLOP/byte (the ridge) computing is the limit` : ''}.`
     : 'The peaks of the machine are not known: report --peaks measure, on the machine that recorded, draws the roof.'
   const figure = figureHtml({
     title: 'Speed of operators by their work per byte',
@@ -58,16 +58,16 @@ export function rooflineSection({ analysis: { rooflines }, stats }: Context): Se
     })),
     table: {
       columns: columns('<operator', '<phase', 'time', 'GFLOP/s', 'GB/s', 'FLOP/byte', 'MFU', 'MBU', '<bound by'),
-      rows: points.map((of) => [
-        of.what,
-        of.phase,
-        duration(of.time_ns),
-        threeDigits(of.flop_per_s / 1e9),
-        known(of.bytes_per_s, (value) => threeDigits(value / 1e9)),
-        threeDigits(of.intensity),
-        known(of.mfu_share, percent),
-        known(of.mbu_share, percent),
-        of.bound ?? '',
+      rows: points.map((point) => [
+        point.what,
+        point.phase,
+        duration(point.time_ns),
+        threeDigits(point.flop_per_s / 1e9),
+        known(point.bytes_per_s, (value) => threeDigits(value / 1e9)),
+        threeDigits(point.intensity),
+        known(point.mfu_share, percent),
+        known(point.mbu_share, percent),
+        point.bound ?? '',
       ]),
     },
     source: `${stats('--json')} (rooflines)`,
@@ -87,15 +87,15 @@ function textOf({
 }: Point): string {
   return [
     `${what} (${phase})`,
-    `${threeDigits(flop_per_s / 1e9)} GFLOP/s, ${known(bytes_per_s, (of) => `${threeDigits(of / 1e9)} GB/s`)}`,
+    `${threeDigits(flop_per_s / 1e9)} GFLOP/s, ${known(bytes_per_s, (value) => `${threeDigits(value / 1e9)} GB/s`)}`,
     `${bytes_are_max ? 'at least ' : ''}${threeDigits(intensity)} FLOP/byte, ${duration(time_ns)}`,
     ...(roof_share === null ? [] : [`${percent(roof_share)} of what is attainable`]),
   ].join('\n')
 }
 
-function roofOf(of: Roofline | undefined, left: number, right: number): { x: number; y: number }[] {
-  if (!of) return []
-  const [flop, bytes] = [(of.peak_flop_per_s ?? Infinity) / 1e9, (of.peak_bytes_per_s ?? Infinity) / 1e9]
+function roofOf(roofline: Roofline | undefined, left: number, right: number): { x: number; y: number }[] {
+  if (!roofline) return []
+  const [flop, bytes] = [(roofline.peak_flop_per_s ?? Infinity) / 1e9, (roofline.peak_bytes_per_s ?? Infinity) / 1e9]
   const at = (x: number) => ({ x, y: Math.min(flop, bytes * x) })
   const ridge = flop / bytes
   return [left, ...(ridge > left && ridge < right ? [ridge] : []), right].map(at)

@@ -6,9 +6,11 @@ import { html } from '../html.ts'
 /** What ran, and what of it was recorded. Without the name of the host: reports are for other people. */
 export function runSection({ analysis: { run, inputs, operators, calls } }: Context): Section {
   const bytes = (run.weights ?? []).reduce((sum, { bytes }) => sum + bytes, 0)
-  const mix = (run.weights ?? []).map((of) => `${of.type || 'unknown'} ${percent(of.bytes / bytes)}`).join(', ')
+  const mix = (run.weights ?? [])
+    .map((weight) => `${weight.type || 'unknown'} ${percent(weight.bytes / bytes)}`)
+    .join(', ')
   const phases = Object.entries(calls.by_phase).map(
-    ([phase, of]) => `${phase} ${of.calls} (${plural(of.tokens, 'token')})`,
+    ([phase, counted]) => `${phase} ${counted.calls} (${plural(counted.tokens, 'token')})`,
   )
   const facts: readonly (readonly [string, string])[] = [
     ['command', run.command ?? ''],
@@ -17,11 +19,13 @@ export function runSection({ analysis: { run, inputs, operators, calls } }: Cont
     ['model files', run.model_files.map(baseName).join(', ')],
     [
       'parameters',
-      known(run.parameters, (of) => (of >= 1e9 ? `${threeDigits(of / 1e9)} B` : `${threeDigits(of / 1e6)} M`)),
+      known(run.parameters, (value) =>
+        value >= 1e9 ? `${threeDigits(value / 1e9)} B` : `${threeDigits(value / 1e6)} M`,
+      ),
     ],
     ['weights', bytes > 0 ? `${size(bytes)}: ${mix}` : ''],
     ['layers', known(run.layers || null, String)],
-    ['CPU', [run.cpu, known(run.cpus, (of) => plural(of, 'CPU'))].filter(Boolean).join(', ')],
+    ['CPU', [run.cpu, known(run.cpus, (value) => plural(value, 'CPU'))].filter(Boolean).join(', ')],
     ['kernel', run.kernel ?? ''],
     ['ggml', run.build ?? ''],
     ['backends', run.backends.join(', ')],

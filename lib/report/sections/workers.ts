@@ -56,19 +56,19 @@ function stacked(parts: readonly Part[], rows: readonly string[], label: string,
 
 function timesFigure({ analysis: { workers }, stats }: Context): Html {
   const shown = workers.slice(0, WORKERS_MAX)
-  const parts = shown.flatMap((of): Part[] => {
-    const idle = of.idle_ns ?? 0
-    const all = of.operator_time_ns + of.wait_ns + idle
-    const computing = computingNs(of)
+  const parts = shown.flatMap((figures): Part[] => {
+    const idle = figures.idle_ns ?? 0
+    const all = figures.operator_time_ns + figures.wait_ns + idle
+    const computing = computingNs(figures)
     const times = [
       ['computing', computing],
-      ['without a CPU', of.operator_time_ns - computing],
-      ['barrier wait', of.wait_ns],
+      ['without a CPU', figures.operator_time_ns - computing],
+      ['barrier wait', figures.wait_ns],
       ['idle', idle],
     ] as const
     return times
       .filter(([name, ns]) => ns > 0 || name !== 'without a CPU')
-      .map(([name, ns]) => ({ row: `worker ${of.worker}`, name, ns, share: all > 0 ? ns / all : 0 }))
+      .map(([name, ns]) => ({ row: `worker ${figures.worker}`, name, ns, share: all > 0 ? ns / all : 0 }))
   })
   return figureHtml({
     title: 'Time of each worker',
@@ -92,15 +92,15 @@ function timesFigure({ analysis: { workers }, stats }: Context): Html {
         'steps',
         'last to end',
       ),
-      rows: workers.map((of) => [
-        String(of.worker),
-        String(of.executions),
-        duration(computingNs(of)),
-        known(of.off_cpu_ns ?? null, duration),
-        duration(of.wait_ns),
-        of.idle_ns === null ? '' : duration(of.idle_ns),
-        String(of.steps),
-        of.steps > 0 ? percent(of.last / of.steps) : '',
+      rows: workers.map((worker) => [
+        String(worker.worker),
+        String(worker.executions),
+        duration(computingNs(worker)),
+        known(worker.off_cpu_ns ?? null, duration),
+        duration(worker.wait_ns),
+        worker.idle_ns === null ? '' : duration(worker.idle_ns),
+        String(worker.steps),
+        worker.steps > 0 ? percent(worker.last / worker.steps) : '',
       ]),
     },
     source: `${stats('--json')} (workers)`,
@@ -108,10 +108,10 @@ function timesFigure({ analysis: { workers }, stats }: Context): Html {
 }
 
 function imbalanceFigure(roles: Analysis['imbalance'], { stats }: Context): Html {
-  const named = roles.map((of) => ({
-    ...of,
-    name: `${operatorName(of)} (${of.phase})`,
-    lost: of.slowest_ns - of.mean_ns,
+  const named = roles.map((role) => ({
+    ...role,
+    name: `${operatorName(role)} (${role.phase})`,
+    lost: role.slowest_ns - role.mean_ns,
   }))
   return figureHtml({
     title: 'Operators that workers share unevenly',
@@ -129,8 +129,8 @@ function imbalanceFigure(roles: Analysis['imbalance'], { stats }: Context): Html
       marks: [
         Plot.barX(named, {
           ...{ x: ({ lost }) => lost / 1e6, y: 'name', fill: colour(9), inset: 0.5 },
-          title: (of) =>
-            `${of.name}\n${duration(of.lost)} lost, imbalance ${percent(of.imbalance_share)}\nworker ${of.last_worker} last in ${percent(of.last_share)} of ${plural(of.steps, 'step')}`,
+          title: (dot) =>
+            `${dot.name}\n${duration(dot.lost)} lost, imbalance ${percent(dot.imbalance_share)}\nworker ${dot.last_worker} last in ${percent(dot.last_share)} of ${plural(dot.steps, 'step')}`,
         }),
         Plot.ruleX([0]),
       ],
@@ -146,15 +146,15 @@ function imbalanceFigure(roles: Analysis['imbalance'], { stats }: Context): Html
         'last worker',
         'of steps',
       ),
-      rows: roles.map((of) => [
-        operatorName(of),
-        of.phase,
-        String(of.steps),
-        duration(of.slowest_ns),
-        duration(of.mean_ns),
-        percent(of.imbalance_share),
-        String(of.last_worker),
-        percent(of.last_share),
+      rows: roles.map((role) => [
+        operatorName(role),
+        role.phase,
+        String(role.steps),
+        duration(role.slowest_ns),
+        duration(role.mean_ns),
+        percent(role.imbalance_share),
+        String(role.last_worker),
+        percent(role.last_share),
       ]),
     },
     source: `${stats('--json')} (imbalance)`,
@@ -164,17 +164,22 @@ function imbalanceFigure(roles: Analysis['imbalance'], { stats }: Context): Html
 function schedulingFigure({ workers, takers }: NonNullable<Analysis['scheduling']>, { stats }: Context): Html {
   const shown = workers.slice(0, WORKERS_MAX)
   const nameOf = ({ worker, phase }: (typeof shown)[number]) => `${worker}, ${phase}`
-  const parts = shown.flatMap((of): Part[] => {
+  const parts = shown.flatMap((scheduling): Part[] => {
     const times = [
-      ['running', of.running_ns],
-      ['preempted', of.preempted_ns],
-      ['woken', of.woken_ns ?? 0],
-      ['blocked', of.blocked_ns],
-      ['unknown', of.unknown_ns],
+      ['running', scheduling.running_ns],
+      ['preempted', scheduling.preempted_ns],
+      ['woken', scheduling.woken_ns ?? 0],
+      ['blocked', scheduling.blocked_ns],
+      ['unknown', scheduling.unknown_ns],
     ] as const
     return times
       .filter(([, ns]) => ns > 0)
-      .map(([name, ns]) => ({ row: nameOf(of), name, ns, share: of.call_time_ns > 0 ? ns / of.call_time_ns : 0 }))
+      .map(([name, ns]) => ({
+        row: nameOf(scheduling),
+        name,
+        ns,
+        share: scheduling.call_time_ns > 0 ? ns / scheduling.call_time_ns : 0,
+      }))
   })
   const who = takers === 'none' ? '' : ' The table names the programs that had the CPU meanwhile.'
   return figureHtml({
@@ -189,15 +194,15 @@ function schedulingFigure({ workers, takers }: NonNullable<Analysis['scheduling'
     ),
     table: {
       columns: columns('<worker', '<phase', 'running', 'preempted', 'times', 'blocked', 'migrations', '<CPU taken by'),
-      rows: workers.map((of) => [
-        String(of.worker),
-        of.phase,
-        duration(of.running_ns),
-        duration(of.preempted_ns),
-        String(of.preemptions),
-        duration(of.blocked_ns),
-        String(of.migrations),
-        of.takers.map(({ comm, share }) => `${comm} ${percent(share)}`).join(', '),
+      rows: workers.map((worker) => [
+        String(worker.worker),
+        worker.phase,
+        duration(worker.running_ns),
+        duration(worker.preempted_ns),
+        String(worker.preemptions),
+        duration(worker.blocked_ns),
+        String(worker.migrations),
+        worker.takers.map(({ comm, share }) => `${comm} ${percent(share)}`).join(', '),
       ]),
     },
     source: `${stats('--json')} (scheduling.workers)`,

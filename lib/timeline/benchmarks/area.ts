@@ -30,8 +30,8 @@ export class BenchmarkArea {
     const tokens = Math.max(0, promptTokens) + Math.max(0, generatedTokens)
     samplesNs.reduce((atNs, ns, i) => {
       const speed = tokens > 0 ? [make.arg('tokens_per_s', { double: (tokens * 1e9) / ns })] : []
-      const of = [make.int('test', event.test), make.int('repetition', i), ...speed, ...inferred]
-      this.rows!.place(atNs, atNs + ns, label(`${name} ${i + 1}`, of))
+      const args = [make.int('test', event.test), make.int('repetition', i), ...speed, ...inferred]
+      this.rows!.place(atNs, atNs + ns, label(`${name} ${i + 1}`, args))
       return atNs + ns
     }, startNs)
   }

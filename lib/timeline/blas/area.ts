@@ -19,11 +19,11 @@ export class BlasArea {
 
   constructor(private readonly context: TrackContext) {}
 
-  take({ of, startNs, endNs, count, inferred }: BlasEvent): void {
+  take({ of: call, startNs, endNs, count, inferred }: BlasEvent): void {
     const { make } = this.context
-    const label = this.labels[of.id] ?? this.labelOf(of)
+    const label = this.labels[call.id] ?? this.labelOf(call)
     const extra = count === 1 ? make.inferred(inferred) : [make.int('count', count), ...make.inferred(inferred)]
-    this.rowsOf(of.library).place(startNs, endNs, extra.length > 0 ? { ...label, extra: make.shown(extra) } : label)
+    this.rowsOf(call.library).place(startNs, endNs, extra.length > 0 ? { ...label, extra: make.shown(extra) } : label)
   }
 
   private rowsOf(library: BlasLibrary): Lanes {
@@ -34,23 +34,23 @@ export class BlasArea {
     return rows
   }
 
-  private labelOf(of: BlasCall): Label {
+  private labelOf(call: BlasCall): Label {
     const { make, names, detail } = this.context
-    const { name, product, problem, types, compute, algorithm } = of
+    const { name, product, problem, types, compute, algorithm } = call
     const args: Arg[] = []
     if (product) {
       const { m, n, k, batch, transposes } = product
       args.push(make.int('m', m), make.int('n', n), make.int('k', k))
       if (batch !== 1) args.push(make.int('batch', batch))
       if (transposes !== '') args.push(make.word('transposes', transposes))
-      args.push(make.int('flop', flopOf(of)))
+      args.push(make.int('flop', flopOf(call)))
     }
     const texts = { problem, types, compute, algorithm }
     for (const [key, text] of Object.entries(texts)) if (text !== '') args.push(make.word(key, text))
     const title = [name, product ? shapeOf(product) : problem].join(' ').trim()
     const set = detail === 'names' ? undefined : make.set(args)
     const label = make.label({ name: names.id(title), category: 'blas', args: set, colour: undefined })
-    this.labels[of.id] = label
+    this.labels[call.id] = label
     return label
   }
 }

@@ -83,7 +83,10 @@ export class Graphs {
     this.hasGraphs = true
     if (backend) this.usedBackends.add(event.backend)
     const arrows = event.submissions?.map((id) => submissionArrows(this.context.input, id))
-    const [arrowsIn, arrowsOut] = [arrows?.slice(0, 1).map((of) => of.fromCall), arrows?.map((of) => of.fromGraph)]
+    const [arrowsIn, arrowsOut] = [
+      arrows?.slice(0, 1).map((arrow) => arrow.fromCall),
+      arrows?.map((arrow) => arrow.fromGraph),
+    ]
     const isDrawn = call >= 0 && arrows !== undefined
     const ofGpu = { arrowsOut, ...(isDrawn && { arrowsIn }) }
     this.hold(call, { startNs, endNs, label: { name, category: 'graph', extra: make.shown(extra), ...ofGpu } })

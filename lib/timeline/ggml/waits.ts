@@ -155,10 +155,10 @@ export class Waits {
     // An arrow for each operator of the step, by its place in the chain.
     let arrows: number[] | undefined
     let arrow = run.arrows[step]! + run.workers - 1
-    for (let of = run.latest[step]!; of >= 0; of = previous[held.at(of)]!, arrow--) {
-      if (!held.has(of)) return undefined
-      if (number === slowest ? of === number : of !== number) continue
-      const other = held.at(of)
+    for (let last = run.latest[step]!; last >= 0; last = previous[held.at(last)]!, arrow--) {
+      if (!held.has(last)) return undefined
+      if (number === slowest ? last === number : last !== number) continue
+      const other = held.at(last)
       const isWaiting = waitEndNs[other]! > endNs[other]! && endNs[other]! < lastEnd
       if (!isWaiting || endNs[other]! <= lastStart) continue
       if (arrows) arrows.unshift(arrow)

@@ -182,13 +182,13 @@ export class GpuArea {
     const { names, tracks, tree, writer } = this.context
     const isVulkan = place.queue !== undefined
     const name = isVulkan ? names.text(place.queue!) : titleOf(place, names.text(streamName), names.text(contextName))
-    const of = { device, stream: name, nth: this.streams.size }
-    const { description } = specOf(LAYOUT.streamWork, of)
+    const subject = { device, stream: name, nth: this.streams.size }
+    const { description } = specOf(LAYOUT.streamWork, subject)
     const api = isVulkan ? 'VULKAN' : 'CUDA'
     const made: Stream = {
       queue: { id: tree.addQueue(), name, description, gpu: Math.max(0, device), pid, api },
-      work: writer.gpu ? undefined : tracks.lanes('streamWork', of, true),
-      waits: tracks.lanes('streamWaits', of, true),
+      work: writer.gpu ? undefined : tracks.lanes('streamWork', subject, true),
+      waits: tracks.lanes('streamWaits', subject, true),
     }
     this.streams.set(key, made)
     return made

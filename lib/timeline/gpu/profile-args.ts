@@ -9,21 +9,21 @@ export class ProfileArgs {
   constructor(private readonly make: ArgMaker) {}
 
   /** `ncu_match` and the figures as `ncu_…`; at full also all metrics by their own names. */
-  of({ of, match }: JoinedProfile): Arg[] {
+  of({ of: event, match }: JoinedProfile): Arg[] {
     const { make } = this
     const how = match === 'launch' ? 'the same launch' : 'another launch of the same name, grid and block'
-    return [make.word('ncu_match', how), ...(this.known.get(of) ?? this.figures(of))]
+    return [make.word('ncu_match', how), ...(this.known.get(event) ?? this.figures(event))]
   }
 
-  private figures(of: KernelProfileEvent): readonly Arg[] {
+  private figures(event: KernelProfileEvent): readonly Arg[] {
     const { make } = this
     const args = KERNEL_FIGURES.flatMap((figure): Arg[] => {
-      const value = of.figures[figure]
+      const value = event.figures[figure]
       return value === undefined ? [] : [numberArg(make.names.id(`ncu_${figure}`), value)]
     })
-    args.push(make.int('ncu_id', of.id), make.arg('ncu_name', { name: of.name }))
-    for (const [key, value] of of.metrics ?? []) args.push(numberArg(key, value))
-    this.known.set(of, args)
+    args.push(make.int('ncu_id', event.id), make.arg('ncu_name', { name: event.name }))
+    for (const [key, value] of event.metrics ?? []) args.push(numberArg(key, value))
+    this.known.set(event, args)
     return args
   }
 }

@@ -113,14 +113,14 @@ export class AccessRows {
   private args({ samples, events, latencies, cycles, levels, tensors }: Cell): Arg[] {
     const { make } = this.context
     const args = [make.int('samples', samples), make.int('events', events)]
-    const most = (of: ReadonlyMap<number, number>) => [...of].reduce((a, b) => (b[1] > a[1] ? b : a))[0]
+    const most = (counts: ReadonlyMap<number, number>) => [...counts].reduce((a, b) => (b[1] > a[1] ? b : a))[0]
     if (tensors.size > 0) {
       const { name, layer } = this.joined.tensors[most(tensors)]!
       args.push(make.arg('tensor', { name }))
       if (layer >= 0) args.push(make.int('layer', layer))
       args.push(make.int('tensors', tensors.size))
     }
-    for (const [level, of] of levels) args.push(make.int(`from_${level.replace(/\W/g, '_')}`, of))
+    for (const [level, count] of levels) args.push(make.int(`from_${level.replace(/\W/g, '_')}`, count))
     if (latencies > 0) args.push(make.int('mean_latency_cycles', Math.round(cycles / latencies)))
     return args
   }

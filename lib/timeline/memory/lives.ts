@@ -66,10 +66,10 @@ export class Lives {
     const known = this.arenas.get(id)
     if (known) return known
     const { tracks, writer } = this.context
-    const of = this.buffers.get(id)
-    const live = tracks.add('live', of)
-    const { sizeBytes } = of.event
-    if (sizeBytes !== undefined) writer.counter(tracks.add('size', of), atNs, sizeBytes)
+    const buffer = this.buffers.get(id)
+    const live = tracks.add('live', buffer)
+    const { sizeBytes } = buffer.event
+    if (sizeBytes !== undefined) writer.counter(tracks.add('size', buffer), atNs, sizeBytes)
     const arena: Arena = { live, lanes: undefined, group: 0, others: undefined }
     this.arenas.set(id, arena)
     return arena

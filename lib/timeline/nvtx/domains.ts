@@ -131,8 +131,8 @@ export class Domains {
     const known = domain.threads.get(tid)
     if (known) return known
     const { tracks, names, writer } = this.context
-    const of = { thread: names.text(thread), tid, domain: domain.name, nth: domain.threads.size }
-    const row = new OpenSlices(writer, () => tracks.add('nvtxThread', of, 0, domain.uuid))
+    const subject = { thread: names.text(thread), tid, domain: domain.name, nth: domain.threads.size }
+    const row = new OpenSlices(writer, () => tracks.add('nvtxThread', subject, 0, domain.uuid))
     domain.threads.set(tid, row)
     return row
   }

@@ -68,12 +68,12 @@ export class PowerArea {
     const { names, tracks } = this.context
     const name = names.text(meter.name)
     const isTotal = meter.what === 'energy'
-    const of = {
+    const subject = {
       nth,
       name: isTotal ? `power (from ${name})` : name,
       unit: isTotal ? ('W' as const) : UNITS[meter.unit],
       about: aboutMeter(meter, name),
     }
-    return tracks.add('meter', of, 0, this.devices.of(meter.device))
+    return tracks.add('meter', subject, 0, this.devices.of(meter.device))
   }
 }

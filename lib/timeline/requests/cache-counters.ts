@@ -33,9 +33,9 @@ export class CacheCounters {
     const { nth, cache } = this.contexts.of(batch.context)
     for (const { sequence, position, tokens } of batch.spans) {
       if (sequence >= SEQUENCES_MAX) continue
-      const of = cache.of(sequence)
-      of.next = Math.max(position < 0 ? of.next : position, 0) + tokens
-      this.sample(nth, sequence, endNs, of.next)
+      const cachedSequence = cache.of(sequence)
+      cachedSequence.next = Math.max(position < 0 ? cachedSequence.next : position, 0) + tokens
+      this.sample(nth, sequence, endNs, cachedSequence.next)
     }
   }
 

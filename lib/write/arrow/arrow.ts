@@ -71,9 +71,9 @@ export class ArrowWriter implements RowGroupWriter {
     if (this.hasBegun) return []
     this.hasBegun = true
     const fields = this.columns.map((column, i): FlatTable => {
-      const [type, of] = typeOf(column)
+      const [type, table] = typeOf(column)
       const dictionary = this.isDictionary(column) ? [int64(i), [int32(32), int8(1)]] : undefined
-      return [column.name, int8(column.nullable ? 1 : 0), int8(type), of, dictionary, { tables: [] }]
+      return [column.name, int8(column.nullable ? 1 : 0), int8(type), table, dictionary, { tables: [] }]
     })
     const pairs = Object.entries(this.metadata)
     return message(Header.schema, [int16(0), { tables: fields }, { tables: pairs }], [])
@@ -95,9 +95,9 @@ function typeOf({ type }: FileColumn): [type: number, parameters: FlatTable] {
 }
 
 /** A message: its metadata, and its body, whose buffers are padded. */
-function message(header: number, of: FlatTable, body: readonly Uint8Array[]): Uint8Array[] {
+function message(header: number, table: FlatTable, body: readonly Uint8Array[]): Uint8Array[] {
   const length = body.reduce((sum, piece) => sum + piece.length, 0)
-  const metadata = encodeFlatBuffer([int16(VERSION), int8(header), of, int64(length)])
+  const metadata = encodeFlatBuffer([int16(VERSION), int8(header), table, int64(length)])
   return [prefix(metadata.length), metadata, ...body.filter((piece) => piece.length > 0)]
 }
 

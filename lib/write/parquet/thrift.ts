@@ -67,7 +67,7 @@ function writeList(writer: EncodingWriter, list: readonly (number | string | Str
     writer.byte(0xf0 | wire)
     writer.varint(list.length)
   }
-  for (const of of list) writeField(writer, of)
+  for (const value of list) writeField(writer, value)
 }
 
 function writeBytes(writer: EncodingWriter, bytes: Uint8Array): void {

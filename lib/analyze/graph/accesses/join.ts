@@ -137,7 +137,7 @@ export class AccessJoin implements EventPass<JoinedAccesses> {
   }
 
   /** Marks the samples of a thread in an operator or a transfer. Those of a thread usually come in order. */
-  private within(tid: number, startNs: number, endNs: number, of: OperatorEvent | CopyEvent): void {
+  private within(tid: number, startNs: number, endNs: number, event: OperatorEvent | CopyEvent): void {
     const thread = this.threads.get(tid)
     if (!thread) return
     const { times } = this
@@ -147,9 +147,9 @@ export class AccessJoin implements EventPass<JoinedAccesses> {
     while (thread.next < at.length && times[at[thread.next]!]! < startNs) thread.next++
     for (let i = thread.next; i < at.length && times[at[i]!]! <= endNs; i++) {
       const n = at[i]!
-      this.firsts[n] = of.tensor
-      this.lasts[n] = of.kind === 'operator' ? (of.fusedTo ?? of.tensor) : of.tensor
-      if (of.kind === 'operator') this.workers[n] = of.worker
+      this.firsts[n] = event.tensor
+      this.lasts[n] = event.kind === 'operator' ? (event.fusedTo ?? event.tensor) : event.tensor
+      if (event.kind === 'operator') this.workers[n] = event.worker
     }
   }
 

@@ -68,7 +68,7 @@ export class TensorPlaces {
   areKnown = false
 
   constructor(
-    private readonly of: {
+    private readonly known: {
       readonly buffers: ReadonlyMap<number, BufferEvent>
       readonly views: Views
       readonly names: Names
@@ -78,7 +78,7 @@ export class TensorPlaces {
   /** Adds a tensor; `knownNs`: time of the last event before. */
   add(tensor: TensorEvent, knownNs: number): void {
     const { id, address, sizeBytes, offset } = tensor
-    const buffer = this.of.buffers.get(tensor.buffer)
+    const buffer = this.known.buffers.get(tensor.buffer)
     if (address > 0) this.areKnown = true
     if (!buffer || sizeBytes <= 0) return
     if (
@@ -90,10 +90,10 @@ export class TensorPlaces {
     ) {
       this.buffers.add(address - offset, buffer.sizeBytes, buffer.id, -1)
     }
-    if (this.of.views.root(id) !== id) return
+    if (this.known.views.root(id) !== id) return
     if (address > 0 && buffer.usage !== 'compute') this.tensors.add(address, sizeBytes, id, knownNs)
     if (buffer.file === undefined || offset === undefined) return
-    this.files.of(this.of.names.text(buffer.file)).add(offset, sizeBytes, id, knownNs)
+    this.files.of(this.known.names.text(buffer.file)).add(offset, sizeBytes, id, knownNs)
   }
 
   /** Id of the weight or cache at an address, or -1. */

@@ -151,8 +151,8 @@ export class MappingsOf {
   private readonly regions: { start: number; end: number; readonly of: MappingEvent }[] = []
 
   /** Maps memory; what was mapped there before ends. */
-  add(of: MappingEvent): void {
-    const [start, end] = [of.address, of.address + of.bytes]
+  add(event: MappingEvent): void {
+    const [start, end] = [event.address, event.address + event.bytes]
     if (end <= start) return
     const { regions } = this
     const from = firstIndex(0, regions.length, (i) => regions[i]!.end > start)
@@ -160,7 +160,7 @@ export class MappingsOf {
     const replaced = regions.slice(from, to)
     const kept = [
       ...replaced.filter((region) => region.start < start).map((region) => ({ ...region, end: start })),
-      { start, end, of },
+      { start, end, of: event },
       ...replaced.filter((region) => region.end > end).map((region) => ({ ...region, start: end })),
     ]
     regions.splice(from, to - from, ...kept)

@@ -116,13 +116,13 @@ export class OperatorsByCall {
   }
 
   operator(event: OperatorEvent): void {
-    let of = this.latest
-    if (event.call !== this.latestCall || of === undefined) {
-      of = this.of(event.call)
-      this.latest = of
+    let latest = this.latest
+    if (event.call !== this.latestCall || latest === undefined) {
+      latest = this.of(event.call)
+      this.latest = latest
       this.latestCall = event.call
     }
-    of.add(event)
+    latest.add(event)
     if (++this.held > this.heldMax) this.makeRoom()
   }
 
@@ -143,12 +143,12 @@ export class OperatorsByCall {
   }
 
   private of(call: number): CallOperators {
-    let of = this.open.get(call)
-    if (!of) {
-      of = this.spare.pop() ?? new CallOperators()
-      this.open.set(call, of)
+    let operators = this.open.get(call)
+    if (!operators) {
+      operators = this.spare.pop() ?? new CallOperators()
+      this.open.set(call, operators)
     }
-    return of
+    return operators
   }
 
   private makeRoom(): void {
@@ -164,16 +164,16 @@ export class OperatorsByCall {
   }
 
   private release(): void {
-    const [call, of] = this.open.entries().next().value!
+    const [call, operators] = this.open.entries().next().value!
     this.open.delete(call)
-    if (of === this.latest) this.latest = undefined
-    of.call = call
-    of.event = this.events.get(call)
-    of.isFurther = of.event !== undefined && this.released.has(of.event)
-    if (of.event) this.released.add(of.event)
-    this.held -= of.count + of.choiceSize
-    this.onCall(of)
-    of.clear()
-    this.spare.push(of)
+    if (operators === this.latest) this.latest = undefined
+    operators.call = call
+    operators.event = this.events.get(call)
+    operators.isFurther = operators.event !== undefined && this.released.has(operators.event)
+    if (operators.event) this.released.add(operators.event)
+    this.held -= operators.count + operators.choiceSize
+    this.onCall(operators)
+    operators.clear()
+    this.spare.push(operators)
   }
 }

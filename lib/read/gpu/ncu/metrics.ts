@@ -125,7 +125,7 @@ const shareOf = (percent: number) => Number((percent / 100).toPrecision(12))
 const product = (factor: number, a: number | undefined, b: number | undefined) =>
   a === undefined || b === undefined ? undefined : factor * a * b
 
-const clock = (metrics: Metrics, of: 'sm' | 'dram') => metrics.get(`${of}__cycles_elapsed.avg.per_second`)?.value
+const clock = (metrics: Metrics, unit: 'sm' | 'dram') => metrics.get(`${unit}__cycles_elapsed.avg.per_second`)?.value
 
 function sumOf(metrics: Metrics, ...names: readonly string[]): number | undefined {
   const values = names.map((name) => metrics.get(name)?.value)

@@ -44,8 +44,8 @@ export async function* readMemoryUsage(report: Report): AsyncGenerator<TraceEven
     if (report.endOf(table, atNs, atNs) === undefined) return
     const [pid, device] = [pidOf(row.high(1), row.low(1)), row.number(2, 0)]
     const kind = row.number(5, DEVICE_MEMORY)
-    const of = kind === DEVICE_MEMORY ? '' : `${MEMORY_KINDS[kind] ?? 'other'} `
-    const owner = numbers.of(`GPU ${device}: ${of}memory allocated by process ${pid}`)
+    const kindText = kind === DEVICE_MEMORY ? '' : `${MEMORY_KINDS[kind] ?? 'other'} `
+    const owner = numbers.of(`GPU ${device}: ${kindText}memory allocated by process ${pid}`)
     spans.push(atNs, atNs, owner, row.number(4, 0))
     sizes.push(row.number(3, 0))
     report.count(table)

@@ -97,9 +97,9 @@ class PerfStatLog {
       this.endNs = endNs
       this.intervals++
     }
-    const of = id === '' ? '' : `, ${id}`
+    const idText = id === '' ? '' : `, ${id}`
     if (row.missing !== '') this.counters.leftOut.add(`values of ${event}: ${row.missing}`)
-    const name = `${event}${unit === '' ? '' : ` (${unit})`}${of}`
+    const name = `${event}${unit === '' ? '' : ` (${unit})`}${idText}`
     // A thread that never ran is not counted: the value of the interval before must not last.
     if (row.missing === 'not counted') this.pause(name)
     if (value !== undefined) {
@@ -108,7 +108,7 @@ class PerfStatLog {
       if (row.running < 100) this.multiplexed++
     }
     if (!row.metric) return
-    const metric = `${event === '' ? '' : `${event}: `}${row.metric.unit}${of}`
+    const metric = `${event === '' ? '' : `${event}: `}${row.metric.unit}${idText}`
     this.metrics.set(name, metric)
     this.sample(metric, row.metric.value, METRIC)
   }

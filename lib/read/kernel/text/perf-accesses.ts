@@ -29,7 +29,7 @@ export function accessOf(
   name: string,
   event: number,
   period: number,
-  of: Columns,
+  columns: Columns,
 ): AccessEvent | undefined {
   const [, address, bits, weight] = FIELDS.exec(text) ?? []
   const fault = FAULTS.get(name)
@@ -40,7 +40,7 @@ export function accessOf(
   return {
     kind: 'access',
     what: fault ?? source.what,
-    ...of,
+    ...columns,
     node: -1,
     address: addressOf(high, low, () => {}),
     count: period,

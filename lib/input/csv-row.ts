@@ -1,13 +1,13 @@
 import { Ascii } from '../bytes/ascii.ts'
-import { resized } from '../bytes/resized.ts'
+import { growColumns } from '../bytes/resized.ts'
 
 /** One row of comma-separated values over bytes (RFC 4180 quoting; no line breaks inside quotes). */
 export class CsvRow {
   /** Fields in the current row. */
   count = 0
   protected bytes: Uint8Array = new Uint8Array(0)
-  protected starts = new Int32Array(64)
-  protected ends = new Int32Array(64)
+  starts = new Int32Array(64)
+  ends = new Int32Array(64)
 
   /** Splits the bytes `[start, end)`. The row refers to `bytes` until the next split. */
   split(bytes: Uint8Array, start: number, end: number): void {
@@ -15,10 +15,7 @@ export class CsvRow {
     this.count = 0
     let at = start
     for (;;) {
-      if (this.count === this.starts.length) {
-        this.starts = resized(this.starts, 2 * this.count)
-        this.ends = resized(this.ends, 2 * this.count)
-      }
+      if (this.count === this.starts.length) growColumns(this, ['starts', 'ends'], 2 * this.count)
       const fieldEnd = bytes[at] === Ascii.Quote ? endOfQuoted(bytes, at, end) : endOfPlain(bytes, at, end)
       this.starts[this.count] = at
       this.ends[this.count++] = fieldEnd

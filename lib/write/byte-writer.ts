@@ -1,3 +1,5 @@
+import { resized } from '../bytes/resized.ts'
+
 /** Below this, bytes and ASCII texts are copied in a loop: the built-in calls cost more than they save. */
 export const SHORT = 48
 
@@ -67,9 +69,7 @@ export class ByteWriter {
   protected reserve(bytes: number): void {
     const needed = this.position + bytes
     if (needed <= this.bytes.length) return
-    const grown = new Uint8Array(Math.max(needed, this.bytes.length * 2))
-    grown.set(this.bytes.subarray(0, this.position))
-    this.bytes = grown
-    this.view = new DataView(grown.buffer)
+    this.bytes = resized(this.bytes, Math.max(needed, this.bytes.length * 2))
+    this.view = new DataView(this.bytes.buffer)
   }
 }

@@ -1,4 +1,4 @@
-import { resized } from '../../bytes/resized.ts'
+import { growColumns } from '../../bytes/resized.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { Phase } from '../../model/events.ts'
 import { balanceOf } from './balance.ts'
@@ -61,8 +61,8 @@ export class Layer {
   private readonly stack = new StackDistances()
   private readonly lfu: LfuCaches | undefined
   /** By expert: number of the last token that has it, from 1; and of the last batch. */
-  private latest = new Float64Array(EXPERTS_MAX)
-  private inBatch = new Float64Array(EXPERTS_MAX)
+  latest = new Float64Array(EXPERTS_MAX)
+  inBatch = new Float64Array(EXPERTS_MAX)
   /** Experts with higher numbers are counted together. */
   private readonly limit: number
   private token = 0
@@ -116,7 +116,7 @@ export class Layer {
       const expert = ids[at]!
       if (expert < 0 || expert >= this.latest.length) {
         if (expert < 0 || expert >= EXPERTS_LIMIT) continue
-        this.grow(expert)
+        growColumns(this, ['latest', 'inBatch'], Math.max(expert + 1, 2 * this.latest.length))
       }
       const before = this.latest[expert]!
       if (before === token) continue
@@ -158,12 +158,6 @@ export class Layer {
     sums.byTokens[Math.min(Math.floor(Math.log2(tokens)), BUCKETS - 1)]! += 1
     sums.sumExperts += distance
     sums.byExperts[distance]! += 1
-  }
-
-  private grow(expert: number): void {
-    const size = Math.max(expert + 1, 2 * this.latest.length)
-    this.latest = resized(this.latest, size)
-    this.inBatch = resized(this.inBatch, size)
   }
 
   /** `faultCounter`: name of the counter of page faults. */

@@ -1,4 +1,4 @@
-import { resized } from '../../bytes/resized.ts'
+import { growColumns, resized } from '../../bytes/resized.ts'
 
 /** A cache: a heap of its items, the one to replace first. */
 interface Cache {
@@ -14,9 +14,9 @@ interface Cache {
  * ones that whose last use is longest ago.
  */
 export class LfuCaches {
-  private uses = new Float64Array(64)
+  uses = new Float64Array(64)
   /** By item: number of its last use among all uses. */
-  private latest = new Float64Array(64)
+  latest = new Float64Array(64)
   private now = 0
   private readonly caches: readonly Cache[]
 
@@ -90,12 +90,9 @@ export class LfuCaches {
 
   private grow(item: number): void {
     const size = Math.max(item + 1, 2 * this.uses.length)
-    this.uses = resized(this.uses, size)
-    this.latest = resized(this.latest, size)
-    for (const cache of this.caches) {
-      const known = cache.places.length
-      cache.places = resized(cache.places, size).fill(-1, known)
-    }
+    const known = this.uses.length
+    growColumns(this, ['uses', 'latest'], size)
+    for (const cache of this.caches) cache.places = resized(cache.places, size).fill(-1, known)
   }
 }
 

@@ -1,4 +1,4 @@
-import { resized } from '../../bytes/resized.ts'
+import { growColumns } from '../../bytes/resized.ts'
 import { putAt } from '../../model/by-id.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { Phase } from '../../model/events.ts'
@@ -24,16 +24,13 @@ export class Imbalance implements Statistic {
   /** By phase, then tensor. */
   private readonly byTensor = new DefaultMap<Phase | 'none', (Sums | undefined)[]>(() => [])
   /** By step of the call. */
-  private sumNs = new Float64Array(1024)
-  private maxNs = new Float64Array(1024)
+  sumNs = new Float64Array(1024)
+  maxNs = new Float64Array(1024)
 
   constructor(private readonly roles: RoleTable) {}
 
   call({ operators, steps }: CallParts): void {
-    if (steps.count > this.sumNs.length) {
-      this.sumNs = resized(this.sumNs, 2 * steps.count)
-      this.maxNs = resized(this.maxNs, 2 * steps.count)
-    }
+    if (steps.count > this.sumNs.length) growColumns(this, ['sumNs', 'maxNs'], 2 * steps.count)
     const { sumNs, maxNs } = this
     sumNs.fill(0, 0, steps.count)
     maxNs.fill(0, 0, steps.count)

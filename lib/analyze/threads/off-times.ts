@@ -1,9 +1,12 @@
+import { growColumns } from '../../bytes/resized.ts'
 import type { OffCpu } from '../common/statistic.ts'
 import type { CallOperators } from '../graph/operators/call-operators.ts'
 import type { Steps } from '../graph/operators/steps.ts'
 import { State, type ThreadStates } from './columns.ts'
 import type { CpuTakers } from './takers.ts'
 import type { ThreadHistory } from './thread-history.ts'
+
+const COLUMNS = ['preemptedNs', 'blockedNs', 'lateNs'] as const
 
 /** A thread serves a worker from its first operator in the call on. */
 export interface Served {
@@ -43,14 +46,8 @@ export class OffTimes implements OffCpu {
   find(operators: CallOperators, steps: Steps): boolean {
     if (this.threads.isEmpty) return false
     const { count, worker, tid, startNs, waitEndNs } = operators
-    if (this.preemptedNs.length < count) {
-      this.preemptedNs = new Float64Array(2 * count)
-      this.blockedNs = new Float64Array(2 * count)
-      this.lateNs = new Float64Array(2 * count)
-    }
-    this.preemptedNs.fill(0, 0, count)
-    this.blockedNs.fill(0, 0, count)
-    this.lateNs.fill(0, 0, count)
+    if (this.preemptedNs.length < count) growColumns(this, COLUMNS, 2 * count)
+    for (const key of COLUMNS) this[key].fill(0, 0, count)
     this.served.length = 0
     this.cursors.length = 0
     for (let i = 0; i < count; i++) {

@@ -1,4 +1,4 @@
-import { resized } from '../../bytes/resized.ts'
+import { growColumns } from '../../bytes/resized.ts'
 import { isFailed } from '../../model/calls.ts'
 import type { TokenEvent } from '../../model/events.ts'
 
@@ -100,11 +100,9 @@ export class CallColumns {
   private grow(least: number): void {
     const before = this.startNs.length
     const size = Math.min(Math.max(2 * before, 2 ** Math.ceil(Math.log2(least))), UNITS_MAX)
-    this.startNs = resized(this.startNs, size).fill(NaN, before)
-    this.endNs = resized(this.endNs, size).fill(NaN, before)
-    this.slowestNs = resized(this.slowestNs, size)
-    this.operators = resized(this.operators, size)
-    this.kinds = resized(this.kinds, size)
+    growColumns(this, ['startNs', 'endNs', 'slowestNs', 'operators', 'kinds'], size)
+    this.startNs.fill(NaN, before)
+    this.endNs.fill(NaN, before)
   }
 }
 

@@ -1,4 +1,5 @@
 import { unknownTensor } from '../../analyze/summary/summary.ts'
+import { growColumns } from '../../bytes/resized.ts'
 import { putAt } from '../../model/by-id.ts'
 import type { OperatorEvent, TensorEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
@@ -67,9 +68,9 @@ export class OperatorSums {
   private waits = 0
   private waitNs = 0
   /** By index of the name. */
-  private counts = new Float64Array(64)
-  private ns = new Float64Array(64)
-  private innerNs = new Float64Array(64)
+  counts = new Float64Array(64)
+  ns = new Float64Array(64)
+  innerNs = new Float64Array(64)
   private counters: (number[] | undefined)[] = []
   /** Indexes of names with operators, in order of the first one. */
   private readonly used: number[] = []
@@ -94,7 +95,7 @@ export class OperatorSums {
     else if (call < this.call) this.call = call
     if (startNs < this.startNs) this.startNs = startNs
     if (waitEndNs > this.endNs) this.endNs = waitEndNs
-    if (at >= this.counts.length) this.grow(at)
+    if (at >= this.counts.length) growColumns(this, ['counts', 'ns', 'innerNs'], 2 * (at + 1))
     if (this.counts[at]!++ === 0) this.used.push(at)
     this.ns[at]! += endNs - startNs
     if (innerWaitNs) this.innerNs[at]! += innerWaitNs
@@ -146,17 +147,6 @@ export class OperatorSums {
     const sums = this.counters[at]
     if (!sums) this.counters[at] = [...counts]
     else for (let i = 0; i < counts.length; i++) sums[i] = (sums[i] ?? 0) + counts[i]!
-  }
-
-  private grow(at: number): void {
-    const wider = (from: Float64Array) => {
-      const to = new Float64Array(2 * (at + 1))
-      to.set(from)
-      return to
-    }
-    this.counts = wider(this.counts)
-    this.ns = wider(this.ns)
-    this.innerNs = wider(this.innerNs)
   }
 }
 

@@ -1,4 +1,4 @@
-import { resized } from '../../bytes/resized.ts'
+import { growColumns } from '../../bytes/resized.ts'
 import type { Arg } from '../../model/args.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { IssueCode } from '../../model/issues.ts'
@@ -35,6 +35,7 @@ export interface EdgeTaker {
   late(edge: Edge): void
 }
 
+const COLUMNS = ['times', 'bytes', 'ids', 'names', 'categories', 'pids', 'flags'] as const
 const LENGTH_MIN = 64
 const NO_CATEGORY = 0xffffffff
 const KINDS: readonly Edge['what'][] = ['begin', 'end', 'mark']
@@ -47,13 +48,13 @@ const NAMED = 4
  */
 export class EdgeQueue {
   length = 0
-  private times = new Float64Array(LENGTH_MIN)
-  private bytes = new Float64Array(LENGTH_MIN)
-  private ids = new Float64Array(LENGTH_MIN)
-  private names = new Uint32Array(LENGTH_MIN)
-  private categories = new Uint32Array(LENGTH_MIN)
-  private pids = new Uint32Array(LENGTH_MIN)
-  private flags = new Uint8Array(LENGTH_MIN)
+  times = new Float64Array(LENGTH_MIN)
+  bytes = new Float64Array(LENGTH_MIN)
+  ids = new Float64Array(LENGTH_MIN)
+  names = new Uint32Array(LENGTH_MIN)
+  categories = new Uint32Array(LENGTH_MIN)
+  pids = new Uint32Array(LENGTH_MIN)
+  flags = new Uint8Array(LENGTH_MIN)
   private extras: (Pick<Edge, 'args' | 'arrows'> | undefined)[] = []
   private isInOrder = true
   private takenNs = -Infinity
@@ -64,7 +65,7 @@ export class EdgeQueue {
     const { atNs, args, arrows } = edge
     if (atNs < this.takenNs) this.taker.late(edge)
     const at = this.length++
-    if (at === this.times.length) this.resize(2 * at)
+    if (at === this.times.length) growColumns(this, COLUMNS, 2 * at)
     if (at > 0 && this.times[at - 1]! > atNs) this.isInOrder = false
     this.times[at] = atNs
     this.bytes[at] = edge.byte
@@ -89,10 +90,10 @@ export class EdgeQueue {
     for (; count < this.length && this.times[count]! <= untilNs; count++) yield this.at(count)
     if (count === 0) return
     this.takenNs = this.times[count - 1]!
-    for (const column of this.columns()) column.copyWithin(0, count, this.length)
+    for (const key of COLUMNS) this[key].copyWithin(0, count, this.length)
     this.extras.splice(0, count)
     this.length -= count
-    if (this.length < this.times.length / 4) this.resize(Math.max(LENGTH_MIN, 2 * this.length))
+    if (this.length < this.times.length / 4) growColumns(this, COLUMNS, Math.max(LENGTH_MIN, 2 * this.length))
   }
 
   private at(at: number): Edge {
@@ -118,25 +119,11 @@ export class EdgeQueue {
     this.isInOrder = true
     const { times, bytes, extras, length } = this
     const order = new Order(length, (a, b) => times[a]! - times[b]! || bytes[a]! - bytes[b]!)
-    for (const column of this.columns()) {
+    for (const column of COLUMNS.map((key) => this[key])) {
       const from = column.slice(0, length)
       for (let i = 0; i < length; i++) column[i] = from[order.at(i)]!
     }
     this.extras = extras.map((_, i) => extras[order.at(i)])
-  }
-
-  private columns(): readonly (Float64Array | Uint32Array | Uint8Array)[] {
-    return [this.times, this.bytes, this.ids, this.names, this.categories, this.pids, this.flags]
-  }
-
-  private resize(length: number): void {
-    this.times = resized(this.times, length)
-    this.bytes = resized(this.bytes, length)
-    this.ids = resized(this.ids, length)
-    this.names = resized(this.names, length)
-    this.categories = resized(this.categories, length)
-    this.pids = resized(this.pids, length)
-    this.flags = resized(this.flags, length)
   }
 }
 

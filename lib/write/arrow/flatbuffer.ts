@@ -1,3 +1,5 @@
+import { resized } from '../../bytes/resized.ts'
+
 /** An integer of some bytes. */
 interface FlatInteger {
   readonly bytes: 1 | 2 | 4 | 8
@@ -61,10 +63,8 @@ class FlatWriter {
     const at = this.end
     this.end += bytes
     if (this.end > this.bytes.length) {
-      const grown = new Uint8Array(2 * this.end)
-      grown.set(this.bytes)
-      this.bytes = grown
-      this.view = new DataView(grown.buffer)
+      this.bytes = resized(this.bytes, 2 * this.end)
+      this.view = new DataView(this.bytes.buffer)
     }
     return at
   }

@@ -1,10 +1,12 @@
+import { resized } from '../../bytes/resized.ts'
+
 /** Maps ids of the shared `Names` to interned ids of one kind, from 1, in order of first use. */
 export class Iids {
   private iids = new Int32Array(256)
   private count = 0
 
   of(name: number): number {
-    if (name >= this.iids.length) this.grow(name)
+    if (name >= this.iids.length) this.iids = resized(this.iids, Math.max(name + 1, this.iids.length * 2))
     const known = this.iids[name]!
     return known !== 0 ? known : this.assign(name)
   }
@@ -12,12 +14,6 @@ export class Iids {
   private assign(name: number): number {
     this.iids[name] = ++this.count
     return this.count
-  }
-
-  private grow(name: number): void {
-    const grown = new Int32Array(Math.max(name + 1, this.iids.length * 2))
-    grown.set(this.iids)
-    this.iids = grown
   }
 }
 
@@ -32,11 +28,7 @@ export class IidSet {
   /** Adds an id. Returns false if the set contains it already. */
   add(iid: number): boolean {
     if (this.known[iid] === 1) return false
-    if (iid >= this.known.length) {
-      const grown = new Uint8Array(Math.max(iid + 1, this.known.length * 2))
-      grown.set(this.known)
-      this.known = grown
-    }
+    if (iid >= this.known.length) this.known = resized(this.known, Math.max(iid + 1, this.known.length * 2))
     this.known[iid] = 1
     return true
   }

@@ -1,3 +1,4 @@
+import { growColumns } from '../../../bytes/resized.ts'
 import { firstIndex } from '../../../bytes/search.ts'
 import {
   ACCESS_WHATS,
@@ -48,13 +49,13 @@ export class AccessStore {
   leftOut = 0
   count = 0
   readonly mappings: MappingEvent[] = []
-  private times = new Float64Array(1024)
-  private addresses = new Float64Array(1024)
-  private counts = new Float64Array(1024)
+  times = new Float64Array(1024)
+  addresses = new Float64Array(1024)
+  counts = new Float64Array(1024)
   /** pid, tid, cpu, node, event, latency. */
-  private numbers = new Int32Array(6 * 1024)
+  numbers = new Int32Array(6 * 1024)
   /** what, level, tlb. */
-  private kinds = new Uint8Array(3 * 1024)
+  kinds = new Uint8Array(3 * 1024)
   private order: Int32Array | undefined
   private isSorted = true
 
@@ -132,16 +133,9 @@ export class AccessStore {
   }
 
   private grow(): void {
-    const larger = <T extends Float64Array | Int32Array | Uint8Array>(from: T): T => {
-      const to = new (from.constructor as new (length: number) => T)(2 * from.length)
-      to.set(from)
-      return to
-    }
-    this.times = larger(this.times)
-    this.addresses = larger(this.addresses)
-    this.counts = larger(this.counts)
-    this.numbers = larger(this.numbers)
-    this.kinds = larger(this.kinds)
+    growColumns(this, ['times', 'addresses', 'counts'], 2 * this.count)
+    growColumns(this, ['numbers'], 6 * 2 * this.count)
+    growColumns(this, ['kinds'], 3 * 2 * this.count)
   }
 }
 

@@ -1,5 +1,6 @@
 import { growColumns } from '../../../bytes/resized.ts'
 import type { ExpertsEvent, OperatorEvent, TokenEvent } from '../../../model/events.ts'
+import { type Numbers, OPERATOR_COLUMNS, OperatorColumns } from './operator-columns.ts'
 
 /** Operators of all calls that are held: those of many workers come a block of thousands at a time. */
 const HELD_MAX = 1 << 17
@@ -13,14 +14,8 @@ const CALLS_MAX = 1024
 /** Ids of experts that take as much memory as an operator. */
 const IDS_OF_OPERATOR = 16
 
-type Numbers = readonly number[] | undefined
-
-const COLUMNS = [
-  ...(['tensor', 'worker', 'tid', 'cpu', 'last', 'startNs', 'endNs', 'waitEndNs', 'innerWaitNs'] as const),
-]
-
 /** The operators of one call, as columns, those of each worker in order of time. */
-export class CallOperators {
+export class CallOperators extends OperatorColumns {
   count = 0
   /** Number of the call; -1: in none. */
   call = -1
@@ -28,16 +23,6 @@ export class CallOperators {
   event: TokenEvent | undefined
   /** Were other operators of the call released before? */
   isFurther = false
-  tensor = new Int32Array(1024)
-  worker = new Int32Array(1024)
-  tid = new Int32Array(1024)
-  cpu = new Int32Array(1024)
-  /** The last of fused nodes; else the same as in `tensor`. */
-  last = new Int32Array(1024)
-  startNs = new Float64Array(1024)
-  endNs = new Float64Array(1024)
-  waitEndNs = new Float64Array(1024)
-  innerWaitNs = new Float64Array(1024)
   /** Counts of operators that have any. */
   readonly counts: Numbers[] = []
   /** Experts that operators contain, with their indexes; and choices that were recorded as separate events. */
@@ -47,17 +32,9 @@ export class CallOperators {
   choiceSize = 0
 
   add(event: OperatorEvent): void {
-    if (this.count === this.tensor.length) growColumns(this, COLUMNS, 2 * this.count)
+    if (this.count === this.tensor.length) growColumns(this, OPERATOR_COLUMNS, 2 * this.count)
     const at = this.count++
-    this.tensor[at] = event.tensor
-    this.worker[at] = event.worker
-    this.tid[at] = event.tid
-    this.cpu[at] = event.cpu
-    this.last[at] = event.fusedTo ?? event.tensor
-    this.startNs[at] = event.startNs
-    this.endNs[at] = event.endNs
-    this.waitEndNs[at] = event.waitEndNs
-    this.innerWaitNs[at] = event.innerWaitNs ?? 0
+    this.put(at, event)
     if (event.counts) this.counts[at] = event.counts
     if (event.experts) this.experts.push([at, event.experts])
   }

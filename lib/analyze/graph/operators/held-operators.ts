@@ -1,39 +1,26 @@
+import { growColumns } from '../../../bytes/resized.ts'
 import type { OperatorEvent } from '../../../model/events.ts'
+import { FIRST_CAPACITY, type Numbers, OPERATOR_COLUMNS, OperatorColumns } from './operator-columns.ts'
 
-/** The columns grow with the operators that are held. */
-const FIRST_CAPACITY = 1 << 10
+const COLUMNS = [...OPERATOR_COLUMNS, ...(['call', 'inferred', 'serial', 'step', 'previous'] as const)]
 
-type Numbers = readonly number[] | undefined
-
-/**
- * Operators that wait to be drawn, in the order in which they came, as columns: as objects, which live longer than V8's young
- * generation, 100 000 of them cost 290 MB and half of the speed.
- */
-export class HeldOperators {
+/** Operators that wait to be drawn, in the order in which they came: columns that are used again. */
+export class HeldOperators extends OperatorColumns {
   /** Operators that came so far; the number of the next one. */
   end = 0
   /** Number of the first one that is held. */
   first = 0
-  startNs = new Float64Array(FIRST_CAPACITY)
-  endNs = new Float64Array(FIRST_CAPACITY)
-  waitEndNs = new Float64Array(FIRST_CAPACITY)
+  call = new Int32Array(FIRST_CAPACITY)
+  inferred = new Int32Array(FIRST_CAPACITY)
   /** Serial of the graph run; -1: none. */
   serial = new Int32Array(FIRST_CAPACITY)
   /** The step of the graph run. */
   step = new Int32Array(FIRST_CAPACITY)
   /** Number of the operator of the same step that came before; -1: none. */
   previous = new Float64Array(FIRST_CAPACITY)
-  worker = new Int32Array(FIRST_CAPACITY)
-  call = new Int32Array(FIRST_CAPACITY)
-  private innerWaitNs = new Float64Array(FIRST_CAPACITY)
-  private tensor = new Int32Array(FIRST_CAPACITY)
-  private tid = new Int32Array(FIRST_CAPACITY)
-  private cpu = new Int32Array(FIRST_CAPACITY)
-  private fusedTo = new Int32Array(FIRST_CAPACITY)
-  private inferred = new Int32Array(FIRST_CAPACITY)
-  private counts: Numbers[] = []
-  private experts: Numbers[] = []
-  /** Of the columns, a power of two. */
+  private readonly counts: Numbers[] = []
+  private readonly experts: Numbers[] = []
+  /** Of the columns. */
   private capacity = FIRST_CAPACITY
   /** Operators before this one were not moved when the columns grew. */
   private known = 0
@@ -62,16 +49,8 @@ export class HeldOperators {
     if (2 * this.size >= this.capacity) this.grow()
     const number = this.end++
     const at = this.at(number)
-    this.startNs[at] = event.startNs
-    this.endNs[at] = event.endNs
-    this.waitEndNs[at] = event.waitEndNs
-    this.innerWaitNs[at] = event.innerWaitNs ?? -1
-    this.worker[at] = event.worker
-    this.tensor[at] = event.tensor
-    this.tid[at] = event.tid
-    this.cpu[at] = event.cpu
+    this.put(at, event)
     this.call[at] = event.call
-    this.fusedTo[at] = event.fusedTo ?? -1
     this.inferred[at] = event.inferred
     this.counts[at] = event.counts
     this.experts[at] = event.experts
@@ -83,11 +62,10 @@ export class HeldOperators {
   /** Removes the first operator. */
   take(): OperatorEvent {
     const at = this.at(this.first++)
-    const innerWaitNs = this.innerWaitNs[at]!
-    const fusedTo = this.fusedTo[at]!
+    const [tensor, last] = [this.tensor[at]!, this.last[at]!]
     return {
       kind: 'operator',
-      tensor: this.tensor[at]!,
+      tensor,
       worker: this.worker[at]!,
       tid: this.tid[at]!,
       cpu: this.cpu[at]!,
@@ -95,44 +73,21 @@ export class HeldOperators {
       startNs: this.startNs[at]!,
       endNs: this.endNs[at]!,
       waitEndNs: this.waitEndNs[at]!,
-      innerWaitNs: innerWaitNs < 0 ? undefined : innerWaitNs,
+      innerWaitNs: this.innerWaitNs[at] || undefined,
       counts: this.counts[at],
-      fusedTo: fusedTo < 0 ? undefined : fusedTo,
+      fusedTo: last === tensor ? undefined : last,
       experts: this.experts[at],
       inferred: this.inferred[at]!,
     }
   }
 
+  /** An operator keeps its index, or moves by the number of columns: it is at both. */
   private grow(): void {
-    const to = 2 * this.capacity
-    const from = Math.max(this.end - this.capacity, this.known)
-    const moved = <T extends Float64Array | Int32Array>(column: T): T => {
-      const wider = new (column.constructor as new (length: number) => T)(to)
-      for (let number = from; number < this.end; number++) wider[number & (to - 1)] = column[this.at(number)]!
-      return wider
-    }
-    const movedLists = (lists: readonly Numbers[]) => {
-      const wider = new Array<Numbers>(to).fill(undefined)
-      for (let number = from; number < this.end; number++) wider[number & (to - 1)] = lists[this.at(number)]
-      return wider
-    }
-    this.startNs = moved(this.startNs)
-    this.endNs = moved(this.endNs)
-    this.waitEndNs = moved(this.waitEndNs)
-    this.innerWaitNs = moved(this.innerWaitNs)
-    this.previous = moved(this.previous)
-    this.serial = moved(this.serial)
-    this.step = moved(this.step)
-    this.worker = moved(this.worker)
-    this.tensor = moved(this.tensor)
-    this.tid = moved(this.tid)
-    this.cpu = moved(this.cpu)
-    this.call = moved(this.call)
-    this.fusedTo = moved(this.fusedTo)
-    this.inferred = moved(this.inferred)
-    this.counts = movedLists(this.counts)
-    this.experts = movedLists(this.experts)
-    this.capacity = to
-    this.known = from
+    const { capacity, counts, experts } = this
+    growColumns(this, COLUMNS, 2 * capacity)
+    for (const key of COLUMNS) this[key].copyWithin(capacity, 0, capacity)
+    for (const list of [counts, experts]) for (let at = 0; at < capacity; at++) list[at + capacity] = list[at]
+    this.known = Math.max(this.end - capacity, this.known)
+    this.capacity = 2 * capacity
   }
 }

@@ -98,6 +98,9 @@ export enum RecordType {
   GpuWait = 68,
   GpuClock = 69,
   GpuComplete = 70,
+  OperatorSmall = 71,
+  OperatorSmallInner = 72,
+  OperatorSmallFused = 73,
 }
 
 /** Size of records with a fixed size, or of the part before the repeated fields. */
@@ -153,7 +156,13 @@ export const RECORD_BYTES: Readonly<Record<number, number>> = {
   [RecordType.GpuWait]: 36,
   [RecordType.GpuClock]: 44,
   [RecordType.GpuComplete]: 36,
+  [RecordType.OperatorSmall]: 12,
+  [RecordType.OperatorSmallInner]: 16,
+  [RecordType.OperatorSmallFused]: 16,
 }
+
+/** Ends of the numbers of a small operator: 20 bits of a tensor, 20 of the wait, 24 of the computing, from the lowest of a u64 on. */
+export const SMALL_END = { tensor: 2 ** 20, wait: 2 ** 20, compute: 2 ** 24 } as const
 
 /** Size of a span in a TOKEN record. */
 export const SPAN_BYTES = 12

@@ -14,6 +14,7 @@ import {
   RECORD_BYTES_MAX,
   RecordType,
   SEQUENCE_CHANGES,
+  SMALL_END,
   SPAN_BYTES,
   TASK_STEPS,
   THREAD_STATES,
@@ -70,7 +71,8 @@ export class GgtraceThread {
     const start = startNs - this.cursorNs
     const isNear = !isShort || (start >= 0 && start < U32_END)
     if (!isNear || this.call !== this.writtenCall) this.cursor(isShort ? startNs : this.cursorNs)
-    if (isShort) {
+    if (isShort && startNs === this.cursorNs && fitsSmall(operator)) this.smallOperator(operator)
+    else if (isShort) {
       const type = fusedTo > 0 ? RecordType.OperatorFused : RecordType.OperatorInner
       const record = this.record(fusedTo > 0 || innerWaitNs > 0 ? type : RecordType.Operator)
       record
@@ -88,6 +90,21 @@ export class GgtraceThread {
         .u32(fusedTo)
     }
     this.cursorNs = waitEndNs
+  }
+
+  private smallOperator({
+    tensor,
+    startNs,
+    endNs,
+    waitEndNs = endNs,
+    innerWaitNs = 0,
+    fusedTo = 0,
+  }: GgtraceOperator): void {
+    const type = fusedTo > 0 ? RecordType.OperatorSmallFused : RecordType.OperatorSmallInner
+    const record = this.record(fusedTo > 0 || innerWaitNs > 0 ? type : RecordType.OperatorSmall)
+    const [compute, wait] = [endNs - startNs, waitEndNs - endNs]
+    record.u32(tensor | (wait << 20)).u32((wait >>> 12) | (compute << 8))
+    if (fusedTo > 0 || innerWaitNs > 0) record.u32(fusedTo || innerWaitNs)
   }
 
   token({ startNs, endNs, call, tokens, kind = 'decode', spans = [], ...batch }: GgtraceToken): void {
@@ -369,4 +386,11 @@ export class GgtraceThread {
   private time(record: OpenBlock, atNs: number): OpenBlock {
     return record.u64(this.originNs + BigInt(atNs))
   }
+}
+
+/** Has an operator a small record, if it starts at the cursor? */
+function fitsSmall({ tensor, startNs, endNs, waitEndNs = endNs, innerWaitNs = 0 }: GgtraceOperator): boolean {
+  const [compute, wait] = [endNs - startNs, waitEndNs - endNs]
+  const isBelow = tensor < SMALL_END.tensor && compute < SMALL_END.compute && wait < SMALL_END.wait
+  return isBelow && compute >= 0 && wait >= 0 && innerWaitNs < U32_END
 }

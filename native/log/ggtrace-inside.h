@@ -12,7 +12,7 @@ enum {
     CONTROL = 0, /* the writer of run blocks and definitions blocks, used under the lock */
     NOT_ONE = GGTRACE_WRITERS_MAX - 1, /* for threads beyond GGTRACE_WRITERS_MAX: it drops and counts records */
     SEGMENT_FIRST_BYTES = 16 * 1024, /* of a writer; the next ones grow up to the log's segment_bytes */
-    SEGMENT_GROWTH = 2,
+    SEGMENT_GROWTH = 4, /* each has more bytes than the one before, by this part of them: so a small log has little unused space */
     RING_SEGMENTS_MIN = 64, /* number of segments in a ring, unless they would be smaller than the first */
     BLOCK_BYTES_MIN = 4096,
     BLOCK_BYTES_MAX = 1 << 20,

@@ -66,6 +66,9 @@ enum ggtrace_type {
     GGTRACE_GPU_WAIT = 68,
     GGTRACE_GPU_CLOCK = 69,
     GGTRACE_GPU_COMPLETE = 70,
+    GGTRACE_OPERATOR_SMALL = 71,
+    GGTRACE_OPERATOR_SMALL_INNER = 72,
+    GGTRACE_OPERATOR_SMALL_FUSED = 73,
 };
 
 enum ggtrace_usage { GGTRACE_USAGE_ANY = 0, GGTRACE_USAGE_WEIGHTS = 1, GGTRACE_USAGE_COMPUTE = 2 };
@@ -113,6 +116,10 @@ struct ggtrace_block {
 
 struct ggtrace_operator_record { uint32_t head, tensor, start, compute, wait; } GGTRACE_RECORD;
 struct ggtrace_operator_extra_record { uint32_t head, tensor, start, compute, wait, extra; } GGTRACE_RECORD;
+/* Of an operator that starts at the cursor, and whose numbers need no more bits than these. `packed`: tensor, wait, compute, from the lowest bit on. */
+enum { GGTRACE_SMALL_TENSOR_BITS = 20, GGTRACE_SMALL_WAIT_BITS = 20, GGTRACE_SMALL_COMPUTE_BITS = 24 };
+struct ggtrace_operator_small_record { uint32_t head; uint64_t packed; } GGTRACE_RECORD;
+struct ggtrace_operator_small_extra_record { uint32_t head; uint64_t packed; uint32_t extra; } GGTRACE_RECORD;
 struct ggtrace_operator_long_record {
     uint32_t head;
     uint64_t start, compute_end, end;
@@ -225,6 +232,8 @@ GGTRACE_AT(ggtrace_block, call, 44);
 GGTRACE_SIZE(ggtrace_operator_record, 20);
 GGTRACE_SIZE(ggtrace_operator_extra_record, 24);
 GGTRACE_SIZE(ggtrace_operator_long_record, 40);
+GGTRACE_SIZE(ggtrace_operator_small_record, 12);
+GGTRACE_SIZE(ggtrace_operator_small_extra_record, 16);
 GGTRACE_AT(ggtrace_operator_long_record, tensor, 28);
 GGTRACE_SIZE(ggtrace_cursor_record, 16);
 GGTRACE_SIZE(ggtrace_graph_record, 40);

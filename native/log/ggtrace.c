@@ -87,7 +87,8 @@ static void * map(const struct ggtrace * log, uint64_t offset, uint32_t bytes) {
 /* Starts small: most threads write little, and the unused part of a segment is zeros in the log. */
 static uint32_t next_segment_bytes(const struct ggtrace_writer * writer, uint32_t needed) {
     const uint32_t page = (uint32_t) sysconf(_SC_PAGESIZE), most = writer->log->segment_bytes;
-    uint32_t bytes = writer->segment ? ggtrace_segment_bytes(writer) * SEGMENT_GROWTH : SEGMENT_FIRST_BYTES;
+    const uint32_t before = writer->segment ? ggtrace_segment_bytes(writer) : 0;
+    uint32_t bytes = before ? before + before / SEGMENT_GROWTH : SEGMENT_FIRST_BYTES;
     if (bytes < needed) bytes = needed;
     return bytes < most ? (bytes + page - 1) / page * page : most;
 }
@@ -222,18 +223,33 @@ void ggtrace_call(struct ggtrace_writer * writer, uint64_t time, uint32_t call) 
     if (__atomic_load_n(&writer->end, __ATOMIC_RELAXED)) set_cursor(writer, time); /* otherwise the next block header contains the time */
 }
 
+/* The times are a u32. */
+static void write_operator(struct ggtrace_writer * writer, enum ggtrace_type type, uint32_t tensor, uint64_t start,
+                           uint64_t compute_end, uint64_t end, uint64_t extra) {
+    const bool is_open = __atomic_load_n(&writer->end, __ATOMIC_RELAXED);
+    if (is_open && (start - writer->cursor) >> 32) set_cursor(writer, start);
+    struct ggtrace_operator_extra_record * record = ggtrace_begin(writer, sizeof(*record), start); /* may open the next block */
+    if (!record || ggtrace_operator_fits(writer, type, tensor, start, compute_end, end, extra)) return;
+    const bool is_fused = type == GGTRACE_OPERATOR_SMALL_FUSED;
+    const uint32_t size = is_fused || extra ? sizeof(*record) : sizeof(struct ggtrace_operator_record);
+    record->tensor = tensor;
+    record->start = (uint32_t) (start - writer->cursor);
+    record->compute = (uint32_t) (compute_end - start);
+    record->wait = (uint32_t) (end - compute_end);
+    record->extra = (uint32_t) extra;
+    writer->cursor = end;
+    ggtrace_commit(writer, record, is_fused ? GGTRACE_OPERATOR_FUSED : extra ? GGTRACE_OPERATOR_INNER : GGTRACE_OPERATOR, size);
+}
+
 /* extra: the inner wait, or of fused nodes the last one. */
 void ggtrace_operator_any(struct ggtrace_writer * writer, enum ggtrace_type type, uint32_t tensor, uint64_t start,
                           uint64_t compute_end, uint64_t end, uint64_t extra) {
-    const bool is_fused = type == GGTRACE_OPERATOR_FUSED;
+    const bool is_fused = type == GGTRACE_OPERATOR_SMALL_FUSED;
     if (compute_end < start) compute_end = start;
     if (end < compute_end) end = compute_end;
     if (!((compute_end - start) >> 32 | (end - compute_end) >> 32 | extra >> 32)) {
-        const bool is_open = __atomic_load_n(&writer->end, __ATOMIC_RELAXED);
-        if (is_open && (start - writer->cursor) >> 32) set_cursor(writer, start);
-        if (ggtrace_operator_fits(writer, type, tensor, start, compute_end, end, extra)) return;
-        if (!ggtrace_begin(writer, sizeof(struct ggtrace_operator_extra_record), start)) return; /* opens the next block */
-        if (ggtrace_operator_fits(writer, type, tensor, start, compute_end, end, extra)) return;
+        write_operator(writer, type, tensor, start, compute_end, end, extra);
+        return;
     }
     struct ggtrace_operator_long_record * record = ggtrace_begin(writer, sizeof(*record), start);
     if (!record) return;

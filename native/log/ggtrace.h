@@ -224,27 +224,26 @@ GGTRACE_INLINE struct ggtrace_writer * ggtrace_writer_of_thread(struct ggtrace *
     return fits ? writer : ggtrace_thread_writer_change(log, worker);
 }
 
-/* An operator of a kind in the open block; false: the block has no room, or a time is not a u32. Without a branch on `extra`. */
+/* A small operator in the open block; false: the block has no room, or another record is needed. Without a branch on `extra`. */
 GGTRACE_INLINE bool ggtrace_operator_fits(struct ggtrace_writer * writer, enum ggtrace_type type, uint32_t tensor, uint64_t start,
                                           uint64_t compute_end, uint64_t end, uint64_t extra) {
-    const uint64_t delta = start - writer->cursor, compute = compute_end - start, wait = end - compute_end;
+    const uint64_t compute = compute_end - start, wait = end - compute_end;
+    const uint64_t beyond = (start ^ writer->cursor) | tensor >> GGTRACE_SMALL_TENSOR_BITS | wait >> GGTRACE_SMALL_WAIT_BITS |
+                            compute >> GGTRACE_SMALL_COMPUTE_BITS | extra >> 32;
     __atomic_store_n(&writer->busy, 1, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    struct ggtrace_operator_extra_record * record = (void *) __atomic_load_n(&writer->at, __ATOMIC_RELAXED);
+    struct ggtrace_operator_small_extra_record * record = (void *) __atomic_load_n(&writer->at, __ATOMIC_RELAXED);
     const bool has_room = (uintptr_t) (record + 1) <= __atomic_load_n(&writer->end, __ATOMIC_RELAXED);
-    if (GGTRACE_UNLIKELY(!has_room || (delta | compute | wait | extra) >> 32)) {
+    if (GGTRACE_UNLIKELY(!has_room || beyond)) {
         __atomic_store_n(&writer->busy, 0, __ATOMIC_RELEASE);
         return false;
     }
-    const bool has_extra = type == GGTRACE_OPERATOR_FUSED || extra;
-    const uint32_t size = sizeof(struct ggtrace_operator_record) + 4u * has_extra;
-    record->tensor = tensor;
-    record->start = (uint32_t) delta;
-    record->compute = (uint32_t) compute;
-    record->wait = (uint32_t) wait;
+    const bool has_extra = type == GGTRACE_OPERATOR_SMALL_FUSED || extra;
+    const uint32_t size = sizeof(struct ggtrace_operator_small_record) + 4u * has_extra;
+    record->packed = tensor | wait << GGTRACE_SMALL_TENSOR_BITS | compute << (GGTRACE_SMALL_TENSOR_BITS + GGTRACE_SMALL_WAIT_BITS);
     record->extra = (uint32_t) extra; /* if 0: of the next record, where it is 0 already */
     writer->cursor = end;
-    ggtrace_commit(writer, record, type == GGTRACE_OPERATOR_FUSED ? type : (enum ggtrace_type) (type + has_extra), size);
+    ggtrace_commit(writer, record, type == GGTRACE_OPERATOR_SMALL_FUSED ? type : (enum ggtrace_type) (type + has_extra), size);
     /* For the next record: a barrier waits until all earlier stores have reached the cache. */
     __builtin_prefetch((const uint8_t *) record + size + GGTRACE_CACHE_LINE, 1);
     return true;
@@ -256,15 +255,15 @@ GGTRACE_INLINE bool ggtrace_operator_fits(struct ggtrace_writer * writer, enum g
  */
 GGTRACE_INLINE void ggtrace_operator(struct ggtrace_writer * writer, uint32_t tensor, uint64_t start,
                                      uint64_t compute_end, uint64_t end, uint64_t inner_wait) {
-    if (ggtrace_operator_fits(writer, GGTRACE_OPERATOR, tensor, start, compute_end, end, inner_wait)) return;
-    ggtrace_operator_any(writer, GGTRACE_OPERATOR, tensor, start, compute_end, end, inner_wait);
+    if (ggtrace_operator_fits(writer, GGTRACE_OPERATOR_SMALL, tensor, start, compute_end, end, inner_wait)) return;
+    ggtrace_operator_any(writer, GGTRACE_OPERATOR_SMALL, tensor, start, compute_end, end, inner_wait);
 }
 
 /* Nodes computed in one step. first and last are equal if the hook missed a node that was not fused. */
 GGTRACE_INLINE void ggtrace_operator_fused(struct ggtrace_writer * writer, uint32_t first, uint64_t start,
                                            uint64_t compute_end, uint64_t end, uint32_t last) {
-    if (ggtrace_operator_fits(writer, GGTRACE_OPERATOR_FUSED, first, start, compute_end, end, last)) return;
-    ggtrace_operator_any(writer, GGTRACE_OPERATOR_FUSED, first, start, compute_end, end, last);
+    if (ggtrace_operator_fits(writer, GGTRACE_OPERATOR_SMALL_FUSED, first, start, compute_end, end, last)) return;
+    ggtrace_operator_any(writer, GGTRACE_OPERATOR_SMALL_FUSED, first, start, compute_end, end, last);
 }
 
 /*

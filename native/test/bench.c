@@ -22,7 +22,7 @@ static void plain(struct ggtrace * log, uint32_t round) {
         struct ggtrace_writer * writer = ggtrace_writer_of_thread(log, 0);
         ggtrace_call(writer, time, round * GRAPHS + graph);
         for (uint32_t node = 1; node <= NODES; node++, time += 1000) {
-            ggtrace_operator(writer, node, time + 1, time + 700, time + 900, 0);
+            ggtrace_operator(writer, node, time, time + 700, time + 1000, 0); /* starts where the one before ends */
         }
     }
 }
@@ -31,9 +31,11 @@ static void with_clocks(struct ggtrace * log, uint32_t round) {
     for (uint32_t graph = 0; graph < GRAPHS; graph++) {
         struct ggtrace_writer * writer = ggtrace_writer_of_thread(log, 0);
         ggtrace_call(writer, ggtrace_now(), round * GRAPHS + graph);
+        uint64_t start = ggtrace_now();
         for (uint32_t node = 1; node <= NODES; node++) {
-            const uint64_t start = ggtrace_now(), end = ggtrace_now();
-            ggtrace_operator(writer, node, start, end, end, 0);
+            const uint64_t computed = ggtrace_now(), end = ggtrace_now();
+            ggtrace_operator(writer, node, start, computed, end, 0);
+            start = end;
         }
     }
 }
@@ -42,7 +44,7 @@ static void fused(struct ggtrace * log, uint32_t round) {
     uint64_t time = ggtrace_now() + round;
     struct ggtrace_writer * writer = ggtrace_writer_of_thread(log, 0);
     for (uint32_t i = 1; i <= GRAPHS * NODES; i++, time += 1000) {
-        ggtrace_operator_fused(writer, i, time + 1, time + 700, time + 900, i + 1);
+        ggtrace_operator_fused(writer, i % (1 << 20), time, time + 700, time + 1000, i + 1);
     }
 }
 

@@ -46,11 +46,11 @@ static void finish(pthread_t threads[], uint32_t count) {
     for (uint32_t i = 0; i < count; i++) CHECK(pthread_join(threads[i], NULL) == 0);
 }
 
-/* Operators whose tensors count up from `from`. */
+/* Operators whose tensors count up from `from`; every other one starts where the one before ends. */
 static void write_some(struct ggtrace_writer * writer, uint32_t from, uint32_t count) {
     uint64_t time = ggtrace_now();
     for (uint32_t i = from; i < from + count; i++, time += 100) {
-        ggtrace_operator(writer, i, time + 1, time + 60, time + 90, 0);
+        ggtrace_operator(writer, i, i % 2 ? time + 1 : time - 10, time + 60, time + 90, 0);
     }
 }
 
@@ -278,6 +278,10 @@ static void odd_records(void) {
     ggtrace_operator(writer, 4, 20 * second + 9, 30 * second, 31 * second, 8 * second);     /* LONG, and so is inner */
     ggtrace_operator(writer, 5, 31 * second, 31 * second + 0xffffffff, 31 * second + 0x1fffffffeull, 0); /* just fits */
     ggtrace_operator(writer, 6, 50 * second, 49 * second, 48 * second, 0);                  /* backwards: 0 long */
+    ggtrace_operator(writer, (1 << 20) - 1, 50 * second, 50 * second + 0xffffff, 50 * second + 0x10ffffe, 0); /* just small */
+    ggtrace_operator(writer, 1 << 20, 50 * second + 0x10ffffe, 50 * second + 0x10fffff, 50 * second + 0x10fffff, 0);
+    ggtrace_operator(writer, 7, 50 * second + 0x10fffff, 50 * second + 0x20fffff, 50 * second + 0x20fffff, 0);
+    ggtrace_operator(writer, 8, 50 * second + 0x20fffff, 50 * second + 0x20fffff, 50 * second + 0x21fffff, 0);
     ggtrace_call(writer, 51 * second, 1);
     ggtrace_call(writer, 52 * second, 1); /* no record */
     static int32_t ids[100000];

@@ -78,8 +78,8 @@ static void work(uint32_t ith) {
         ggtrace_call(writer, time, call);
         for (uint32_t layer = 0; layer < LAYERS; layer++, time += 4000) {
             const uint32_t first = OUT_FIRST + 2 * layer;
-            const uint64_t start = time + 2000;
-            ggtrace_operator(writer, first, time, time + 1500 + 100 * ith, start, layer ? 70 : 0);
+            const uint64_t end = time + 2000, start = end + layer; /* the second layer has gaps */
+            ggtrace_operator(writer, first, time, time + 1500 + 100 * ith, end, 70);
             if (call == CALLS - 1 && layer == 1) time += LONG;
             if (call == 1) ggtrace_operator_fused(writer, first, start, time + 2900, time + 3000, first + 1);
             else ggtrace_operator(writer, first + 1, start, time + 2900 - 50 * ith, time + 3000, 0);

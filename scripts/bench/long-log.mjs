@@ -19,7 +19,7 @@ const FIELDS = {
   45: { times: [4, 12, 20] },
   46: { times: [4] },
 }
-const OPERATORS = [32, 33, 34, 45]
+const OPERATORS = [32, 33, 34, 45, 71, 72, 73]
 const TOKEN = 36
 
 const bytes = gunzipSync(readFileSync(new URL('../../examples/moe.ggtrace.gz', import.meta.url)))

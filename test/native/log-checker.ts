@@ -153,3 +153,36 @@ export function endOf(log: Log): { written: number; dropped: number } | undefine
 /** All event records, of any type. */
 export const eventCount = (log: Log): number =>
   log.blocks.reduce((sum, { kind, records }) => sum + (kind === Kind.events ? records.length : 0), 0)
+
+export interface LoggedOperator {
+  readonly type: number
+  readonly tensor: number
+  readonly start: number
+  readonly compute: number
+  readonly wait: number
+}
+
+/** The operators of a block, by the rules of the cursor. */
+export function operatorsOf({ view }: Log, { base, records }: Block): LoggedOperator[] {
+  const operators: LoggedOperator[] = []
+  let cursor = Number(base)
+  const add = (operator: LoggedOperator) => {
+    operators.push(operator)
+    cursor = operator.start + operator.compute + operator.wait
+  }
+  for (const { type, offset } of records) {
+    const [u32, u64] = [
+      (at: number) => view.getUint32(offset + at, true),
+      (at: number) => Number(view.getBigUint64(offset + at, true)),
+    ]
+    if (type === 35) cursor = u64(4)
+    if (type >= 32 && type <= 34) add({ type, tensor: u32(4), start: cursor + u32(8), compute: u32(12), wait: u32(16) })
+    if (type === 45) add({ type, tensor: u32(28), start: u64(4), compute: u64(12) - u64(4), wait: u64(20) - u64(12) })
+    if (type >= 71 && type <= 73) {
+      const packed = view.getBigUint64(offset + 4, true)
+      const bits = (from: number, count: number) => Number((packed >> BigInt(from)) & ((1n << BigInt(count)) - 1n))
+      add({ type, tensor: bits(0, 20), start: cursor, compute: bits(40, 24), wait: bits(20, 20) })
+    }
+  }
+  return operators
+}

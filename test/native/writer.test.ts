@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { at, canMount, useFolder, withMount } from '../cli/helpers.ts'
-import { type Block, endOf, eventCount, Kind, type Log, problemsOf, readLog, recordsOf } from './log-checker.ts'
+import { endOf, eventCount, Kind, type Log, operatorsOf, problemsOf, readLog, recordsOf } from './log-checker.ts'
 
 /**
  * The log's writer, native/log/: the programs of native/test are built and run, and what they wrote is read by
@@ -25,12 +25,12 @@ const torture = (name: string, path: string, ...more: string[]) => {
   return readLog(readFileSync(path))
 }
 
-/** `tensor` of the operator records (20 bytes) of one writer, in order. */
+/** `tensor` of the operators of one writer, in order. */
 const tensorsOf = (log: Log, writer: number) =>
   log.blocks
     .filter((block) => block.writer === writer && block.kind === Kind.events)
-    .flatMap(({ records }) => records.filter(({ type }) => type === 32))
-    .map(({ offset }) => log.view.getUint32(offset + 4, true))
+    .flatMap((block) => operatorsOf(log, block))
+    .map(({ tensor }) => tensor)
 
 const isCountingUp = (numbers: readonly number[]) => numbers.every((number, i) => number === numbers[0]! + i)
 
@@ -64,7 +64,7 @@ withCompiler('the writer in C (needs cc and Linux)', () => {
     const log = readLog(readFileSync(path))
     expect(problemsOf(log)).toEqual([])
     const types = new Set(log.blocks.flatMap(({ records }) => records.map(({ type }) => type)))
-    const ranges = [range(1, 3), range(16, 26), range(32, 50), range(52, 61)]
+    const ranges = [range(1, 3), range(16, 26), range(32, 50), range(52, 61), range(71, 73)]
     expect([...types].sort((a, b) => a - b)).toEqual(ranges.flat())
     expect(log.blocks.filter(({ isOpen }) => isOpen)).toEqual([])
     expect(endOf(log)).toEqual({ written: eventCount(log), dropped: 0 })
@@ -94,7 +94,7 @@ withCompiler('the writer in C (needs cc and Linux)', () => {
     expect(problemsOf(log)).toEqual([])
     expect(log.blocks.filter(({ isOpen }) => isOpen)).toEqual([])
     const operators = range(0, 63).reduce((sum, ith) => sum + 20 * (100 + ith), 0)
-    expect(recordsOf(log, 32).length).toBe(operators)
+    expect(recordsOf(log, 32).length + recordsOf(log, 71).length).toBe(operators)
     expect(recordsOf(log, 41).length).toBe(64 * 20 * 2)
     expect(recordsOf(log, 16).length).toBe(64 * 20)
     expect(endOf(log)).toEqual({ written: eventCount(log), dropped: 0 })
@@ -133,16 +133,20 @@ withCompiler('the writer in C (needs cc and Linux)', () => {
   test('odd times, odd sizes, no log, a closed log, paths that cannot be had', () => {
     const log = torture('edges', at('edges.ggtrace'))
     expect(problemsOf(log)).toEqual([])
-    const operators = log.blocks.flatMap(({ records }) => records.filter(({ type }) => [32, 33, 34, 45].includes(type)))
-    expect(operators.length).toBe(6)
+    const end = 50e9 + 2 ** 24 + 2 ** 20 - 2
     expect(recordsOf(log, 45).length).toBe(1)
-    expect(operatorTimes(log)).toEqual([
-      [10e9, 5, 4],
-      [9e9, 5, 4],
-      [20e9, 5, 4],
-      [20e9 + 9, 10e9 - 9, 1e9],
-      [31e9, 2 ** 32 - 1, 2 ** 32 - 1],
-      [50e9, 0, 0],
+    const events = log.blocks.filter(({ kind }) => kind === Kind.events)
+    expect(events.flatMap((block) => operatorsOf(log, block))).toEqual([
+      { type: 71, tensor: 1, start: 10e9, compute: 5, wait: 4 },
+      { type: 71, tensor: 2, start: 9e9, compute: 5, wait: 4 },
+      { type: 73, tensor: 3, start: 20e9, compute: 5, wait: 4 },
+      { type: 45, tensor: 4, start: 20e9 + 9, compute: 10e9 - 9, wait: 1e9 },
+      { type: 32, tensor: 5, start: 31e9, compute: 2 ** 32 - 1, wait: 2 ** 32 - 1 },
+      { type: 71, tensor: 6, start: 50e9, compute: 0, wait: 0 },
+      { type: 71, tensor: 2 ** 20 - 1, start: 50e9, compute: 2 ** 24 - 1, wait: 2 ** 20 - 1 },
+      { type: 32, tensor: 2 ** 20, start: end, compute: 1, wait: 0 },
+      { type: 32, tensor: 7, start: end + 1, compute: 2 ** 24, wait: 0 },
+      { type: 32, tensor: 8, start: end + 1 + 2 ** 24, compute: 0, wait: 2 ** 20 },
     ])
     const experts = recordsOf(log, 38).map(({ offset, size }) => {
       const tokens = log.view.getUint32(offset + 16, true)
@@ -221,29 +225,6 @@ withCompiler('the writer in C (needs cc and Linux)', () => {
 })
 
 const range = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, i) => first + i)
-
-/** Start, compute and wait of all operators, by the rules of the cursor. */
-function operatorTimes(log: Log): number[][] {
-  const times: number[][] = []
-  const u64 = (offset: number) => Number(log.view.getBigUint64(offset, true))
-  const ofBlock = ({ base, records }: Block) => {
-    let cursor = Number(base)
-    for (const { type, offset } of records) {
-      if (type === 35) cursor = u64(offset + 4)
-      if (type === 45) {
-        const [start, computed, end] = [u64(offset + 4), u64(offset + 12), u64(offset + 20)]
-        times.push([start, computed - start, end - computed])
-        cursor = end
-      }
-      if (type < 32 || type > 34) continue
-      const [start, compute, wait] = [8, 12, 16].map((at) => log.view.getUint32(offset + at, true))
-      times.push([cursor + start!, compute!, wait!])
-      cursor += start! + compute! + wait!
-    }
-  }
-  for (const block of log.blocks) if (block.kind === Kind.events) ofBlock(block)
-  return times
-}
 
 /** A killed run's log: nothing torn but the open blocks' last record; `told` lines are "writer sealed records". */
 function expectWhole(log: Log, told: string) {

@@ -147,17 +147,17 @@ export function everyRecord(): Uint8Array {
   host.token({ startNs: 1000, endNs: 1900, call: -1, tokens: 2, kind: 'warm-up' })
   host.copy({ what: 'set', startNs: 2000, endNs: 2100, bytes: 4096, to: buffers.cache, tensor: kv })
   host.copy({ what: 'copy', startNs: 2200, endNs: 2300, bytes: 64, from: buffers.compute, to: buffers.cache })
-  host.part({ startNs: 2850, endNs: 2890, call: 0, what: 'allocate' })
+  for (const thread of [zero, one]) thread.call = 0
+  one.part({ startNs: 2850, endNs: 2890, call: 0, what: 'allocate' }) // so that its first operator does not start its block
   const resources = { minorFaults: 7, majorFaults: 2, bytesRead: 4096, processCpuNs: 5, cpuNs: 3, waitingNs: 1 }
   host.function({ what: 'sample', startNs: 2890, endNs: 2895, output: 0, context: 0x7fff_1234_5678, resources })
   host.sequence({ what: 'remove', atNs: 2896, sequence: 0, from: 4, context: 0x7000 })
   host.task({ what: 'launch', atNs: 2897, task: 3, slot: 0 })
   host.message(2898, 2, 'slot      release: id  0 | task 3 | stop processing: n_tokens = 7, truncated = 0')
-  for (const thread of [zero, one]) thread.call = 0
   zero.operator({ tensor: norm, fusedTo: scaled, startNs: 3000, endNs: 3400, waitEndNs: 3500 })
   one.operator({ tensor: norm, fusedTo: scaled, startNs: 3010, endNs: 3500 })
   zero.operator({ tensor: query, startNs: 3600, endNs: 4600, waitEndNs: 4700, innerWaitNs: 300 })
-  one.operator({ tensor: query, startNs: 3600, endNs: 4700, counts: [3, 1, 4096] })
+  one.operator({ tensor: query, startNs: 3500, endNs: 4700, counts: [3, 1, 4096] })
   zero.experts({ atNs: 4800, tensor: top, call: 0, k: 2, ids: [5, 1, 5, 7, 0, 5] })
   zero.operator({ tensor: up, startNs: 4900, endNs: 5900, waitEndNs: 6000, counts: [0, 0, 0, 800], isScaled: true })
   one.operator({ tensor: up, startNs: 4900, endNs: 5_000_000_000, innerWaitNs: 40, counts: [0, 0, 0, 4_500_000_000] })
@@ -174,7 +174,7 @@ export function everyRecord(): Uint8Array {
     ],
   })
   one.call = 1
-  one.operator({ tensor: norm, startNs: 5_000_001_000, endNs: 5_000_001_100 })
+  one.operator({ tensor: norm, startNs: 5_000_001_000, endNs: 5_000_001_100, innerWaitNs: 30 })
   host.token({
     startNs: 5_000_001_000,
     endNs: 5_000_001_500,

@@ -24,7 +24,10 @@ test('any sequence of records is read as it was written', async () => {
     fc.record({
       kind: fc.constant('operator' as const),
       span,
-      wait: fc.integer({ min: 0, max: 2 ** 33 }),
+      // Small records end at these.
+      compute: fc.option(fc.integer({ min: 2 ** 24 - 2, max: 2 ** 24 + 1 }), { nil: undefined }),
+      follows: fc.boolean(),
+      wait: fc.oneof(fc.integer({ min: 0, max: 2 ** 33 }), fc.integer({ min: 2 ** 20 - 2, max: 2 ** 20 + 1 })),
       inner: fc.constantFrom(0, 0, 5, 2 ** 32 - 1),
       fused: fc.boolean(),
       counts: fc.array(fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 2 ** 53 - 1 })), { maxLength: 16 }),
@@ -57,11 +60,15 @@ test('any sequence of records is read as it was written', async () => {
       const name = writer.name('count')
       for (let i = 0; i < 16; i++) writer.counted(`r${i}`)
       const thread = writer.thread(5, 3)
+      let lastNs = 1
       const expected = records.map((entry): Partial<TraceEvent> => {
         if (entry.kind === 'operator') {
-          const { span, wait, inner, fused, call, counts, isScaled } = entry
+          const { span, compute, follows, wait, inner, fused, call, counts, isScaled } = entry
           thread.call = call
-          const times = { ...span, waitEndNs: span.endNs + wait }
+          const startNs = follows ? lastNs : span.startNs
+          const endNs = startNs + (compute ?? span.endNs - span.startNs)
+          const times = { startNs, endNs, waitEndNs: endNs + wait }
+          lastNs = times.waitEndNs
           thread.operator({
             tensor: a,
             ...times,
@@ -127,4 +134,13 @@ test('any sequence of records is read as it was written', async () => {
     }),
     { numRuns: 300 },
   )
+})
+
+test('an operator of a tensor whose id has more than 20 bits keeps its id', async () => {
+  const writer = begun()
+  const thread = writer.thread(5, 3)
+  for (const tensor of [2 ** 20 - 1, 2 ** 20]) thread.operator({ tensor, startNs: 10, endNs: 10 })
+  writer.end(20)
+  const { issues } = await read(writer.take())
+  expect(issues.map((issue) => /\d+/.exec(issue)?.[0])).toEqual(['1048575', '1048576'])
 })

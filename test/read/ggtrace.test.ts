@@ -124,9 +124,9 @@ describe('a log with every type of record', () => {
       '0 Qcur-0 0 3600 4600 4700 300 ',
       '0 ffn_moe_up-0 0 4900 5900 6000  ',
       '1 norm-0 0 3010 3500 3500  5',
-      '1 Qcur-0 0 3600 4700 4700  ',
+      '1 Qcur-0 0 3500 4700 4700  ',
       '1 ffn_moe_up-0 0 4900 5000000000 5000000000 40 ',
-      '1 norm-0 1 5000001000 5000001100 5000001100  ',
+      '1 norm-0 1 5000001000 5000001100 5000001100 30 ',
     ])
     expect(
       of('operator').flatMap(({ worker, startNs, counts, inferred }) =>
@@ -134,7 +134,7 @@ describe('a log with every type of record', () => {
       ),
     ).toEqual([
       [0, 4900, [0, 0, 0, 800], Inferred.Counts],
-      [1, 3600, [3, 1, 4096], 0],
+      [1, 3500, [3, 1, 4096], 0],
       [1, 4900, [0, 0, 0, 4_500_000_000], 0],
     ])
     expect(of('counted').map(({ index, name, unit }) => [index, names.text(name), unit])).toEqual([

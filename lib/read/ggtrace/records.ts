@@ -92,6 +92,12 @@ export class EventRecords {
 
   private readonly readRecord = (type: number, at: number, end: number): void => {
     switch (type) {
+      case RecordType.OperatorSmall:
+        return this.readSmallOperator(at, 0, 0)
+      case RecordType.OperatorSmallInner:
+        return this.readSmallOperator(at, this.view.getUint32(at + 12, true), 0)
+      case RecordType.OperatorSmallFused:
+        return this.readSmallOperator(at, 0, this.view.getUint32(at + 12, true))
       case RecordType.Operator:
         return this.readOperator(at, 0, 0)
       case RecordType.OperatorInner:
@@ -130,6 +136,18 @@ export class EventRecords {
     const waitEndNs = endNs + view.getUint32(at + 16, true)
     this.cursorNs = waitEndNs
     this.emitOperator(at, view.getUint32(at + 4, true), fusedTo, { startNs, endNs, waitEndNs, innerWaitNs })
+  }
+
+  /** Its u64 contains 20 bits of the tensor, 20 of the wait, 24 of the computing. */
+  private readSmallOperator(at: number, innerWaitNs: number, fusedTo: number): void {
+    const { view } = this
+    const low = view.getUint32(at + 4, true)
+    const high = view.getUint32(at + 8, true)
+    const startNs = this.cursorNs
+    const endNs = startNs + (high >>> 8)
+    const waitEndNs = endNs + (((high & 0xff) << 12) | (low >>> 20))
+    this.cursorNs = waitEndNs
+    this.emitOperator(at, low & 0xfffff, fusedTo, { startNs, endNs, waitEndNs, innerWaitNs })
   }
 
   private readLongOperator(at: number): void {

@@ -50,7 +50,6 @@ export type { BlobSource, BodySource, ByteRange, ByteSource, RangedSource } from
 export { LineCursor } from './input/line-cursor.ts'
 export type * from './log/ggtrace-thread.ts'
 export * from './log/ggtrace-writer.ts'
-export type * from './model/blas-events.ts'
 export { PHASES } from './model/call-events.ts'
 export type { Counter } from './model/counters.ts'
 export type * from './model/events.ts'

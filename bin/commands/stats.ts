@@ -12,18 +12,14 @@ import {
 import { io } from '../io.ts'
 import { bytes, CLOCKS, flag, inputsOf, once, oneOf, READING, valued, whole } from '../options.ts'
 import { formatRows } from '../rows.ts'
-import { blasCsv } from '../stats/blas.ts'
 import { FIGURES } from '../stats/columns.ts'
 import { csvOf } from '../stats/csv.ts'
-import { kernelsCsv } from '../stats/gpu.ts'
-import { hostOperatorsCsv } from '../stats/host-operators.ts'
 import { analysisOf } from '../stats/inputs.ts'
-import { profilesCsv } from '../stats/kernels.ts'
 import { MACHINE, machineOf } from '../stats/machine.ts'
 import { type RequestKey, requestCsv, requestTable } from '../stats/requests.ts'
 import { runsOf, scalingOf, scalingSections } from '../stats/scaling.ts'
 import { toMarkdown, toText } from '../stats/section.ts'
-import { sectionsOf } from '../stats/sections.ts'
+import { otherCsv, sectionsOf } from '../stats/sections.ts'
 import { print, printJson, sendLines } from '../terminal.ts'
 
 /** Rows of a table of operators, for people; in Markdown, which is read next to other texts. */
@@ -195,23 +191,10 @@ function printScaling(figures: ScalingFigures, { json, markdown }: Arguments): P
   return print(markdown ? toMarkdown(sections) : toText(sections, io().stdout.columns ?? WIDTH))
 }
 
-/**
- * Operators; of logs without any, the kernels of GPUs, calls of BLAS libraries, profiles of kernels, or operators of the CPU. `isSorted`: an order was asked for,
- * which only operators have.
- */
+/** Operators; of logs without any, what else they contain. `isSorted`: an order was asked for, which only operators have. */
 function printCsv(analysis: Analysis, grouping: Parameters<typeof csvOf>[1], isSorted: boolean): Promise<void> {
-  const { gpu, blas, kernel_profiles, host_operators, operators } = analysis
-  const isOfOther = operators.rows.length === 0 && grouping.by === undefined && !isSorted
-  const isOf = <T>(figures: T | null): figures is T => isOfOther && figures !== null
-  const rows = isOf(gpu)
-    ? kernelsCsv(gpu, grouping.top)
-    : isOf(blas)
-      ? blasCsv(blas, grouping.top)
-      : isOf(kernel_profiles)
-        ? profilesCsv(kernel_profiles, grouping.top)
-        : isOf(host_operators)
-          ? hostOperatorsCsv(host_operators, grouping.top)
-          : csvOf(analysis, grouping)
+  const isOfOther = analysis.operators.rows.length === 0 && grouping.by === undefined && !isSorted
+  const rows = (isOfOther && otherCsv(analysis, grouping.top)) || csvOf(analysis, grouping)
   return sendLines(formatRows(rows, { format: 'csv', isTerminal: io().stdout.isTTY }))
 }
 

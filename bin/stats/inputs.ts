@@ -4,6 +4,7 @@ import { io } from '../io.ts'
 import { type CLOCKS, conversionOf, type READING } from '../options.ts'
 import { progressOf } from '../progress.ts'
 import { note, quoted } from '../terminal.ts'
+import { otherCsv } from './sections.ts'
 
 /** Inputs of `stats`, and how they are read. */
 export type StatsInputs = { readonly inputs: readonly string[] } & Readonly<
@@ -57,11 +58,11 @@ async function storedAnalysis(input: LogInput, args: StatsInputs): Promise<Analy
 
 /** Throws UsageError for logs without calls and operators, unless there is a finding: their losses, which `convert` names, too. */
 function refuseNothing(analysis: Analysis): void {
-  const { inputs, calls, operators, call_time, model, rooflines, gpu, blas, kernel_profiles, requests } = analysis
-  const { findings, functions, load, sampling, benchmarks, host_operators } = analysis
+  const { inputs, calls, operators, call_time, model, rooflines, requests } = analysis
+  const { findings, functions, load, sampling, benchmarks } = analysis
   const lists = [call_time, rooflines, functions, benchmarks, findings]
   if (calls.count + calls.failed + operators.executions > 0 || lists.some((list) => list.length > 0)) return
-  if (model || gpu || blas || host_operators || requests || load || sampling || kernel_profiles) return
+  if (model || requests || load || sampling || otherCsv(analysis, 0)) return
   const formats = inputs.map(({ name, format }) => `${name}: ${format}`).join(', ')
   const hint = `ggml2perfetto info ${inputs.map(({ name }) => quoted(name)).join(' ')}`
   throw new UsageError(

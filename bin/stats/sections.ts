@@ -1,12 +1,12 @@
-import type { Analysis } from '../../lib/cli.ts'
+import type { Analysis, QueryResult } from '../../lib/cli.ts'
 import { accessSections } from './accesses.ts'
 import { benchmarksSection } from './benchmarks.ts'
-import { blasSection } from './blas.ts'
+import { blasCsv, blasSection } from './blas.ts'
 import { callsSection, callTable } from './calls.ts'
 import { expertsSection } from './experts.ts'
-import { gpuSections } from './gpu.ts'
-import { hostOperatorsSection } from './host-operators.ts'
-import { kernelsSection } from './kernels.ts'
+import { gpuSections, kernelsCsv } from './gpu.ts'
+import { hostOperatorsCsv, hostOperatorsSection } from './host-operators.ts'
+import { kernelsSection, profilesCsv } from './kernels.ts'
 import { memorySection } from './memory.ts'
 import { modelSections } from './model.ts'
 import { type Grouping, operatorsSections } from './operators.ts'
@@ -53,6 +53,17 @@ export function sectionsOf(analysis: Analysis, shown: Shown): Section[] {
     undeterminedSection(analysis, shown),
   ]
   return sections.filter((section) => section !== undefined)
+}
+
+/** The table of what needs neither calls nor operators of ggml: kernels of GPUs, …; undefined where there is nothing of the kind. */
+export function otherCsv(
+  { gpu, blas, kernel_profiles, host_operators }: Analysis,
+  top: number,
+): QueryResult | undefined {
+  if (gpu) return kernelsCsv(gpu, top)
+  if (blas) return blasCsv(blas, top)
+  if (kernel_profiles) return profilesCsv(kernel_profiles, top)
+  return host_operators ? hostOperatorsCsv(host_operators, top) : undefined
 }
 
 /** Findings that are shown. */

@@ -22,7 +22,7 @@ import type { AnalysedInput, RunFacts } from './run/figures.ts'
 import type { Series } from './series/figures.ts'
 import type { RoleImbalance, SchedulingFigures, WorkerFigures } from './threads/figures.ts'
 
-export type { RecordedKind } from '../model/recorded.ts'
+export type { RecordedKind } from '../model/issues.ts'
 export type * from './accesses/figures.ts'
 export type * from './benchmarks/figures.ts'
 export type * from './blas/figures.ts'

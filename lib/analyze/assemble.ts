@@ -1,8 +1,11 @@
+import type { TraceEvent } from '../model/events.ts'
+import type { Names } from '../model/names.ts'
+import type { EventPass } from '../model/pass.ts'
 import { plural } from '../model/units.ts'
 import { type AccessParts, NO_ACCESSES } from './accesses/accesses.ts'
 import { ANALYSIS_SCHEMA, type Analysis } from './analysis.ts'
-import type { BenchmarksOfInput } from './benchmarks/benchmarks.ts'
-import { blasOf } from './blas/blas-pass.ts'
+import { BenchmarkPass, type BenchmarksOfInput } from './benchmarks/benchmarks.ts'
+import { BlasPass, blasOf } from './blas/blas-pass.ts'
 import type { BlasFigures } from './blas/figures.ts'
 import type { CallsOfInput } from './calls/call-statistics.ts'
 import type { CallFigures } from './calls/figures.ts'
@@ -18,13 +21,14 @@ import { pageFaultsOf, weightsRead } from './memory/reads.ts'
 import { type ModelLog, type ModelOptions, type ModelParts, modelParts } from './model/assemble-model.ts'
 import type { ModelFigures, Roofline } from './model/figures.ts'
 import type { PowerFigures } from './power/figures.ts'
-import type { Contents } from './run/contents.ts'
+import { type Contents, ContentsPass } from './run/contents.ts'
 import { runOf } from './run/facts.ts'
 import type { RunFacts } from './run/figures.ts'
 import { inferredFigures } from './run/inferred.ts'
 import { lossesIn } from './run/losses.ts'
 import { mainLog } from './run/main-log.ts'
 import type { Summary } from './summary/figures.ts'
+import { SummaryPass } from './summary/summary.ts'
 import type { SchedulingFigures } from './threads/figures.ts'
 
 /** One input: its summary, and what its calls and operators add. */
@@ -38,6 +42,34 @@ export interface AnalysedLog {
   readonly blas?: BlasFigures | null
   /** Samples of data addresses of its process. */
   readonly accesses?: AccessParts | undefined
+}
+
+/** The passes over one log whose figures need nothing of another one. */
+export class LogPasses implements EventPass<Omit<AnalysedLog, 'name' | 'figures'>> {
+  readonly summary: SummaryPass
+  private readonly contents: ContentsPass
+  private readonly benchmarks: BenchmarkPass
+  private readonly blas = new BlasPass()
+
+  constructor(names: Names) {
+    this.summary = new SummaryPass(names)
+    this.contents = new ContentsPass(names)
+    this.benchmarks = new BenchmarkPass(names)
+  }
+
+  take(batch: readonly TraceEvent[]): void {
+    for (const pass of [this.summary, this.contents, this.blas, this.benchmarks]) pass.take(batch)
+  }
+
+  finish() {
+    const { summary, contents, benchmarks, blas } = this
+    return {
+      summary: summary.finish(),
+      contents: contents.finish(),
+      benchmarks: benchmarks.finish(),
+      blas: blas.finish(),
+    }
+  }
 }
 
 /** What a profiler measured of single kernels. */

@@ -1,9 +1,7 @@
 import { accessParts } from '../analyze/accesses/accesses.ts'
 import type { Analysis, SeriesName, Undetermined } from '../analyze/analysis.ts'
 import { AnalysisPass } from '../analyze/analysis-pass.ts'
-import { type AnalysedLog, assemble, type UnknownOf } from '../analyze/assemble.ts'
-import { BenchmarkPass } from '../analyze/benchmarks/benchmarks.ts'
-import { BlasPass } from '../analyze/blas/blas-pass.ts'
+import { type AnalysedLog, assemble, LogPasses, type UnknownOf } from '../analyze/assemble.ts'
 import { CACHE_SIZES_MAX, type ExpertCacheSize } from '../analyze/experts/caches.ts'
 import type { AccessJoin } from '../analyze/graph/accesses/join.ts'
 import { HostOperatorPass } from '../analyze/host-operators/host-operators.ts'
@@ -14,7 +12,6 @@ import { checkMachine } from '../analyze/model/assemble-model.ts'
 import type { PeakFigures } from '../analyze/model/figures.ts'
 import { checkCacheTypes } from '../analyze/model/static.ts'
 import { PowerPass } from '../analyze/power/power-pass.ts'
-import { ContentsPass } from '../analyze/run/contents.ts'
 import { refuseSeveral } from '../analyze/run/main-log.ts'
 import { SummaryPass } from '../analyze/summary/summary.ts'
 import { ThreadHistory } from '../analyze/threads/thread-history.ts'
@@ -149,11 +146,8 @@ interface Shared {
 
 /** An input that is analysed. */
 class Analysed implements LogPass {
-  private readonly summary: SummaryPass
-  private readonly contents: ContentsPass
-  private readonly benchmarks: BenchmarkPass
+  private readonly alone: LogPasses
   private readonly figures: AnalysisPass
-  private readonly blas = new BlasPass()
   private readonly join: AccessJoin | undefined
   private lastNs = -Infinity
 
@@ -164,9 +158,7 @@ class Analysed implements LogPass {
   ) {
     const { names, threads, series, call, expertCaches, model } = shared
     this.join = joinOf(shared.accesses, log, names)
-    this.summary = new SummaryPass(names)
-    this.contents = new ContentsPass(names)
-    this.benchmarks = new BenchmarkPass(names)
+    this.alone = new LogPasses(names)
     this.figures = new AnalysisPass(names, threads, { distributions: true, series, call, expertCaches, model })
   }
 
@@ -176,18 +168,15 @@ class Analysed implements LogPass {
   }
 
   take(batch: TraceEvent[]): void {
-    const { summary, contents, benchmarks, figures, placed } = this
-    summary.take(batch)
-    contents.take(batch)
-    this.blas.take(batch)
-    benchmarks.take(batch)
+    const { alone, figures, placed } = this
+    alone.take(batch)
     this.join?.take(batch)
     this.shared.kernels.take(batch)
     this.shared.hostOperators.take(batch, this)
     const onTrace = placed.take(batch)
     figures.take(onTrace)
     this.shared.power.take(onTrace, this.log.name)
-    this.lastNs = placed.timeOf(summary.lastNs)
+    this.lastNs = placed.timeOf(alone.summary.lastNs)
   }
 
   complete(batch: TraceEvent[]): void {
@@ -195,16 +184,14 @@ class Analysed implements LogPass {
   }
 
   finish(): AnalysedLog {
-    const { log, placed, summary, contents, figures, join } = this
+    const { log, placed, alone, figures, join } = this
+    const { summary } = alone
     summary.take(placed.issues(summary))
     const firstNs = placed.timeOf(summary.firstNs)
     return {
       name: log.name,
-      summary: summary.finish(),
-      contents: contents.finish(),
-      benchmarks: this.benchmarks.finish(),
+      ...alone.finish(),
       figures: figures.finish(firstNs),
-      blas: this.blas.finish(),
       accesses: join && accessParts(join.finish()),
     }
   }
@@ -212,9 +199,7 @@ class Analysed implements LogPass {
 
 /** In place of logs, where only a model is analysed. */
 function emptyLog(names: Names): AnalysedLog {
-  const contents = new ContentsPass(names).finish()
-  const benchmarks = new BenchmarkPass(names).finish()
-  return { name: '', summary: new SummaryPass(names).finish(), contents, benchmarks, figures: NO_FIGURES }
+  return { name: '', ...new LogPasses(names).finish(), figures: NO_FIGURES }
 }
 
 /** Only profiles of kernels, without a log. Throws UsageError where the inputs contain none. */

@@ -1,38 +1,5 @@
 import type { Arg } from '../model/args.ts'
 
-/** Kinds of slices; each slice has one, and SQL can rely on them (`slice.category`). */
-export type Category =
-  | 'phase'
-  | 'token'
-  | 'graph'
-  | 'outside'
-  | 'operator'
-  | 'barrier'
-  | 'operator_sum'
-  | 'barrier_sum'
-  | 'graph_sum'
-  | 'outside_sum'
-  | 'copy'
-  | 'expert'
-  | 'request'
-  | 'request_part'
-  | 'load_stage'
-  | 'benchmark'
-  | 'function'
-  | 'range'
-  | 'nvtx'
-  | 'state'
-  | 'fault'
-  | 'access'
-  | 'tensor'
-  | 'nvtx_gpu'
-  | 'api'
-  | 'blas'
-  | 'gpu'
-  | 'sync'
-  | 'issue'
-  | 'own'
-
 /**
  * Arguments that many slices share. Make one per distinct set and pass the same object again: writers encode each set
  * once and recognise it by its `id`.
@@ -49,8 +16,8 @@ export interface Label {
   readonly id?: number | undefined
   /** An id of the shared `Names`, or a text that is not interned (for names that rarely repeat). */
   readonly name: number | string
-  /** Tracks that a program adds may have custom categories. */
-  readonly category: Category | (string & {})
+  /** Its kind: each slice has one, and SQL can rely on them (`slice.category`). */
+  readonly category: string
   readonly args?: ArgSet | undefined
   /**
    * Slices with the same text have the same colour; by default, those with the same name (without digits). An id of the shared

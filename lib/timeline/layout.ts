@@ -1,8 +1,4 @@
 import type { Unit } from '../sink/track.ts'
-import { ACCESSES } from './layout-accesses.ts'
-import { API_CALLS } from './layout-calls.ts'
-import { POWER } from './layout-power.ts'
-import { BENCHMARKS, FUNCTIONS, REQUESTS } from './layout-requests.ts'
 import type * as of from './of.ts'
 import { AFTER_BUFFERS, at, bufferRank, counter, group, runFacts, runTitle, threadTitle, track } from './place.ts'
 
@@ -47,6 +43,18 @@ const SUMMED =
   ' Slices called "… ×n (sum)" are sums of n slices, of all calls that are not in full: laid end to end in the time of these ' +
   'calls, not at the recorded times. The argument count is n; call and to_call are the first call and the last one.'
 
+const CUDA_CALLS = 'Calls of the CUDA runtime, driver and libraries, by thread.'
+const HIP_CALLS = 'Calls of the HIP runtime, by thread.'
+const VULKAN_CALLS = 'Submissions to the queues of GPUs, waits for them, and the compilation of pipelines, by thread.'
+const OS_CALLS = 'Calls of the operating system’s libraries that took long or wait, by thread.'
+const BLAS_CALLS =
+  'Matrix products and other calls of BLAS libraries and of oneDNN, with sizes, types and what the library chose.'
+
+const ofThread = {
+  rank: ({ nth }: of.Nth) => nth,
+  name: ({ thread, tid }: of.Thread) => threadTitle(thread, tid),
+}
+
 const ofStream = {
   rank: ({ nth }: of.Nth) => nth,
   name: ({ device, stream }: of.Stream) => `GPU ${device}: ${stream}`,
@@ -74,8 +82,68 @@ export const LAYOUT = {
       `Successive calls of one kind: prefill, decode, failed; load = before the first call; idle = no call for ${idleMs} ms.`,
   }),
 
-  ...REQUESTS,
-  ...BENCHMARKS,
+  requests: group('run', {
+    rank: at(0, 8),
+    name: 'Requests',
+    description:
+      'What was done for each request: from the time when it was posted to its last result. Without records of tasks, ' +
+      'a request is the use of a sequence, from a prompt to the last token before the next prompt (inferred).',
+  }),
+  queueLength: counter('requests', {
+    rank: 0,
+    name: 'queue length',
+    description: 'Requests that were posted and that no slot worked on yet.',
+    unit: 'count',
+  }),
+  slotsBusy: counter('requests', {
+    rank: 1,
+    name: 'slots busy',
+    description:
+      'Slots that worked on a request, or sequences that did; of what clients measure, requests without an answer yet.',
+    unit: 'count',
+  }),
+  queue: track('requests', {
+    rank: 2,
+    rows: 62,
+    name: 'Queue',
+    description: 'Requests before a slot began to work on them; the rest of each is in the row of its slot.',
+  }),
+  inFlight: track('requests', {
+    rank: 2 ** 24,
+    rows: 2 ** 24,
+    name: 'In flight',
+    description:
+      'Requests of which no slot is known, as a client measured them, or as spans of a server describe them; those at the same time are in ' +
+      'further rows. Below each its parts (inferred): until the first token, and from there to the last one.',
+  }),
+  slot: track<{ readonly slot: number }>('requests', {
+    rank: ({ slot }) => 64 + 8 * slot,
+    rows: 7,
+    name: ({ slot }) => `slot ${slot}`,
+    description: ({ slot }) =>
+      `Requests that slot ${slot} (sequence ${slot} of the llama_context) worked on, one after the other, and below each the ` +
+      'parts of its time: calls with its tokens, sampling, drafts; stalled = calls and samplers of other requests ran while it ' +
+      'waited; other = the remainder.',
+  }),
+  cachedTokens: counter<{ readonly context: number; readonly sequence: number }>('requests', {
+    rank: ({ context, sequence }) => 64 + 8 * sequence + 7 + 1024 * context,
+    name: ({ context, sequence }) =>
+      `${context > 0 ? `context ${context + 1}, ` : ''}sequence ${sequence}: tokens in the KV cache`,
+    description: ({ sequence }) =>
+      `Tokens of sequence ${sequence} in the memory of its llama_context: from the positions in calls, and from what was removed.`,
+    unit: 'count',
+    axis: () => 'tokens',
+  }),
+
+  benchmarks: track('run', {
+    rank: at(0, 9),
+    rows: 3,
+    name: 'Benchmark',
+    description:
+      'Tests that a program measured itself, such as those of llama-bench, with their repetitions. Only durations are recorded: ' +
+      'repetitions are laid end to end from the start of their test (inferred).',
+  }),
+
   tokens: track<{
     readonly context: number
     readonly what: keyof typeof CALLS
@@ -130,7 +198,17 @@ export const LAYOUT = {
     description: 'Transfers of tensor data: set = into a backend buffer, get = out of it, copy = between two.',
   }),
 
-  ...FUNCTIONS,
+  functions: group('run', {
+    rank: at(3, 12),
+    name: 'Functions',
+    description: 'What the program called around its llama_decode calls: samplers, text, waiting, loading, states.',
+  }),
+  threadFunctions: track<of.Nth & { readonly tid: number }>('functions', {
+    rank: ({ nth }) => nth,
+    name: ({ tid }) => `thread ${tid}`,
+    description: ({ tid }) => `Functions that thread ${tid} called, nested as it called them.`,
+  }),
+
   rates: group('run', {
     rank: at(4),
     name: 'Rates',
@@ -274,7 +352,27 @@ export const LAYOUT = {
       'read: pages of the mapped model file that were not in memory.',
   }),
   workerFaultCounter: counter<of.Counter>('faults', { ...workerCounter }),
-  ...ACCESSES,
+  accesses: group('run', {
+    rank: at(6, 10),
+    name: 'Memory samples',
+    description:
+      'Page faults, loads and stores that perf sampled with their addresses, by the tensor that was at the address: from another ' +
+      'file, joined with this log.',
+  }),
+  accessRate: counter<of.Nth & { readonly what: string }>('accesses', {
+    rank: ({ nth }) => nth,
+    name: ({ what }) => `${what} per ms`,
+    description: ({ what }) =>
+      `Number of ${what} per millisecond, in tensors and elsewhere: events, that is samples multiplied by the period of sampling.`,
+    unit: 'count',
+  }),
+  accessRole: track<of.Nth & { readonly tensors: string }>('accesses', {
+    rank: ({ nth }) => 64 + nth,
+    name: ({ tensors }) => tensors,
+    description: ({ tensors }) =>
+      `Samples in ${tensors}, in all layers: a slice for each interval with samples. Its name and colour are the power of two of ` +
+      'their number.',
+  }),
 
   gpu: group('run', { rank: at(6, 12), name: 'GPU', description: 'Work of the GPUs, by stream.' }),
   streamWork: track<of.Stream>('gpu', {
@@ -331,7 +429,22 @@ export const LAYOUT = {
       'on their thread.',
   }),
 
-  ...API_CALLS,
+  cudaCalls: group('run', { rank: at(7, 10), name: 'CUDA API', description: CUDA_CALLS }),
+  cudaThread: track<of.Thread & of.Nth>('cudaCalls', { ...ofThread, description: CUDA_CALLS }),
+  hipCalls: group('run', { rank: at(7, 10), name: 'HIP API', description: HIP_CALLS }),
+  hipThread: track<of.Thread & of.Nth>('hipCalls', { ...ofThread, description: HIP_CALLS }),
+  vulkanCalls: group('run', { rank: at(7, 10), name: 'Vulkan API', description: VULKAN_CALLS }),
+  vulkanThread: track<of.Thread & of.Nth>('vulkanCalls', { ...ofThread, description: VULKAN_CALLS }),
+  osCalls: group('run', { rank: at(7, 11), name: 'OS runtime', description: OS_CALLS }),
+  osThread: track<of.Thread & of.Nth>('osCalls', { ...ofThread, description: OS_CALLS }),
+  blasCalls: group('run', { rank: at(7, 11), name: 'Math libraries', description: BLAS_CALLS }),
+  blasLibrary: track<of.Nth & { readonly library: string }>('blasCalls', {
+    rank: ({ nth }) => 64 * nth,
+    rows: 64,
+    name: ({ library }) => library,
+    description: ({ library }) => `Calls of ${library}, as its logger wrote them.`,
+  }),
+
   gpuWaits: group('run', {
     rank: at(7, 12),
     name: 'GPU synchronization',
@@ -350,7 +463,18 @@ export const LAYOUT = {
     unit: ({ unit }) => unit,
   }),
 
-  ...POWER,
+  power: group<of.Nth & { readonly device: string }>('run', {
+    rank: ({ nth }) => at(8, 1 + Math.min(nth, 14)),
+    name: ({ device }) => device,
+    description: ({ device }) => `Power, clocks and utilization of ${device}, as a tool or the kernel reported them.`,
+  }),
+  meter: counter<of.Meter>('power', {
+    rank: ({ nth }) => nth,
+    name: ({ name }) => name,
+    description: ({ about }) => about,
+    unit: ({ unit }) => unit,
+  }),
+
   issues: track<{ readonly shownMax: number }>('run', {
     rank: at(9),
     name: 'Issues',

@@ -58,3 +58,10 @@ export interface Own extends Nth {
   readonly unit: Unit | undefined
   readonly leads: boolean
 }
+
+/** For the track of a meter: what it is, in words. */
+export interface Meter extends Nth {
+  readonly name: string
+  readonly unit: Unit
+  readonly about: string
+}

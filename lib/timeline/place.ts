@@ -6,36 +6,6 @@ import type { Buffer, Run } from './of.ts'
 /** A track without its id and its group. */
 export type TrackSpec = Omit<Track, 'uuid' | 'parent'>
 
-/** The groups of tracks: `trace` is the top, `run` the group of one input. */
-export type Group =
-  | 'trace'
-  | 'run'
-  | 'requests'
-  | 'functions'
-  | 'workers'
-  | 'threadStates'
-  | 'memory'
-  | 'arena'
-  | 'sizes'
-  | 'experts'
-  | 'rates'
-  | 'faults'
-  | 'accesses'
-  | 'series'
-  | 'power'
-  | 'ranges'
-  | 'nvtx'
-  | 'nvtxDomain'
-  | 'nvtxOnGpu'
-  | 'cudaCalls'
-  | 'hipCalls'
-  | 'vulkanCalls'
-  | 'osCalls'
-  | 'blasCalls'
-  | 'gpuWaits'
-  | 'gpu'
-  | 'cpus'
-
 /** A constant, or a function of what the track depends on. */
 type Either<T, Of> = T | ((subject: Of) => T)
 
@@ -52,17 +22,22 @@ interface Spec<Of> {
 
 /** A line of the layout. */
 export interface Place<Of> extends Spec<Of> {
-  readonly parent: Group
+  /** The key of its group in the layout; `run` is the group of one input, `trace` the top. */
+  readonly parent: string
 }
 
 /** A row of slices. */
-export const track = <Of = object>(parent: Group, spec: Spec<Of>): Place<Of> => ({ parent, ...spec })
+export const track = <Of = object>(parent: string, spec: Spec<Of>): Place<Of> => ({ parent, ...spec })
 
 /** A group of rows. */
-export const group = <Of = object>(parent: Group, spec: Spec<Of>): Place<Of> => ({ parent, kind: 'group', ...spec })
+export const group = <Of = object>(parent: string, spec: Spec<Of>): Place<Of> => ({ parent, kind: 'group', ...spec })
 
 /** A counter track. */
-export const counter = <Of = object>(parent: Group, spec: Spec<Of>): Place<Of> => ({ parent, kind: 'counter', ...spec })
+export const counter = <Of = object>(parent: string, spec: Spec<Of>): Place<Of> => ({
+  parent,
+  kind: 'counter',
+  ...spec,
+})
 
 /** The track of one worker, thread, … at a place, in its n-th row from 0. */
 export function specOf<Of>(

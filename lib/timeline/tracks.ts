@@ -6,7 +6,7 @@ import { Gaps } from './gaps.ts'
 import { LAYOUT } from './layout.ts'
 import { NestedRows } from './nested.ts'
 import type { Run } from './of.ts'
-import { type Group, type Place, specOf, type TrackSpec } from './place.ts'
+import { type Place, specOf, type TrackSpec } from './place.ts'
 
 const CROWDED = `slices that overlap ${ROWS_MAX} others of their track`
 const CROWDED_HINT = `a track has at most ${ROWS_MAX} rows: each takes memory, and no viewer shows more at once`
@@ -61,7 +61,7 @@ export class TrackTree {
 
 /** The tracks of one input, by the layout. A group is defined with its first member: empty groups do not appear. */
 export class Tracks {
-  private readonly groups = new Map<Group, number>([['trace', 0]])
+  private readonly groups = new Map<string, number>([['trace', 0]])
   /** What is not drawn because too many other slices are drawn at the same time. */
   readonly leftOut = new LeftOut()
 
@@ -103,7 +103,7 @@ export class Tracks {
   /** Counts a slice for which its track has no row. */
   readonly leaveOut = (): void => this.leftOut.add(CROWDED, 1, CROWDED_HINT)
 
-  private group(key: Group): number {
+  private group(key: string): number {
     const known = this.groups.get(key)
     if (known !== undefined) return known
     const added = key === 'run' && this.run ? this.add(key, this.run) : this.add(key as 'workers', {})

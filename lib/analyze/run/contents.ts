@@ -1,7 +1,7 @@
 import type { BufferEvent, TensorEvent, TraceEvent } from '../../model/events.ts'
+import { RECORDED_EVENTS, RECORDED_KINDS, type RecordedKind } from '../../model/issues.ts'
 import type { Names } from '../../model/names.ts'
 import type { EventPass } from '../../model/pass.ts'
-import type { RecordedKind } from '../../model/recorded.ts'
 import { isWeight } from '../../model/tensors.ts'
 import type { WeightType } from './figures.ts'
 
@@ -15,33 +15,14 @@ export interface Contents {
   readonly layers: number
 }
 
-/** Events of each kind of data, in the order in which they are listed. */
-const KINDS: readonly (readonly [RecordedKind, ReadonlySet<TraceEvent['kind']>])[] = [
-  ['calls', new Set(['token'])],
-  ['graphs', new Set(['graph'])],
-  ['operators', new Set(['operator'])],
-  ['counters', new Set(['counted'])],
-  ['experts', new Set(['experts'])],
-  ['memory', new Set(['allocation'])],
-  ['copies', new Set(['copy'])],
-  ['states', new Set(['state'])],
-  ['scheduler', new Set(['switch', 'waking'])],
-  ['nvtx', new Set(['nvtx'])],
-  ['power', new Set(['reading'])],
-  ['gpu', new Set(['gpu', 'api', 'gpu-sync'])],
-  ['blas', new Set(['blas'])],
-  ['requests', new Set(['request'])],
-  ['benchmarks', new Set(['benchmark'])],
-]
-
 /** The kinds of data of which an input contains events. */
 export function recordedIn(kinds: ReadonlySet<TraceEvent['kind']>): RecordedKind[] {
-  return KINDS.filter(([, recorded]) => [...recorded].some((kind) => kinds.has(kind))).map(([kind]) => kind)
+  return RECORDED_KINDS.filter((recorded) => RECORDED_EVENTS[recorded].some((kind) => kinds.has(kind)))
 }
 
 /** Kinds of data of several inputs, in the order in which they are listed. */
 export function allRecorded(contents: readonly Pick<Contents, 'recorded'>[]): RecordedKind[] {
-  return KINDS.map(([kind]) => kind).filter((kind) => contents.some(({ recorded }) => recorded.includes(kind)))
+  return RECORDED_KINDS.filter((kind) => contents.some(({ recorded }) => recorded.includes(kind)))
 }
 
 /** Collects the {@link Contents} of an input. */

@@ -1,5 +1,4 @@
-import type { LostKind } from '../../model/issues.ts'
-import type { RecordedKind } from '../../model/recorded.ts'
+import type { LostKind, RecordedKind } from '../../model/issues.ts'
 import type { Times } from '../../model/times.ts'
 
 /** One log. */

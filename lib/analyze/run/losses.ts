@@ -1,5 +1,5 @@
+import type { RecordedKind } from '../../model/issues.ts'
 import { kindOfIssue, type LostKind } from '../../model/issues.ts'
-import type { RecordedKind } from '../../model/recorded.ts'
 import type { IssueCount } from '../summary/figures.ts'
 import type { AnalysedInput, InputLoss } from './figures.ts'
 

@@ -174,17 +174,6 @@ export class SummaryPass implements EventPass<Summary> {
       case 'access':
         this.accesses++
         return this.extent.add(event.atNs, event.atNs)
-      case 'gpu':
-      case 'gpu-sync':
-      case 'api':
-      case 'blas':
-      case 'own-slice':
-      case 'request':
-      case 'benchmark':
-      case 'reading':
-        this.drawn++
-        if (event.kind === 'gpu' && event.node) this.countNode(event.node.tensor)
-        return this.extent.add(event.startNs, event.endNs)
       case 'switch':
         this.drawn++
         this.switches++
@@ -211,6 +200,12 @@ export class SummaryPass implements EventPass<Summary> {
         if (event.kind === 'experts') this.withExperts++
         else if (event.kind === 'waking') this.wakings++
         if ('atNs' in event) this.samples.add(event.atNs, event.atNs)
+        return
+      default:
+        if (!('startNs' in event)) return
+        this.drawn++
+        if (event.kind === 'gpu' && event.node) this.countNode(event.node.tensor)
+        return this.extent.add(event.startNs, event.endNs)
     }
   }
 

@@ -73,22 +73,23 @@ export class SurveyPass implements EventPass<Survey> {
         return
       case 'token':
         return this.call(event)
+      case 'graph':
+      case 'part':
+      case 'copy': // parts of calls
+      case 'benchmark':
+      case 'reading': // few
+        return
       case 'nvtx':
       case 'range':
-      case 'gpu':
-      case 'api':
-      case 'function':
-      case 'request':
-      case 'gpu-sync':
-      case 'blas':
-      case 'nvtx-gpu':
       case 'switch':
       case 'waking':
-      case 'own-slice':
       case 'own-instant':
       case 'own-sample':
       case 'issue':
         this.others++
+        return
+      default:
+        if ('startNs' in event) this.others++
     }
   }
 

@@ -2,7 +2,6 @@ import { DefaultMap } from '../../model/default-map.ts'
 import type { MeterEvent, PowerEvent, ReadingEvent } from '../../model/events.ts'
 import type { Unit } from '../../sink/track.ts'
 import type { TrackContext } from '../context.ts'
-import { aboutMeter } from '../layout-power.ts'
 
 /** A meter, and what was drawn of it. */
 interface Row {
@@ -76,4 +75,20 @@ export class PowerArea {
     }
     return tracks.add('meter', subject, 0, this.devices.of(meter.device))
   }
+}
+
+/** How a meter measures, for the description of its track. */
+function aboutMeter({ what, windowNs, isPart }: MeterEvent, name: string): string {
+  const parts = [
+    what === 'energy'
+      ? `Mean power between two readings of the total energy ${name}: a value lasts from one reading to the next.`
+      : `${name}, as reported: a value lasts until the next reading, or since the one before where it is a mean.`,
+    ...(windowNs > 0
+      ? [
+          `A reading is a mean over the ${windowNs / 1e9} s before it, or its time is known only to that: edges are late.`,
+        ]
+      : []),
+    ...(isPart ? ['Another row of the device contains it.'] : []),
+  ]
+  return parts.join(' ')
 }

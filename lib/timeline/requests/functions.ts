@@ -1,6 +1,6 @@
 import { DefaultMap } from '../../model/default-map.ts'
 import type { FunctionEvent, FunctionPurpose } from '../../model/events.ts'
-import type { Category, Label } from '../../sink/label.ts'
+import type { Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
 import type { ArgMaker } from '../labels.ts'
 import type { NestedRows } from '../nested.ts'
@@ -54,7 +54,7 @@ export class Functions {
 }
 
 /** How a function is drawn. */
-export function functionLabel(event: FunctionEvent, category: Category, make: ArgMaker): Label {
+export function functionLabel(event: FunctionEvent, category: string, make: ArgMaker): Label {
   const { what, name, sequence, output, value, context } = event
   const args = [make.word('function', what)]
   if (sequence >= 0) args.push(make.int('sequence', sequence))

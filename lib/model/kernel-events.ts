@@ -50,6 +50,12 @@ export interface SwitchEvent {
 /** Bits of a thread's state in `sched_switch` since Linux 4.14 (fs/proc/array.c); 0 is R. */
 export const TaskState = { S: 1, D: 2, T: 4, t: 8, X: 0x10, Z: 0x20, P: 0x40, I: 0x80, '+': 0x100 } as const
 
+/** What a thread does that a switch takes from its CPU. */
+export function stateAfter(prevState: number): 'ended' | 'runnable' | 'blocked' {
+  if (prevState & (TaskState.X | TaskState.Z)) return 'ended'
+  return prevState === 0 || prevState & TaskState['+'] ? 'runnable' : 'blocked'
+}
+
 /** A `sched_waking`: a thread becomes runnable. */
 export interface WakingEvent {
   readonly kind: 'waking'

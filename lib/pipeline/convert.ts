@@ -140,7 +140,10 @@ class DrawnLog implements LogPass {
     const { isOfScheduler } = log
     const before = written()
     this.thinning = budget?.thinning(log, () => written() - before)
-    const [timeOf, isOwn] = [(ns: number) => placed.timeOf(ns), (tid: number) => drawing.scheduler.isTraced(tid)]
+    const [timeOf, isOwn] = [
+      (ns: number) => placed.timeOf(ns),
+      (tid: number) => drawing.scheduler.threads.traced.has(tid),
+    ]
     this.findings = options.findings && !isOfScheduler ? new FindingsPass(names, timeOf, isOwn) : undefined
     this.timeline = drawing.begin({ isOfScheduler, isSummed: this.thinning?.isPlanned, waited: this.findings?.waited })
     this.reading = new LogReading(names, this.findings)

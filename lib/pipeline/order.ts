@@ -9,7 +9,7 @@ import { plural } from '../model/units.ts'
  *               and names depend on it (input/reorder.ts: perf.data by rounds, texts within a window)
  *   SwitchOrder each CPU of an input: time never decreases, the previous thread is the next thread of the switch before (below)
  *   CpuOwners   each CPU of the trace: one input at a time (below)
- *   timeline    each thread: its states from all CPUs, in order of time (timeline/kernel/thread-changes.ts)
+ *   timeline    each thread: its states from all CPUs, in order of time (threads/thread-changes.ts)
  *   writer      each CPU: one bundle after the other; trace_processor merges the CPUs by time
  *
  * Nothing sorts across CPUs before the timeline: a trace.dat contains one CPU after the other, hours apart.

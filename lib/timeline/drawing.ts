@@ -1,7 +1,7 @@
 import type { Names } from '../model/names.ts'
 import type { Writer } from '../sink/writer.ts'
+import type { WaitTaker } from '../threads/states.ts'
 import { Scheduler } from './kernel/scheduler.ts'
-import type { StateTaker, WaitTaker } from './kernel/states.ts'
 import { ArgMaker } from './labels.ts'
 import type { DrawOptions } from './options.ts'
 import { Timeline } from './timeline.ts'
@@ -28,14 +28,12 @@ export class Drawing {
 
   /**
    * Begins the timeline of the next input: first those that name the traced process, then recordings of the scheduler. `isSummed`: some
-   * of its calls are not in full. `waited` receives waits of its workers, until {@link finish}; `stated` states of
-   * its threads, which are not drawn then.
+   * of its calls are not in full. `waited` receives waits of its workers, until {@link finish}.
    */
   begin(log: {
     readonly isOfScheduler: boolean
     readonly isSummed?: boolean | undefined
     readonly waited?: WaitTaker | undefined
-    readonly stated?: StateTaker | undefined
   }): Timeline {
     const options = { ...this.options, ...log }
     const { length } = this.timelines

@@ -4,6 +4,7 @@ import { CounterSet } from '../model/counters.ts'
 import type { InputEvent, IssueEvent, TensorEvent, TraceEvent } from '../model/events.ts'
 import type { LeftOutEvent } from '../model/left-out.ts'
 import type { EventPass } from '../model/pass.ts'
+import type { States, WaitTaker } from '../threads/states.ts'
 import { BenchmarkArea } from './benchmarks/area.ts'
 import { BlasArea } from './blas/area.ts'
 import type { TrackContext } from './context.ts'
@@ -11,7 +12,7 @@ import { GgmlArea } from './ggml/area.ts'
 import { GpuArea } from './gpu/area.ts'
 import { Issues } from './issues.ts'
 import type { Scheduler } from './kernel/scheduler.ts'
-import { States, type StateTaker, type WaitTaker } from './kernel/states.ts'
+import { StateRows } from './kernel/state-rows.ts'
 import type { ArgMaker } from './labels.ts'
 import { MemoryArea } from './memory/area.ts'
 import { NvtxArea } from './nvtx/area.ts'
@@ -27,7 +28,6 @@ interface Of {
   readonly isOfScheduler: boolean
   readonly isSummed?: boolean | undefined
   readonly waited?: WaitTaker | undefined
-  readonly stated?: StateTaker | undefined
 }
 
 /** Draws the events of one input, in the order of its log: passes each event to its area. */
@@ -85,7 +85,7 @@ export class Timeline implements EventPass<void> {
     this.requests.finish()
     this.benchmarks.finish()
     this.memory.finish()
-    this.states.finish(-Infinity)
+    this.states.finish()
     this.gpu.finish()
     this.nvtx.finish()
     this.own.finish()
@@ -115,7 +115,7 @@ export class Timeline implements EventPass<void> {
       case 'waking':
         return this.scheduler.waking(event)
       case 'thread':
-        return this.scheduler.thread(event)
+        return this.scheduler.threads.thread(event)
       case 'state':
         return this.states.place(event)
       case 'gpu':
@@ -194,9 +194,9 @@ export class Timeline implements EventPass<void> {
       counters,
       report,
     }
-    this.states = new States(context, (tid) => scheduler.trace(tid), this.options.waited, this.options.stated)
+    const stateRows = new StateRows(context)
+    this.states = scheduler.threads.begin((span) => stateRows.place(span), this.options.waited)
     scheduler.describe(event.attributes)
-    scheduler.join(this.states)
     this.memory = new MemoryArea(context, this.options.memory)
     this.requests = new RequestArea(context)
     this.benchmarks = new BenchmarkArea(context)

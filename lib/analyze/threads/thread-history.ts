@@ -2,7 +2,7 @@ import { DefaultMap } from '../../model/default-map.ts'
 import {
   type StateEvent,
   type SwitchEvent,
-  TaskState,
+  stateAfter,
   type ThreadEvent,
   type ThreadState,
   type WakingEvent,
@@ -121,11 +121,7 @@ export class ThreadHistory {
   }
 
   switched({ cpu, atNs, prevTid, prevState, nextTid, nextComm }: SwitchEvent): void {
-    if (prevTid > 0) {
-      const isEnd = (prevState & (TaskState.X | TaskState.Z)) !== 0
-      const canRun = prevState === 0 || (prevState & TaskState['+']) !== 0
-      this.add(prevTid, atNs, isEnd ? State.Unknown : canRun ? State.Preempted : State.Blocked, cpu)
-    }
+    if (prevTid > 0) this.add(prevTid, atNs, CODES[stateAfter(prevState)], cpu)
     if (nextTid > 0) this.add(nextTid, atNs, State.Running, cpu)
     this.see(atNs)
     if (cpu < 0 || this.isDropped(atNs) || !this.hasRoom()) return

@@ -9,12 +9,14 @@ import type { TablesFormat } from '../../tables/table-file.ts'
 import { type TablePiece, Tables } from '../../tables/tables.ts'
 import { TablesPass } from '../../tables/tables-pass.ts'
 import { findingRows, type ReadLog, traceRow } from '../../tables/trace-row.ts'
+import { RunThreads } from '../../threads/run-threads.ts'
+import type { States } from '../../threads/states.ts'
 import type { Compression } from '../../write/parquet/parquet.ts'
 import type { Placed } from '../clocks/placing.ts'
 import { FindingsPass } from '../findings-pass.ts'
 import type { Input, Log } from '../inputs.ts'
 import { type LogPass, LogReading, RunInputs, type RunOptions } from '../run-inputs.ts'
-import { type StatesOfInput, StatesOfRun } from './states-of-run.ts'
+import { stateRow, takeThreads } from './states-of-run.ts'
 
 /** How the tables of a run are made. */
 export interface TablesOptions extends RunOptions {
@@ -60,13 +62,13 @@ export async function* tablesOf(
   const tables = new Tables({ traceId, format, compression, createdBy: `${exporter.name} version ${exporter.version}` })
   const run = await RunInputs.open(all, names, options)
   try {
-    const states = new StatesOfRun(tables, names, run.hasSwitches)
-    const shared = { tables, names, states }
+    const threads = new RunThreads(names, run.hasSwitches)
+    const shared = { tables, names, threads }
     const reading = run.inTurn(run.placing(options), (log, placed) => new TablesOfLog(log, placed, shared))
     let next = await reading.next()
     for (; !next.done; next = await reading.next()) if (tables.hasPieces) yield* tables.pieces()
     const read = next.value
-    states.finish()
+    threads.finish()
     const day = addRun(tables, read, exporter.version)
     yield* tables.finish()
     return { rows: tables.rows, day, summaries: read.map(({ summary }) => summary) }
@@ -108,7 +110,7 @@ function dayOf(unixNs: bigint): string | undefined {
 interface Shared {
   readonly tables: Tables
   readonly names: Names
-  readonly states: StatesOfRun
+  readonly threads: RunThreads
 }
 
 /** One input of a run. */
@@ -117,7 +119,7 @@ class TablesOfLog implements LogPass {
   private readonly reading: LogReading
   private readonly contents: ContentsPass
   private readonly found: FindingsPass | undefined
-  private readonly states: StatesOfInput
+  private readonly states: States
   private offsetNs: bigint | undefined
   summary!: Summary
 
@@ -126,19 +128,18 @@ class TablesOfLog implements LogPass {
     readonly placed: Placed,
     private readonly shared: Shared,
   ) {
-    const { tables, names, states } = shared
-    const { isOfScheduler } = log
-    this.found = isOfScheduler
+    const { tables, names, threads } = shared
+    this.found = log.isOfScheduler
       ? undefined
       : new FindingsPass(
           names,
           (ns) => placed.timeOf(ns),
-          (tid) => states.isOwn(tid),
+          (tid) => threads.traced.has(tid),
         )
     this.reading = new LogReading(names, this.found)
     this.contents = new ContentsPass(names)
     this.rows = new TablesPass(tables, names)
-    this.states = states.begin({ isOfScheduler, waited: this.found?.waited })
+    this.states = threads.begin((span) => tables.add('state', stateRow(span, names)), this.found?.waited)
   }
 
   get firstNs(): number {
@@ -166,16 +167,15 @@ class TablesOfLog implements LogPass {
   complete(batch: TraceEvent[]): void {
     const placed = this.placed.take(batch)
     this.rows.take(placed)
-    this.states.take(placed)
+    takeThreads(placed, this.states, this.shared.threads)
   }
 
   finish(): void {
-    const { placed, log, shared } = this
+    const { placed } = this
     const { summary } = this.reading
     summary.take(placed.issues(summary))
     this.rows.finish()
     this.states.finish()
-    if (!log.isOfScheduler && summary.lastNs > summary.firstNs) shared.states.lived(this.lastNs)
     this.summary = placed.described(summary.finish())
   }
 

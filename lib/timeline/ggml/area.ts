@@ -10,8 +10,8 @@ import type {
   SumsEvent,
   TokenEvent,
 } from '../../model/events.ts'
+import type { States } from '../../threads/states.ts'
 import type { TrackContext } from '../context.ts'
-import type { States } from '../kernel/states.ts'
 import type { MemoryArea } from '../memory/area.ts'
 import type { DrawOptions } from '../options.ts'
 import type { RequestArea } from '../requests/area.ts'

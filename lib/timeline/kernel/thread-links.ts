@@ -1,5 +1,5 @@
-import type { ThreadEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
+import type { TracedThreads } from '../../threads/traced.ts'
 import type { TrackTree } from '../tracks.ts'
 
 /**
@@ -11,12 +11,8 @@ const UNKNOWN_NAME = 'threads of unknown processes'
 const UNKNOWN_DESCRIPTION =
   'Threads that shared CPUs with the traced process. The recording does not contain their processes.'
 
-/** Knows the process of each thread, and which threads are traced. Writes the process of each shown thread once. */
+/** Writes the process of each shown thread once. */
 export class ThreadLinks {
-  private readonly traced = new Set<number>()
-  private readonly processes = new Set<number>()
-  private readonly tgids = new Map<number, number>()
-  private readonly processNames = new Map<number, string>()
   /** The shown threads, and the names that they had first. */
   private readonly shown = new Map<number, number>()
   private readonly linked = new Set<number>()
@@ -26,45 +22,8 @@ export class ThreadLinks {
   constructor(
     private readonly tree: TrackTree,
     private readonly names: Names,
+    private readonly traced: TracedThreads,
   ) {}
-
-  /** Is no thread known to be traced? */
-  get isEmpty(): boolean {
-    return this.traced.size === 0
-  }
-
-  isTraced(tid: number): boolean {
-    return this.traced.has(tid)
-  }
-
-  /** A process is traced; its name is taken from its command. */
-  traceProcess(pid: number, command: string): void {
-    this.processes.add(pid)
-    this.processNames.set(pid, command.replace(/\s.*/, '').replace(/^.*\//, ''))
-    this.tgids.set(pid, pid)
-    this.trace(pid)
-  }
-
-  /** A thread is traced. If exactly one process is traced, the thread belongs to it. */
-  trace(tid: number): void {
-    if (this.traced.has(tid)) return
-    this.traced.add(tid)
-    const [pid] = this.processes
-    if (this.processes.size === 1 && !this.tgids.has(tid)) this.tgids.set(tid, pid!)
-    this.write(tid)
-  }
-
-  /** Uses an event about a thread. The process of a traced thread is traced, and so are the threads that it creates. */
-  learn({ tid, tgid, comm, parentTid, what }: ThreadEvent): void {
-    const isOfTraced = this.processes.has(tgid) || (what === 'fork' && tgid < 0 && this.traced.has(parentTid))
-    if (tgid > 0) {
-      this.tgids.set(tid, tgid)
-      if (this.traced.has(tid)) this.processes.add(tgid)
-    }
-    if (tid === tgid && comm !== 0 && !this.processNames.get(tgid)) this.processNames.set(tgid, this.names.text(comm))
-    if (isOfTraced) this.trace(tid)
-    this.write(tid)
-  }
 
   /** A thread appears in the trace, under a name (0 = not known). */
   show(tid: number, comm: number): void {
@@ -75,13 +34,14 @@ export class ThreadLinks {
 
   /** Comes last: puts the other threads into one process, and names processes by their main threads. */
   finish(): void {
-    this.processNames.set(UNKNOWN_PID, UNKNOWN_NAME)
+    this.traced.processNames.set(UNKNOWN_PID, UNKNOWN_NAME)
     for (const tid of this.shown.keys()) if (!this.written.has(tid)) this.link(tid, UNKNOWN_PID)
     for (const pid of this.linked) this.name(pid, this.names.text(this.shown.get(pid) ?? 0))
   }
 
-  private write(tid: number): void {
-    const pid = this.tgids.get(tid)
+  /** Writes the process of a thread as soon as it is known. */
+  write(tid: number): void {
+    const pid = this.traced.tgids.get(tid)
     if (pid !== undefined && this.shown.has(tid) && !this.written.has(tid)) this.link(tid, pid)
   }
 
@@ -90,7 +50,7 @@ export class ThreadLinks {
     if (!scheduler) return
     this.written.add(tid)
     this.linked.add(pid)
-    this.name(pid, this.processNames.get(pid))
+    this.name(pid, this.traced.processNames.get(pid))
     scheduler.linkThread(this.tree.newId(), tid, pid)
   }
 

@@ -1,5 +1,5 @@
-import type { ThreadOfCpu } from '../../model/kernel-events.ts'
-import type { CpuShare, CpuShares } from '../../model/waits.ts'
+import type { ThreadOfCpu } from '../model/kernel-events.ts'
+import type { CpuShare, CpuShares } from '../model/waits.ts'
 
 /** Turns that are kept until the waits that contain them are drawn. 24 MB. */
 const HELD_MAX = 500_000

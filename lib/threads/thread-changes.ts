@@ -1,4 +1,4 @@
-import type { ThreadState } from '../../model/events.ts'
+import type { ThreadState } from '../model/events.ts'
 import type { Takers } from './takers.ts'
 
 /**

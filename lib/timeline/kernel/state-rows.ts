@@ -1,0 +1,66 @@
+import type { Arg } from '../../model/args.ts'
+import { duration } from '../../model/units.ts'
+import { type CpuShares, threadText } from '../../model/waits.ts'
+import type { StateSpan } from '../../threads/states.ts'
+import type { TrackContext } from '../context.ts'
+import type { ArgMaker } from '../labels.ts'
+import type { Lanes } from '../tracks.ts'
+
+/** Names of slices, by state. */
+const TITLES: Readonly<Record<StateSpan['state'], string>> = {
+  running: 'running on CPU ',
+  runnable: 'runnable (preempted)',
+  woken: 'runnable (woken)',
+  blocked: 'blocked',
+}
+
+/** A lane below each worker's: on which CPU its thread runs, and when it waits. Threads of a log that records only states have separate rows. */
+export class StateRows {
+  /** By worker, or by row of a thread. */
+  private readonly lanes = new Map<number | StateSpan['own'], Lanes>()
+
+  constructor(private readonly context: TrackContext) {}
+
+  place(span: StateSpan): void {
+    const { tid, state, cpu, wait, by, shares, inferred } = span
+    const { make, detail } = this.context
+    const extra = [...(cpu < 0 ? [] : [make.int('cpu', cpu)]), make.int('tid', tid), ...make.inferred(inferred)]
+    if (shares) extra.push(...takenBy(make, shares))
+    else if (by > 0) extra.push(make.text(state === 'woken' ? 'woken_by' : 'taken_first_by', make.names.text(by)))
+    const which = state === 'running' ? cpu : wait > 0 ? ` (${make.names.text(wait)})` : ''
+    const label = {
+      name: make.names.id(`${TITLES[state]}${which}`),
+      category: 'state' as const,
+      extra: detail === 'names' ? undefined : extra,
+    }
+    this.lanesOf(span).place(span.fromNs, span.toNs, label)
+  }
+
+  private lanesOf({ worker, own, tid, isFromSwitches }: StateSpan): Lanes {
+    const { tracks, names } = this.context
+    let lanes = this.lanes.get(own ?? worker)
+    if (!lanes) {
+      lanes = own
+        ? tracks.lanes('threadState', { thread: names.text(own.name), tid, nth: own.nth })
+        : tracks.lanes('workerState', { worker, isFromSwitches }, true)
+      this.lanes.set(own ?? worker, lanes)
+    }
+    return lanes
+  }
+}
+
+/** Threads whose names are listed; the others are counted. */
+const NAMED_MAX = 5
+
+/** The thread that had the CPU longest while another one waited for it; if there were several, also all of them. */
+function takenBy(make: ArgMaker, { known, unknownNs }: CpuShares): Arg[] {
+  const [longest] = known
+  if (!longest) return []
+  const args = [make.text('taken_by', threadText(longest, make.names)), make.int('taken_by_ns', longest.ns)]
+  if (known.length === 1 && unknownNs === 0) return args
+  const all = known.slice(0, NAMED_MAX).map((thread) => `${threadText(thread, make.names)}: ${duration(thread.ns)}`)
+  const others = known.slice(NAMED_MAX)
+  if (others.length > 0) all.push(`${others.length} more: ${duration(others.reduce((sum, { ns }) => sum + ns, 0))}`)
+  if (unknownNs > 0) all.push(`not known: ${duration(unknownNs)}`)
+  return [...args, make.text('taken_by_all', all.join(', '))]
+}

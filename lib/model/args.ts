@@ -10,3 +10,8 @@ export type ArgValue =
 
 /** An argument of a slice. `key` is an id of the shared `Names`. */
 export type Arg = ArgValue & { readonly key: number }
+
+/** Are these arguments, and not values by their keys? */
+export function areArgs<T>(args: T | readonly Arg[]): args is readonly Arg[] {
+  return Array.isArray(args)
+}

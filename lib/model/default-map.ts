@@ -14,3 +14,17 @@ export class DefaultMap<K, V> extends Map<K, V> {
     return value
   }
 }
+
+/** The value of a key in any map, made if there is none. */
+export function getOrMake<K, V>(
+  map: { get(key: K): V | undefined; set(key: K, value: V): unknown },
+  key: K,
+  make: () => V,
+): V {
+  let value = map.get(key)
+  if (value === undefined) {
+    value = make()
+    map.set(key, value)
+  }
+  return value
+}

@@ -50,3 +50,6 @@ export function threeDigits(value: number): string {
 export function percent(share: number): string {
   return Number.isNaN(share) ? '' : `${(100 * share).toFixed(1)} %`
 }
+
+/** A number that is -1 where it is not known, as null then. */
+export const orNull = (value: number): number | null => (value < 0 ? null : value)

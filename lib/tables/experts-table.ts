@@ -1,3 +1,4 @@
+import { sameIds } from '../model/by-id.ts'
 import type { ExpertsEvent, OperatorEvent } from '../model/events.ts'
 import type { Nodes } from './nodes.ts'
 import type { Tables } from './tables.ts'
@@ -51,8 +52,4 @@ export class ExpertsTable {
       this.tables.add('expert', { ...common, token, rank: k > 0 ? i % k : i, expert: ids[i]! })
     }
   }
-}
-
-function sameIds(a: readonly number[], b: readonly number[]): boolean {
-  return a.length === b.length && b.every((id, i) => id === a[i])
 }

@@ -1,6 +1,7 @@
 import { GraphRuns } from '../analyze/graph/runs.ts'
 import { Backends } from '../analyze/operators/backends.ts'
 import { putAt } from '../model/by-id.ts'
+import { getOrMake } from '../model/default-map.ts'
 import { dictionary } from '../model/dictionary.ts'
 import type { CountedEvent, GraphEvent, OperatorEvent } from '../model/events.ts'
 import type { Names } from '../model/names.ts'
@@ -179,13 +180,11 @@ export class OperatorTable {
     const latest = this.latest[tensor]
     if (latest?.last === last && latest.inferred === inferred && latest.generation === this.generation) return latest
     const key = `${tensor} ${last} ${inferred}`
-    let node = this.known.get(key)
-    if (!node) {
+    const node = getOrMake(this.known, key, () => {
       const facts = this.nodes.factsOf(tensor, last, inferred)
       const isMax = this.nodes.isUpperBound(tensor, last)
-      node = { facts, isMax, last, inferred, codes: new Int32Array(NODE_COLUMNS.length), generation: -1 }
-      this.known.set(key, node)
-    }
+      return { facts, isMax, last, inferred, codes: new Int32Array(NODE_COLUMNS.length), generation: -1 }
+    })
     if (node.generation !== this.generation) {
       for (const [i, name] of NODE_COLUMNS.entries()) node.codes[i] = this.nodeColumns[i]!.codeOf(node.facts[name])
       node.generation = this.generation

@@ -2,6 +2,7 @@ import type { RequestEvent } from '../model/events.ts'
 import { inferredText } from '../model/inferred.ts'
 import type { Names } from '../model/names.ts'
 import { durationsOf } from '../model/requests/durations.ts'
+import { orNull } from '../model/units.ts'
 import type { NewRow } from './table-file.ts'
 
 /** The row of a request. */
@@ -12,8 +13,8 @@ export function requestRow(event: RequestEvent, names: Names): NewRow<'request'>
     request: event.id,
     ts_ns: startNs,
     dur_ns: latencyNs,
-    task: known(event.task),
-    slot: known(event.slot),
+    task: orNull(event.task),
+    slot: orNull(event.slot),
     context: event.context || null,
     type: event.type,
     outcome: event.outcome,
@@ -31,9 +32,9 @@ export function requestRow(event: RequestEvent, names: Names): NewRow<'request'>
     stalled_ns: part('stalled'),
     send_ns: part('send'),
     other_ns: part('other'),
-    n_prompt: known(event.promptTokens),
-    n_cached: known(event.reusedTokens),
-    n_gen: known(event.generatedTokens),
+    n_prompt: orNull(event.promptTokens),
+    n_cached: orNull(event.reusedTokens),
+    n_gen: orNull(event.generatedTokens),
     n_draft: event.draftedTokens,
     n_accepted: event.acceptedTokens,
     n_lost: lost ? lost.tokens : null,
@@ -41,5 +42,3 @@ export function requestRow(event: RequestEvent, names: Names): NewRow<'request'>
     inferred: inferred === 0 ? null : inferredText(inferred),
   }
 }
-
-const known = (value: number) => (value < 0 ? null : value)

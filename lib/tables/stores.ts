@@ -1,4 +1,5 @@
 import { resized } from '../bytes/resized.ts'
+import { getOrMake } from '../model/default-map.ts'
 import type { ChunkData, Item } from '../write/column-data.ts'
 import type { Column } from './column.ts'
 
@@ -113,12 +114,7 @@ export class Codes implements Store {
     }
     // One value has one code, whichever type it comes as.
     if (typeof value === 'bigint' && Number.isSafeInteger(Number(value))) return this.codeOf(Number(value))
-    let code = this.known.get(value)
-    if (code === undefined) {
-      code = this.values.push(value) - 1
-      this.known.set(value, code)
-    }
-    return code
+    return getOrMake(this.known, value, () => this.values.push(value) - 1)
   }
 
   set(row: number, value: Value): void {

@@ -1,5 +1,5 @@
 import { CallTimes } from '../analyze/calls/call-times.ts'
-import type { Arg } from '../model/args.ts'
+import { areArgs } from '../model/args.ts'
 import { isCut } from '../model/calls.ts'
 import type { CounterEvent, TokenEvent, TraceEvent } from '../model/events.ts'
 import type { Facts, GpuEvent, GpuSyncEvent } from '../model/gpu-events.ts'
@@ -7,6 +7,7 @@ import { inferredText } from '../model/inferred.ts'
 import type { Names } from '../model/names.ts'
 import type { OwnEvent } from '../model/own-events.ts'
 import type { EventPass } from '../model/pass.ts'
+import { orNull } from '../model/units.ts'
 import { ExpertsTable } from './experts-table.ts'
 import { Nodes } from './nodes.ts'
 import { OperatorSumTable } from './operator-sum-table.ts'
@@ -131,16 +132,16 @@ export class TablesPass implements EventPass<void> {
       ts_ns: startNs,
       dur_ns: endNs - startNs,
       phase,
-      n_tokens: known(tokens),
+      n_tokens: orNull(tokens),
       sequences:
         step && step.requests >= 0 ? step.requests : new Set(spans.map(({ sequence }) => sequence)).size || null,
       sequence: first ? first.sequence : null,
-      position: first ? known(first.position) : null,
+      position: first ? orNull(first.position) : null,
       tpot_ns: tpotNs,
       function: batch?.function ?? null,
       result: batch?.result ?? 0,
       context: batch?.context || null,
-      tid: known(tid),
+      tid: orNull(tid),
       is_cut: isCut(event),
       inferred: inferred === 0 ? null : inferredText(inferred),
     })
@@ -154,11 +155,11 @@ export class TablesPass implements EventPass<void> {
     this.tables.add('gpu', {
       call: ofWork?.call ?? null,
       what: ofWork?.what ?? 'sync',
-      device: known(device),
-      context: known(context),
-      stream: known(stream),
+      device: orNull(device),
+      context: orNull(context),
+      stream: orNull(stream),
       queue: queue === undefined ? null : names.text(queue),
-      pid: known(pid),
+      pid: orNull(pid),
       ts_ns: startNs,
       dur_ns: endNs - startNs,
       name: names.text(name),
@@ -166,7 +167,7 @@ export class TablesPass implements EventPass<void> {
       role: node?.role ?? null,
       layer: node?.layer ?? null,
       tensor: node?.tensor ?? null,
-      correlation: known(correlation),
+      correlation: orNull(correlation),
       bytes: bytesOf(facts, names.id('bytes')),
     })
   }
@@ -188,15 +189,9 @@ export class TablesPass implements EventPass<void> {
   }
 }
 
-const known = (value: number) => (value < 0 ? null : value)
-
 /** The bytes that a copy or a fill moves, among its facts. */
 function bytesOf(facts: Facts, bytesKey: number): number | null {
-  const arg = isReady(facts) ? facts.find(({ key }) => key === bytesKey) : undefined
-  const value = isReady(facts) ? arg && 'int' in arg && arg.int : facts['bytes']
+  const arg = areArgs(facts) ? facts.find(({ key }) => key === bytesKey) : undefined
+  const value = areArgs(facts) ? arg && 'int' in arg && arg.int : facts['bytes']
   return typeof value === 'number' ? value : null
-}
-
-function isReady(facts: Facts): facts is readonly Arg[] {
-  return Array.isArray(facts)
 }

@@ -1,3 +1,4 @@
+import { getOrMake } from '../model/default-map.ts'
 import { TABLE_NAMES, type TableName } from './schema.ts'
 import { type FilesOf, type NewRow, TableFile } from './table-file.ts'
 
@@ -20,11 +21,7 @@ export class Tables {
 
   /** The file of a table, new or known. `onFull`: see {@link TableFile}. */
   file<T extends TableName>(table: T, onFull?: () => void): TableFile<T> {
-    let file = this.files.get(table)
-    if (!file) {
-      file = new TableFile<TableName>(table, this.filesOf)
-      this.files.set(table, file)
-    }
+    const file = getOrMake(this.files, table, () => new TableFile<TableName>(table, this.filesOf))
     if (onFull) file.onFull = onFull
     return file as unknown as TableFile<T>
   }

@@ -1,7 +1,8 @@
 import { type BlasCall, type BlasEvent, flopOf } from '../../model/blas-events.ts'
+import { getOrMake } from '../../model/default-map.ts'
 import type { TraceEvent } from '../../model/events.ts'
 import type { EventPass } from '../../model/pass.ts'
-import { TimesNs } from '../gpu/latencies.ts'
+import { TimesNs } from '../common/sketches.ts'
 import type { BlasFigures, BlasRest, BlasRow } from './figures.ts'
 
 /** Rows of the table of calls. */
@@ -44,12 +45,10 @@ export class BlasPass implements EventPass<BlasFigures | null> {
   }
 
   private add({ of: call, startNs, endNs, count }: BlasEvent): void {
-    let sum = this.sums.get(call.id)
-    if (!sum) {
+    const sum = getOrMake(this.sums, call.id, () => {
       const hasTimes = isTimed(call) && this.sums.size < DISTRIBUTIONS_MAX
-      sum = { of: call, calls: 0, flop: 0, timeNs: 0, times: hasTimes ? new TimesNs() : undefined }
-      this.sums.set(call.id, sum)
-    }
+      return { of: call, calls: 0, flop: 0, timeNs: 0, times: hasTimes ? new TimesNs() : undefined }
+    })
     sum.calls += count
     sum.flop += count * flopOf(call)
     sum.timeNs += endNs - startNs

@@ -1,4 +1,5 @@
 import { decodingIn } from '../../model/calls.ts'
+import { getOrMake } from '../../model/default-map.ts'
 import type { SequenceSpan, TokenEvent } from '../../model/events.ts'
 import type { FunctionEvent, SequenceEvent } from '../../model/request-events.ts'
 import type { CallSample } from '../common/sampled-calls.ts'
@@ -87,11 +88,7 @@ export class CallStatistics implements Statistic<object, 'token' | 'function' | 
 
   private takeOfContext(event: TokenEvent, timed: TimedDecode | undefined): void {
     const context = event.batch?.context ?? 0
-    let ofContext = this.contexts.get(context)
-    if (!ofContext) {
-      ofContext = new OfContext()
-      this.contexts.set(context, ofContext)
-    }
+    const ofContext = getOrMake(this.contexts, context, () => new OfContext())
     if (!timed) return
     const spentNs = timed.timeNs * timed.sequences
     ofContext.spread.add(timed.tokens, spentNs, ofContext.hasTimed)

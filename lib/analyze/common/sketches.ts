@@ -35,6 +35,27 @@ export function bucketsOf(sketch: DDSketch | undefined): Buckets | null {
   return { first: minKey, counts: bins.slice(minKey - offset, maxKey - offset + 1) }
 }
 
+/** A distribution of times. */
+export class TimesNs {
+  private readonly sketch = new DDSketch({ relativeAccuracy: RELATIVE_ERROR })
+  sumNs = 0
+
+  /** Adds a time, if it is known. */
+  add(ns: number | null | undefined): void {
+    if (ns === null || ns === undefined) return
+    this.sketch.accept(ns)
+    this.sumNs += ns
+  }
+
+  get count(): number {
+    return this.sketch.count
+  }
+
+  figures(): Distribution | null {
+    return distributionOf(this.sketch, this.count, this.sumNs)
+  }
+}
+
 /** A sketch of all values of several distributions. */
 export class MergedSketch {
   private readonly sketch = new DDSketch({ relativeAccuracy: RELATIVE_ERROR })

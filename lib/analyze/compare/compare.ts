@@ -1,4 +1,4 @@
-import { DefaultMap } from '../../model/default-map.ts'
+import { DefaultMap, getOrMake } from '../../model/default-map.ts'
 import type { Analysis } from '../analysis.ts'
 import { differencesOf } from './differences.ts'
 import {
@@ -76,8 +76,7 @@ function valuesOf(before: readonly Analysis[], after: readonly Analysis[]): Valu
   const byKey = new Map<string, Values>()
   const add = (side: 'before' | 'after', { value, ...rest }: RunFigure) => {
     const key = JSON.stringify(rest)
-    const values = byKey.get(key) ?? { ...rest, before: [], after: [] }
-    byKey.set(key, values)
+    const values = getOrMake(byKey, key, () => ({ ...rest, before: [], after: [] }))
     if (value > 0) values[side].push(value)
   }
   for (const run of before) for (const figure of figuresOf(run)) add('before', figure)
@@ -186,8 +185,7 @@ function changedFindings(before: readonly Analysis[], after: readonly Analysis[]
     for (const { rule, sentence, evidence } of findings) {
       const phase = typeof evidence['phase'] === 'string' ? evidence['phase'] : null
       const key = `${rule} ${phase}`
-      const known = found.get(key) ?? { before: 0, after: 0, of: { rule, phase, sentence } }
-      found.set(key, known)
+      const known = getOrMake(found, key, () => ({ before: 0, after: 0, of: { rule, phase, sentence } }))
       if (!seen.has(key)) known[side]++
       seen.add(key)
     }

@@ -1,3 +1,4 @@
+import { sameIds } from '../../model/by-id.ts'
 import type { ExpertsEvent, TensorEvent } from '../../model/events.ts'
 import type { CallOperators } from '../graph/operators/call-operators.ts'
 import type { Steps } from '../graph/operators/steps.ts'
@@ -70,7 +71,7 @@ function ofOperators(operators: CallOperators, steps: Steps, { tensors }: Expert
     const tensor = steps.tensor[step]!
     const { layer } = tensors[tensor]!
     const known = open.get(layer)
-    if (known && !known.nodes.has(tensor) && isSame(known.choice.parts[0]!, ids)) known.nodes.add(tensor)
+    if (known && !known.nodes.has(tensor) && sameIds(known.choice.parts[0]!, ids)) known.nodes.add(tensor)
     else {
       const choice = { layer, atNs: steps.startNs[step]!, tensor: -1, k: ids.length, parts: [ids], ...NO_TIME }
       choices.push(choice)
@@ -79,8 +80,6 @@ function ofOperators(operators: CallOperators, steps: Steps, { tensors }: Expert
   }
   return choices
 }
-
-const isSame = (a: ArrayLike<number>, b: readonly number[]) => a.length === b.length && b.every((id, i) => id === a[i])
 
 /** Each product uses the last choice in its source, or of its layer, before its end. */
 function addTimes(

@@ -1,3 +1,4 @@
+import { getOrMake } from '../../model/default-map.ts'
 import type { TensorEvent } from '../../model/events.ts'
 import type { ModelShape } from '../../model/model-shape.ts'
 import type { LayerShape } from './layer.ts'
@@ -11,8 +12,7 @@ export function layerShapes(
   for (const tensor of tensors) {
     const source = tensor?.sources[0]
     if (!tensor || source === undefined || !isProduct(tensor.id)) continue
-    const ofLayer = weights.get(tensor.layer) ?? new Map<number, TensorEvent>()
-    weights.set(tensor.layer, ofLayer)
+    const ofLayer = getOrMake(weights, tensor.layer, () => new Map<number, TensorEvent>())
     const weight = tensors[source]!
     ofLayer.set(weight.name, weight)
   }

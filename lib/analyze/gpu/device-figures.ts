@@ -1,4 +1,6 @@
+import { getOrMake } from '../../model/default-map.ts'
 import type { Names } from '../../model/names.ts'
+import { orNull } from '../../model/units.ts'
 import { WorkClass } from './classes.ts'
 import type { GpuDevice, GpuKind, GpuLauncher, GpuLaunchers, GpuStep, GpuStream } from './figures.ts'
 import { RANGE_KINDS } from './host-ranges.ts'
@@ -16,7 +18,6 @@ interface Of {
   readonly gpus: string
 }
 
-const orNull = (number: number) => (number < 0 ? null : number)
 const shareOf = (timeNs: number, allNs: number) => (allNs > 0 ? timeNs / allNs : 0)
 
 /** All figures of a device. */
@@ -123,11 +124,7 @@ function sumsByName(measured: DeviceMeasure, nameOf: (site: number) => number): 
   for (const [site, { launches, work, timeNs }] of sites) {
     const name = nameOf(site)
     if (name === 0) continue
-    let sum = sums.get(name)
-    if (!sum) {
-      sum = { name, launches: 0, count: 0, timeNs: 0 }
-      sums.set(name, sum)
-    }
+    const sum = getOrMake(sums, name, () => ({ name, launches: 0, count: 0, timeNs: 0 }))
     sum.launches += launches
     sum.count += work
     sum.timeNs += timeNs

@@ -1,6 +1,7 @@
 import { NumberList } from '../../bytes/number-list.ts'
 import { orderOf } from '../../bytes/order.ts'
 import { firstIndex } from '../../bytes/search.ts'
+import { getOrMake } from '../../model/default-map.ts'
 import type { CopyEvent, GraphEvent, PartEvent, TokenEvent } from '../../model/events.ts'
 import type { ApiEvent } from '../../model/gpu-events.ts'
 import type { Names } from '../../model/names.ts'
@@ -42,11 +43,7 @@ export class HostActivity {
   take(event: HostActivityEvent): void {
     const what = event.kind === 'api' ? this.ofCall(event.name) : activityOf(event)
     if (!what || this.held > HELD_MAX) return
-    let intervals = this.intervals.get(what)
-    if (!intervals) {
-      intervals = new Intervals()
-      this.intervals.set(what, intervals)
-    }
+    const intervals = getOrMake(this.intervals, what, () => new Intervals())
     if (intervals.add(event.startNs, event.endNs)) this.held++
   }
 

@@ -1,22 +1,5 @@
-import { DDSketch } from '@datadog/sketches-js'
-import type { Distribution } from '../common/figures.ts'
-import { distributionOf, RELATIVE_ERROR } from '../common/sketches.ts'
+import { TimesNs } from '../common/sketches.ts'
 import type { GpuQueueLength } from './figures.ts'
-
-/** A distribution of times. */
-export class TimesNs {
-  private readonly sketch = new DDSketch({ relativeAccuracy: RELATIVE_ERROR })
-  sumNs = 0
-
-  add(ns: number): void {
-    this.sketch.accept(ns)
-    this.sumNs += ns
-  }
-
-  figures(): Distribution | null {
-    return distributionOf(this.sketch, this.sketch.count, this.sumNs)
-  }
-}
 
 /**
  * Launches of a stream or a device that wait for their work to begin: HTA's queue length (hta/analyzers/trace_counters.py,

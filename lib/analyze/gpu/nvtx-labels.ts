@@ -1,3 +1,4 @@
+import { getOrMake } from '../../model/default-map.ts'
 import type { Names } from '../../model/names.ts'
 
 /**
@@ -12,13 +13,10 @@ export class NvtxLabels {
   /** Id of the name of a range. */
   of(domain: number, message: number): number {
     const key = domain * 2 ** 26 + message
-    let id = this.known.get(key)
-    if (id === undefined) {
+    return getOrMake(this.known, key, () => {
       const prefix = this.names.text(domain)
       const text = this.names.text(message).replace(/, (?:op_id|seq) = \d.*$/s, '')
-      id = this.names.id(prefix === '' ? text : `${prefix}:${text}`)
-      this.known.set(key, id)
-    }
-    return id
+      return this.names.id(prefix === '' ? text : `${prefix}:${text}`)
+    })
   }
 }

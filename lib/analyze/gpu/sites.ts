@@ -1,3 +1,4 @@
+import { getOrMake } from '../../model/default-map.ts'
 import { type HostRanges, RANGE_KINDS, type RangeCursor } from './host-ranges.ts'
 import type { Launches } from './launches.ts'
 
@@ -33,11 +34,10 @@ export class Sites {
     const threads = new Map<number, { cursors: (RangeCursor | undefined)[]; atNs: number }>()
     for (const [i, { from, tid }] of launches.runs.entries()) {
       const end = launches.runs[i + 1]?.from ?? launches.length
-      let thread = threads.get(tid)
-      if (!thread) {
-        thread = { cursors: RANGE_KINDS.map((_, kind) => ranges.cursor(kind, tid)), atNs: -Infinity }
-        threads.set(tid, thread)
-      }
+      const thread = getOrMake(threads, tid, () => ({
+        cursors: RANGE_KINDS.map((_, kind) => ranges.cursor(kind, tid)),
+        atNs: -Infinity,
+      }))
       for (let at = from; at < end; at++) {
         thread.atNs = Math.max(thread.atNs, launches.start(at))
         launches.values.set(at, this.at(thread.cursors, thread.atNs))

@@ -1,4 +1,5 @@
 import { isFailed } from '../../model/calls.ts'
+import { getOrMake } from '../../model/default-map.ts'
 import type { TensorEvent, TokenEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import type { Plan } from './plan.ts'
@@ -73,14 +74,11 @@ export class KvCaches {
   }
 
   private cachesOf(plan: Plan): readonly TensorEvent[] {
-    let caches = this.caches.get(plan)
-    if (!caches) {
+    return getOrMake(this.caches, plan, () => {
       const { tensors, names, views } = this.context
       const roots = new Set(plan.lasts.map((node) => views.root(node)))
-      caches = [...roots].map((id) => tensors[id]!).filter(({ name }) => CACHE.test(names.text(name)))
-      this.caches.set(plan, caches)
-    }
-    return caches
+      return [...roots].map((id) => tensors[id]!).filter(({ name }) => CACHE.test(names.text(name)))
+    })
   }
 
   private place(event: TokenEvent, tensors: readonly TensorEvent[] = []): void {

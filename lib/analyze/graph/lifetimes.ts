@@ -1,7 +1,7 @@
 import { firstIndex } from '../../bytes/search.ts'
 import type { CopyEvent, TokenEvent } from '../../model/events.ts'
 import type { Life, Plan } from './plan.ts'
-import type { GraphRun } from './runs.ts'
+import type { RunColumns } from './runs.ts'
 import { Transfers } from './transfers.ts'
 import type { Views } from './views.ts'
 
@@ -69,7 +69,7 @@ export class Lifetimes {
    * Times the lives of a graph run; only those that begin or end between steps, unless `all` are asked for. `hasNext`: the same call has
    * another run after it. Returns the arenas; valid until the next run.
    */
-  run(run: GraphRun, plan: Plan, hasNext: boolean, all: boolean): readonly ArenaLayout[] {
+  run(run: RunColumns, plan: Plan, hasNext: boolean, all: boolean): readonly ArenaLayout[] {
     const untilNs = this.endOf(run, hasNext)
     if (plan.lives.length > this.begins.length || run.count >= this.deltas.length)
       this.grow(plan.lives.length + run.count)
@@ -100,7 +100,7 @@ export class Lifetimes {
   }
 
   /** The time until which results without a reader are kept. */
-  private endOf(run: GraphRun, hasNext: boolean): number {
+  private endOf(run: RunColumns, hasNext: boolean): number {
     const runEndNs = run.ends[run.count - 1]!
     if (hasNext) return runEndNs // the next graph run reuses the memory
     if (run.call < 0) return this.otherEnds.find((endNs) => endNs >= runEndNs) ?? runEndNs
@@ -109,7 +109,7 @@ export class Lifetimes {
     return Math.max(endNs, runEndNs)
   }
 
-  private begin({ index, tensor, birth, after, last }: Life, run: GraphRun): void {
+  private begin({ index, tensor, birth, after, last }: Life, run: RunColumns): void {
     this.unknowns[index] = 0
     if (birth >= 0) {
       this.begins[index] = run.starts[birth]!
@@ -121,7 +121,7 @@ export class Lifetimes {
     this.begins[index] = Math.max(earliestNs, written?.startNs ?? run.starts[0]!)
   }
 
-  private end({ index, tensor, last, cut, copies }: Life, run: GraphRun, untilNs: number): void {
+  private end({ index, tensor, last, cut, copies }: Life, run: RunColumns, untilNs: number): void {
     const beginNs = this.begins[index]!
     let endNs = last < 0 ? -Infinity : stepEnd(run, last)
     if (this.transfers.areRead(tensor)) {
@@ -137,7 +137,7 @@ export class Lifetimes {
   }
 
   /** The live bytes of an arena in the current run: where inputs are written, at each step that changes them, and where outputs end. */
-  live({ steady, unsteady }: ArenaLayout, run: GraphRun, onLive: OnLive): void {
+  live({ steady, unsteady }: ArenaLayout, run: RunColumns, onLive: OnLive): void {
     const { begins, ends, deltas } = this
     const { starts, count } = run
     deltas.set(steady)
@@ -163,7 +163,7 @@ export class Lifetimes {
   }
 
   /** The tensors of an arena that are live in a step of the current run; -1: before its first one. */
-  livesAt(step: number, { lives, unsteady }: ArenaLayout, run: GraphRun): Life[] {
+  livesAt(step: number, { lives, unsteady }: ArenaLayout, run: RunColumns): Life[] {
     const timed = new Set(unsteady)
     return lives.filter((life) => {
       if (timed.has(life)) return this.born(life, run) <= step && step < this.dead(life, run)
@@ -172,14 +172,14 @@ export class Lifetimes {
   }
 
   /** The step with which a life begins; -1: before the first one. */
-  private born({ index, birth }: Life, { starts, count }: GraphRun): number {
+  private born({ index, birth }: Life, { starts, count }: RunColumns): number {
     const beginNs = this.begins[index]!
     if (beginNs < starts[0]!) return -1
     return birth >= 0 ? birth : stepFrom(starts, count, beginNs)
   }
 
   /** The step before which a life ends; the number of steps: after the last one. */
-  private dead({ index, last }: Life, run: GraphRun): number {
+  private dead({ index, last }: Life, run: RunColumns): number {
     const endNs = this.ends[index]!
     return last >= 0 && endNs === stepEnd(run, last) ? last + 1 : stepFrom(run.starts, run.count, endNs)
   }
@@ -205,7 +205,7 @@ function sampleAll(samples: Sample[], from: number, onLive: OnLive): number {
 }
 
 /** The end of a step. There is a barrier before the next step, but the clocks of CPUs differ by some ns. */
-function stepEnd({ ends, starts, count }: GraphRun, step: number): number {
+function stepEnd({ ends, starts, count }: RunColumns, step: number): number {
   return step + 1 < count ? Math.min(ends[step]!, starts[step + 1]!) : ends[step]!
 }
 

@@ -1,8 +1,8 @@
 import type { BufferEvent, TensorEvent } from '../../model/events.ts'
-import type { GraphRun } from './runs.ts'
+import type { RunColumns } from './runs.ts'
 import type { Views } from './views.ts'
 
-/** The lifetime of a tensor in a compute arena during a run of a graph. Steps are those of the {@link GraphRun}. */
+/** The lifetime of a tensor in a compute arena during a run of a graph. Steps are those of the {@link RunColumns}. */
 export interface Life {
   /** Id of the tensor that owns the memory. */
   readonly tensor: number
@@ -163,7 +163,7 @@ function overlap(a: Place, b: Place): boolean {
  * Computes the lifetimes of the tensors of compute arenas in a run: from the step that writes a tensor to the last step that
  * reads it or a view of it, or to the step that overwrites it with another one, as in-place ops do.
  */
-function planOf(run: GraphRun, context: PlanContext): Plan {
+function planOf(run: RunColumns, context: PlanContext): Plan {
   const planner = new Planner(context)
   for (let step = 0; step < run.count; step++) planner.step(step, run.nodes[step]!, run.lasts[step]!)
   // Logs that do not link sources to the nodes that computed them have inputs only: lifetimes are not known.
@@ -187,7 +187,7 @@ export class Plans {
   constructor(private readonly context: PlanContext) {}
 
   /** The plan of a run. */
-  of(run: GraphRun): Plan {
+  of(run: RunColumns): Plan {
     const at = this.plans.findIndex((plan) => isPlanOf(plan, run))
     const plan = at < 0 ? planOf(run, this.context) : this.plans[at]!
     // Most recently used first.
@@ -196,7 +196,7 @@ export class Plans {
   }
 }
 
-function isPlanOf({ nodes, lasts }: Plan, run: GraphRun): boolean {
+function isPlanOf({ nodes, lasts }: Plan, run: RunColumns): boolean {
   if (nodes.length !== run.count) return false
   for (let i = 0; i < nodes.length; i++) if (nodes[i] !== run.nodes[i] || lasts[i] !== run.lasts[i]) return false
   return true

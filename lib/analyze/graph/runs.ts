@@ -42,15 +42,10 @@ export class GraphRun {
 
   /** Adds a step. */
   add({ tensor, fusedTo, startNs, endNs }: OperatorEvent): void {
-    this.append(tensor, fusedTo ?? tensor, startNs, endNs)
-  }
-
-  /** Adds a step from its first node to its last one. */
-  append(first: number, last: number, startNs: number, endNs: number): void {
     if (this.count === this.nodes.length) growColumns(this, COLUMNS, 2 * this.count)
     const at = this.count++
-    this.nodes[at] = first
-    this.lasts[at] = last
+    this.nodes[at] = tensor
+    this.lasts[at] = fusedTo ?? tensor
     this.starts[at] = startNs
     this.ends[at] = endNs
   }
@@ -61,6 +56,9 @@ export class GraphRun {
     if (endNs > this.ends[at]!) this.ends[at] = endNs
   }
 }
+
+/** The steps of a graph run, as columns of at least `count` rows. */
+export type RunColumns = Pick<GraphRun, 'count' | 'nodes' | 'lasts' | 'starts' | 'ends' | 'call'>
 
 /** A step of a graph run. */
 export interface StepOfRun {

@@ -2,7 +2,7 @@ import { DefaultMap } from '../../model/default-map.ts'
 import type { TraceEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import type { OwnSliceEvent } from '../../model/own-events.ts'
-import { TimesNs } from '../gpu/latencies.ts'
+import { TimesNs } from '../common/sketches.ts'
 import type { HostOperator, HostOperators } from './figures.ts'
 
 /** Rows of the table. */

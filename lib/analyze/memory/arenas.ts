@@ -1,9 +1,9 @@
-import { DefaultMap } from '../../model/default-map.ts'
+import { DefaultMap, getOrMake } from '../../model/default-map.ts'
 import type { CopyEvent, Phase, TokenEvent } from '../../model/events.ts'
 import type { Defined } from '../graph/defined.ts'
 import { type ArenaLayout, Lifetimes } from '../graph/lifetimes.ts'
 import type { Life, Plan } from '../graph/plan.ts'
-import type { GraphRun } from '../graph/runs.ts'
+import type { RunColumns } from '../graph/runs.ts'
 import type { ArenaFigures, ArenaPhase, LivePeak, LiveTensor } from './figures.ts'
 import type { LiveBytes } from './live-bytes.ts'
 
@@ -76,11 +76,11 @@ export class Arenas {
   }
 
   /** Adds a graph run of a call, the one with this number in it. `hasNext`: the call has another one after it. */
-  run(run: GraphRun, plan: Plan, index: number, hasNext: boolean, phase: Phase | 'none'): void {
+  run(run: RunColumns, plan: Plan, index: number, hasNext: boolean, phase: Phase | 'none'): void {
     for (const layout of this.times.run(run, plan, hasNext, false)) this.add(layout, run, index, phase)
   }
 
-  private add(layout: ArenaLayout, run: GraphRun, index: number, phase: Phase | 'none'): void {
+  private add(layout: ArenaLayout, run: RunColumns, index: number, phase: Phase | 'none'): void {
     const { watch } = this
     const arena = this.arenas.of(layout.buffer)
     const sums = arena.phases.of(phase)
@@ -124,17 +124,14 @@ export class Arenas {
   }
 
   private placedIn(layout: ArenaLayout): Placed {
-    let placed = this.placed.get(layout)
-    if (!placed) {
+    return getOrMake(this.placed, layout, () => {
       const { lives } = layout
       const bytes = lives.reduce((sum, life) => sum + life.bytes, 0)
-      placed = { bytes, offsets: new Set(lives.map(({ offset }) => offset)).size }
-      this.placed.set(layout, placed)
-    }
-    return placed
+      return { bytes, offsets: new Set(lives.map(({ offset }) => offset)).size }
+    })
   }
 
-  private peakAt(step: number, atNs: number, layout: ArenaLayout, run: GraphRun, phase: Phase | 'none'): LivePeak {
+  private peakAt(step: number, atNs: number, layout: ArenaLayout, run: RunColumns, phase: Phase | 'none'): LivePeak {
     const lives = this.times.livesAt(step, layout, run).sort((a, b) => b.bytes - a.bytes)
     const rest = lives.slice(LIVE_MAX)
     return {

@@ -1,6 +1,7 @@
+import { getOrMake } from '../../model/default-map.ts'
 import type { Phase } from '../../model/events.ts'
 import type { Defined } from '../graph/defined.ts'
-import type { GraphRun } from '../graph/runs.ts'
+import type { RunColumns } from '../graph/runs.ts'
 import type { LivePeak } from '../memory/figures.ts'
 import type { LiveSample, LiveSeries, MemorySeries } from '../series/figures.ts'
 
@@ -25,7 +26,7 @@ export class LiveBytes {
   ) {}
 
   /** Adds samples of a buffer in one graph run. `index`: number of the run in the call. */
-  sample(buffer: number, run: GraphRun, index: number, atNs: number, bytes: number, step: number): void {
+  sample(buffer: number, run: RunColumns, index: number, atNs: number, bytes: number, step: number): void {
     const collected = this.of(buffer)
     if (collected.samples.length >= SAMPLES_MAX) {
       collected.leftOut++
@@ -45,12 +46,7 @@ export class LiveBytes {
   }
 
   private of(buffer: number): Collected {
-    let collected = this.buffers.get(buffer)
-    if (!collected) {
-      collected = { samples: [], leftOut: 0, peak: -1, at: undefined }
-      this.buffers.set(buffer, collected)
-    }
-    return collected
+    return getOrMake(this.buffers, buffer, () => ({ samples: [], leftOut: 0, peak: -1, at: undefined }))
   }
 
   /** `firstNs`: time of the first event. */

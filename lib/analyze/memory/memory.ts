@@ -1,10 +1,10 @@
 import { AllocationsByName } from '../../model/allocations.ts'
+import { getOrMake } from '../../model/default-map.ts'
 import type { AllocationEvent, CopyEvent, TokenEvent } from '../../model/events.ts'
 import type { Undetermined } from '../common/figures.ts'
 import type { CallParts, Statistic } from '../common/statistic.ts'
 import type { Defined } from '../graph/defined.ts'
 import type { CallOperators } from '../graph/operators/call-operators.ts'
-import { CallRuns } from '../graph/operators/call-runs.ts'
 import { type Plan, Plans } from '../graph/plan.ts'
 import { Arenas, type ArenaUse } from './arenas.ts'
 import { CacheUse } from './caches.ts'
@@ -22,7 +22,6 @@ export class Memory implements Statistic<object, 'token' | 'copy' | 'allocation'
   readonly kinds = ['token', 'copy', 'allocation'] as const
   /** Of the first graph run of the latest call. */
   firstPlan: Plan | undefined
-  private readonly callRuns = new CallRuns()
   private readonly plans: Plans
   private readonly arenas: Arenas
   private readonly caches: CacheUse
@@ -50,7 +49,7 @@ export class Memory implements Statistic<object, 'token' | 'copy' | 'allocation'
     const { call, event } = operators
     this.arenas.watch = this.watchOf(operators)
     const phase = event?.phase ?? 'none'
-    const runs = this.callRuns.of(steps, call)
+    const runs = steps.runs(call)
     for (const [i, run] of runs.entries()) {
       const plan = this.plans.of(run)
       if (i === 0) this.firstPlan = plan
@@ -100,8 +99,7 @@ export class Memory implements Statistic<object, 'token' | 'copy' | 'allocation'
       const key = `${buffer} ${name} ${offset ?? address}`
       if (seen.has(key)) continue
       seen.add(key)
-      const sum = found.get(buffer) ?? { tensors: 0, bytes: 0 }
-      found.set(buffer, sum)
+      const sum = getOrMake(found, buffer, () => ({ tensors: 0, bytes: 0 }))
       sum.tensors++
       sum.bytes = sizeBytes < 0 || sum.bytes < 0 ? -1 : sum.bytes + sizeBytes
     }

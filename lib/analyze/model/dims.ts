@@ -1,3 +1,4 @@
+import { getOrMake } from '../../model/default-map.ts'
 import type { Names } from '../../model/names.ts'
 import type { OwnSliceEvent } from '../../model/own-events.ts'
 import type { Statistic } from '../common/statistic.ts'
@@ -119,12 +120,7 @@ export class DimsWork implements Statistic<object, 'own-slice'> {
 
   private known(name: number, op: string, dims: number): number {
     const key = name * 2 ** 26 + dims
-    let flop = this.flops.get(key)
-    if (flop === undefined) {
-      flop = this.flopOf(op, this.names.text(dims))
-      this.flops.set(key, flop)
-    }
-    return flop
+    return getOrMake(this.flops, key, () => this.flopOf(op, this.names.text(dims)))
   }
 
   private flopOf(op: string, text: string): number {

@@ -3,6 +3,7 @@ import type { Block } from '../../model/blocks.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import { bytesOfType } from '../../model/ggml-types.ts'
 import type { AttentionShape, ModelShape, UnknownOfModel } from '../../model/model-shape.ts'
+import { orNull } from '../../model/units.ts'
 import { plus } from '../graph/work.ts'
 import type { AttentionFigures, ContextFunction, DecodeFigures, ModelAtContext, ModelFigures } from './figures.ts'
 import { isTied, type UsedWeight, usedWeights } from './weights.ts'
@@ -24,8 +25,6 @@ class Sum {
     if (isMatrix) this.flop += 2 * parameters * share
   }
 }
-
-const known = (bytes: number) => (bytes < 0 ? null : bytes)
 
 /** Options of {@link modelFigures}. */
 export interface StaticOptions {
@@ -67,7 +66,7 @@ export function modelFigures(
     attention: layersOf(shape.attention),
     parameters: all.parameters,
     active_parameters: sumOf(inFile, headOf(used)).parameters,
-    bytes: known(all.bytes),
+    bytes: orNull(all.bytes),
     by_type: groups(inFile, ({ weight }) => weight.type).map(([type, sum]) => ({ type, ...sum })),
     by_block: groups(inFile, ({ block }) => block).map(([block, sum]) => ({ block, ...sum })),
     decode,
@@ -95,7 +94,7 @@ function groups<K>(weights: readonly UsedWeight[], keyOf: (weight: UsedWeight) =
   for (const weight of weights) sums.of(keyOf(weight)).add(weight, 1)
   return [...sums]
     .sort(([, a], [, b]) => b.bytes - a.bytes || b.parameters - a.parameters)
-    .map(([key, { tensors, parameters, bytes }]) => [key, { tensors, parameters, bytes: known(bytes) }] as const)
+    .map(([key, { tensors, parameters, bytes }]) => [key, { tensors, parameters, bytes: orNull(bytes) }] as const)
 }
 
 function decodeOf(
@@ -116,9 +115,9 @@ function decodeOf(
   }
   const attention = shape.attention
   return {
-    weight_bytes: known(sumWhere(({ share }) => share > 0).bytes),
-    matmul_weight_bytes: known(matrices.bytes),
-    embedding_bytes: known(tables.bytes),
+    weight_bytes: orNull(sumWhere(({ share }) => share > 0).bytes),
+    matmul_weight_bytes: orNull(matrices.bytes),
+    embedding_bytes: orNull(tables.bytes),
     is_head_tied: isTied(shape),
     kv_cache: cache && { ...cache, is_assumed: !(cacheTypes ?? shape.cacheTypes) },
     kv_read_bytes: cache && perPosition(attention, 0, (layer) => rowBytes(layer, cache)),
@@ -133,7 +132,7 @@ function decodeOf(
           ),
     lm_head_flop: blocks.get('LM head')?.flop ?? 0,
     by_block: [...blocks]
-      .map(([block, { bytes, flop }]) => ({ block, weight_bytes: known(bytes), flop }))
+      .map(([block, { bytes, flop }]) => ({ block, weight_bytes: orNull(bytes), flop }))
       .sort((a, b) => (b.weight_bytes ?? 0) - (a.weight_bytes ?? 0)),
   }
 }

@@ -1,4 +1,5 @@
 import type { Block } from '../../model/blocks.ts'
+import { getOrMake } from '../../model/default-map.ts'
 import type { Phase } from '../../model/events.ts'
 import type { Distribution } from '../common/figures.ts'
 import { MergedSketch } from '../common/sketches.ts'
@@ -115,8 +116,7 @@ class Group {
     this.timeNs += part.operator_time_ns
     this.computingNs += computingNs(part)
     this.waitNs += part.wait_ns
-    const sums = this.phases.get(row.phase) ?? { wallNs: 0, timeNs: 0 }
-    this.phases.set(row.phase, sums)
+    const sums = getOrMake(this.phases, row.phase, () => ({ wallNs: 0, timeNs: 0 }))
     sums.timeNs += part.operator_time_ns
     if ('last' in part) {
       this.last += part.last
@@ -205,12 +205,10 @@ export function groupOperators(
   const totals = new Map<Phase | 'none', PhaseSums>()
   const add = (row: OperatorRow, part: OperatorRow | Part, worker: number | null) => {
     const key = JSON.stringify([worker, ...keys.map((key) => row[key])])
-    let group = groups.get(key)
-    if (!group) {
+    const group = getOrMake(groups, key, () => {
       const { op, role, layer, block, type, backend, phase, shape } = row
-      group = new Group({ op, role, layer, block, type, backend, phase, shape, worker })
-      groups.set(key, group)
-    }
+      return new Group({ op, role, layer, block, type, backend, phase, shape, worker })
+    })
     group.add(row, part)
   }
   for (const row of analysis.operators.rows) {

@@ -2,7 +2,7 @@ import { DDSketch } from '@datadog/sketches-js'
 import { resized } from '../../bytes/resized.ts'
 import { blockOf } from '../../model/blocks.ts'
 import { putAt } from '../../model/by-id.ts'
-import { DefaultMap } from '../../model/default-map.ts'
+import { DefaultMap, getOrMake } from '../../model/default-map.ts'
 import type { Phase, TensorEvent, TokenEvent } from '../../model/events.ts'
 import { formatShape, parseTensorName } from '../../model/tensors.ts'
 import type { RoleTable } from '../calls/roles.ts'
@@ -289,12 +289,7 @@ export class OperatorRows implements Statistic {
   }
 
   private rowAt(text: string, key: Row['key']): Row {
-    let row = this.byKey.get(text)
-    if (!row) {
-      row = new Row(key, this.context.hasDurations)
-      this.byKey.set(text, row)
-    }
-    return row
+    return getOrMake(this.byKey, text, () => new Row(key, this.context.hasDurations))
   }
 
   private typeOf(first: TensorEvent, result: TensorEvent): string {

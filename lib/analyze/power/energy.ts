@@ -1,4 +1,5 @@
 import { PHASES } from '../../model/call-events.ts'
+import { getOrMake } from '../../model/default-map.ts'
 import type { EnergyRow } from './figures.ts'
 import type { Intervals } from './intervals.ts'
 import type { CallSpans, Span } from './spans.ts'
@@ -84,8 +85,7 @@ function phasesIn(
     const [from, to] = [Math.max(span.startNs, startNs), Math.min(span.endNs, endNs)]
     if (to <= from) continue
     const busy = span.busyNs < span.endNs - span.startNs ? span.busyNs / (span.endNs - span.startNs) : 1
-    const known = phases.get(span.phase) ?? { ns: 0, joules: 0 }
-    phases.set(span.phase, known)
+    const known = getOrMake(phases, span.phase, () => ({ ns: 0, joules: 0 }))
     known.ns += (to - from) * busy
     known.joules += joulesIn(intervals, i, from, to) * busy
     const since = Math.max(from, untilNs)

@@ -1,4 +1,3 @@
-import { DDSketch } from '@datadog/sketches-js'
 import { DefaultMap } from '../../model/default-map.ts'
 import { Inferred, type RequestEvent, type RequestPart } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
@@ -7,7 +6,7 @@ import { durationsOf, hasTimes } from '../../model/requests/durations.ts'
 import { plural } from '../../model/units.ts'
 import type { Undetermined } from '../common/figures.ts'
 import { Median } from '../common/median.ts'
-import { distributionOf, RELATIVE_ERROR } from '../common/sketches.ts'
+import { TimesNs } from '../common/sketches.ts'
 import type {
   CancelledFigures,
   DraftFigures,
@@ -42,36 +41,22 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
 class OfType {
   requests = 0
-  readonly latency = new Sketch()
-  readonly ttft = new Sketch()
-  readonly tpot = new Sketch()
-  readonly queued = new Sketch()
-  readonly stalled = new Sketch()
+  readonly latency = new TimesNs()
+  readonly ttft = new TimesNs()
+  readonly tpot = new TimesNs()
+  readonly queued = new TimesNs()
+  readonly stalled = new TimesNs()
 
   figures(): RequestTypeFigures {
     const { requests, latency, ttft, tpot, queued, stalled } = this
-    const distribution = (sketch: Sketch) => distributionOf(sketch.sketch, sketch.count, sketch.sumNs)
     return {
       requests,
-      latency: distribution(latency),
-      ttft: distribution(ttft),
-      tpot: distribution(tpot),
-      queued: distribution(queued),
-      stalled: distribution(stalled),
+      latency: latency.figures(),
+      ttft: ttft.figures(),
+      tpot: tpot.figures(),
+      queued: queued.figures(),
+      stalled: stalled.figures(),
     }
-  }
-}
-
-class Sketch {
-  readonly sketch = new DDSketch({ relativeAccuracy: RELATIVE_ERROR })
-  count = 0
-  sumNs = 0
-
-  add(ns: number | null | undefined): void {
-    if (ns === null || ns === undefined) return
-    this.sketch.accept(ns)
-    this.count++
-    this.sumNs += ns
   }
 }
 

@@ -1,6 +1,7 @@
 import { Inferred, type RequestEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import { durationsOf, hasTimes } from '../../model/requests/durations.ts'
+import { orNull } from '../../model/units.ts'
 import type { LostTokens, RequestParts, RequestRow, StalledBy } from './figures.ts'
 import type { Cause } from './stalls.ts'
 
@@ -14,25 +15,23 @@ export interface Measured {
   readonly excessNs: number
 }
 
-const known = (value: number) => (value < 0 ? null : value)
-
 /** The row of a request; times of the log. */
 export function rowOf(event: RequestEvent, { parts, causes, excessNs }: Measured, names: Names): RequestRow {
   const { startNs, generatedTokens } = event
   const { latencyNs, ttftNs, tpotNs } = durationsOf(event)
   return {
     id: event.id,
-    task: known(event.task),
-    slot: known(event.slot),
+    task: orNull(event.task),
+    slot: orNull(event.slot),
     type: event.type,
     outcome: event.outcome,
     start_ns: hasTimes(event) ? startNs : null,
     latency_ns: latencyNs,
     ttft_ns: ttftNs,
     tpot_ns: tpotNs,
-    prompt_tokens: known(event.promptTokens),
-    reused_tokens: known(event.reusedTokens),
-    generated_tokens: known(generatedTokens),
+    prompt_tokens: orNull(event.promptTokens),
+    reused_tokens: orNull(event.reusedTokens),
+    generated_tokens: orNull(generatedTokens),
     drafted_tokens: event.draftedTokens,
     accepted_tokens: event.acceptedTokens,
     parts: parts ?? null,
@@ -49,7 +48,7 @@ export function stalledBy(causes: readonly Cause[], latencyNs: number): StalledB
   return causes
     .map(
       ({ by, timeNs, prefillNs, prefillTokens, overlapNs }): StalledBy => ({
-        ...{ id: by.id, task: known(by.task), time_ns: timeNs, share: latencyNs > 0 ? timeNs / latencyNs : 0 },
+        ...{ id: by.id, task: orNull(by.task), time_ns: timeNs, share: latencyNs > 0 ? timeNs / latencyNs : 0 },
         ...{ prefill_ns: prefillNs, prefill_tokens: prefillTokens, overlap_ns: overlapNs },
       }),
     )

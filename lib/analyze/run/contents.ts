@@ -1,3 +1,4 @@
+import { getOrMake } from '../../model/default-map.ts'
 import type { BufferEvent, TensorEvent, TraceEvent } from '../../model/events.ts'
 import { RECORDED_EVENTS, RECORDED_KINDS, type RecordedKind } from '../../model/issues.ts'
 import type { Names } from '../../model/names.ts'
@@ -67,8 +68,7 @@ export class ContentsPass implements EventPass<Contents> {
     const byType = new Map<string, { type: string; tensors: number; parameters: number; bytes: number }>()
     for (const weight of weights) {
       const type = names.text(weight.type)
-      const sum = byType.get(type) ?? { type, tensors: 0, parameters: 0, bytes: 0 }
-      byType.set(type, sum)
+      const sum = getOrMake(byType, type, () => ({ type, tensors: 0, parameters: 0, bytes: 0 }))
       sum.tensors++
       sum.parameters += elementsOf(weight)
       sum.bytes += Math.max(weight.sizeBytes, 0)

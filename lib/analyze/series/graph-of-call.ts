@@ -1,6 +1,7 @@
 import { blockOf } from '../../model/blocks.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import { formatShape, parseTensorName } from '../../model/tensors.ts'
+import { orNull } from '../../model/units.ts'
 import { DataWriters } from '../graph/data-writers.ts'
 import type { Defined } from '../graph/defined.ts'
 import { layerOf } from '../graph/layers.ts'
@@ -158,8 +159,6 @@ class Builder {
   }
 }
 
-const known = (value: number) => (value < 0 ? null : value)
-
 /** The graph of a call. `chosen`: by step, the number of experts that were chosen; 0: not known. */
 export function graphOfCall(operators: CallOperators, steps: Steps, chosen: Int32Array, context: Defined): GraphSeries {
   const { call, event } = operators
@@ -184,9 +183,9 @@ export function graphOfCall(operators: CallOperators, steps: Steps, chosen: Int3
       wait_ns: waitNs,
       workers,
       imbalance_share: workers > 1 && slowestNs > 0 ? (slowestNs - timeNs / workers) / slowestNs : null,
-      flop: known(work.flop),
+      flop: orNull(work.flop),
       bytes_read: work.bytesRead < 0 ? null : work.bytesRead - less,
-      bytes_written: known(work.bytesWritten),
+      bytes_written: orNull(work.bytesWritten),
       weight_bytes: work.weightBytes < 0 ? null : work.weightBytes - less,
       experts: work.expertsRead > 0 ? chosen[step]! || (work.isUpperBound ? null : work.expertsRead) : null,
     })

@@ -1,4 +1,4 @@
-import { DefaultMap } from '../../model/default-map.ts'
+import { DefaultMap, getOrMake } from '../../model/default-map.ts'
 import type { ExpertsEvent } from '../../model/events.ts'
 import type { Defined } from '../graph/defined.ts'
 import type { Steps } from '../graph/operators/steps.ts'
@@ -77,14 +77,11 @@ export class Offsets {
 
   private readsOf(first: number, last: number): readonly WeightRead[] {
     const key = first * 2 ** 26 + last
-    let reads = this.reads.get(key)
-    if (!reads) {
+    return getOrMake(this.reads, key, () => {
       const { works, isWeight } = this.defined
       const all = works.weights(first, last, isWeight)
-      reads = all.filter(({ tensor, bytes }) => tensor.offset !== undefined && bytes > 0)
-      this.reads.set(key, reads)
-    }
-    return reads
+      return all.filter(({ tensor, bytes }) => tensor.offset !== undefined && bytes > 0)
+    })
   }
 
   private mapOf(buffer: number): { bins: Bins; bytes: number } | undefined {

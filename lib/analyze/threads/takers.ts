@@ -1,3 +1,4 @@
+import { getOrMake } from '../../model/default-map.ts'
 import type { Names } from '../../model/names.ts'
 import type { Taker } from './figures.ts'
 
@@ -19,11 +20,7 @@ export class CpuTakers {
   /** `tid` 0: no thread had it. */
   add(comm: number, tid: number, isOwn: boolean, ns: number): void {
     const key = tid === 0 ? -1 : 2 * comm + (isOwn ? 1 : 0)
-    let named = this.named.get(key)
-    if (!named) {
-      named = { comm, isOwn, ns: 0, threads: new Map() }
-      this.named.set(key, named)
-    }
+    const named = getOrMake(this.named, key, () => ({ comm, isOwn, ns: 0, threads: new Map() }))
     named.ns += ns
     const before = named.threads.get(tid)
     if (before !== undefined || named.threads.size < THREADS_MAX) named.threads.set(tid, (before ?? 0) + ns)

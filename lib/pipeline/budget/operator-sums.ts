@@ -1,6 +1,7 @@
 import { unknownTensor } from '../../analyze/summary/summary.ts'
 import { growColumns } from '../../bytes/resized.ts'
 import { putAt } from '../../model/by-id.ts'
+import { getOrMake } from '../../model/default-map.ts'
 import type { OperatorEvent, TensorEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import type { Sum, SumsEvent } from '../../model/sums.ts'
@@ -38,21 +39,11 @@ export class SummedNames {
       return index
     }
     const key = `${tensor} ${fusedTo}`
-    let index = this.ofFused.get(key)
-    if (index === undefined) {
-      index = this.indexOf(this.nodeNames.of(tensor, fusedTo))
-      this.ofFused.set(key, index)
-    }
-    return index
+    return getOrMake(this.ofFused, key, () => this.indexOf(this.nodeNames.of(tensor, fusedTo)))
   }
 
   private indexOf(name: number): number {
-    let index = this.indexes.get(name)
-    if (index === undefined) {
-      index = this.list.push(name) - 1
-      this.indexes.set(name, index)
-    }
-    return index
+    return getOrMake(this.indexes, name, () => this.list.push(name) - 1)
   }
 }
 

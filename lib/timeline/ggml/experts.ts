@@ -1,4 +1,4 @@
-import { putAt } from '../../model/by-id.ts'
+import { putAt, sameIds } from '../../model/by-id.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { ExpertsEvent, OperatorEvent } from '../../model/events.ts'
 import type { TrackContext } from '../context.ts'
@@ -112,10 +112,6 @@ export class Experts {
     if (call >= 0) extra.push(make.int('call', call))
     lanes.place(startNs, endNs, { name, category: 'expert', colour, extra })
   }
-}
-
-function sameIds(a: ArrayLike<number>, b: readonly number[]): boolean {
-  return a.length === b.length && b.every((id, i) => id === a[i])
 }
 
 /** The ids as text, a semicolon between tokens. */

@@ -1,6 +1,7 @@
 import type { Works } from '../../analyze/graph/work.ts'
 import type { Arg } from '../../model/args.ts'
 import { putAt } from '../../model/by-id.ts'
+import { getOrMake } from '../../model/default-map.ts'
 import { Inferred, type OperatorEvent, type SumsEvent } from '../../model/events.ts'
 import type { ArgSet, Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
@@ -86,13 +87,11 @@ export class Operators {
     const last = this.labels[tensor]
     if (last !== undefined && last.fusedTo === fusedTo && last.inferred === inferred) return last.label
     const key = `${tensor} ${fusedTo} ${inferred}`
-    let label = this.allLabels.get(key)
-    if (!label) {
+    const label = getOrMake(this.allLabels, key, () => {
       const name = this.nodeNames.of(tensor, fusedTo)
       const args = this.context.detail === 'names' ? undefined : this.args(event)
-      label = this.context.make.label({ name, category: 'operator', args })
-      this.allLabels.set(key, label)
-    }
+      return this.context.make.label({ name, category: 'operator', args })
+    })
     putAt(this.labels, tensor, { label, fusedTo, inferred }, undefined)
     return label
   }

@@ -1,6 +1,7 @@
 import { Works } from '../../analyze/graph/work.ts'
 import type { Arg } from '../../model/args.ts'
-import { DefaultMap } from '../../model/default-map.ts'
+import { areArgs } from '../../model/args.ts'
+import { DefaultMap, getOrMake } from '../../model/default-map.ts'
 import type {
   ApiEvent,
   Facts,
@@ -111,15 +112,12 @@ export class GpuArea {
 
   private nodeLabel({ tensor, fusedTo }: GpuNode): NodeLabel {
     const key = `${tensor} ${fusedTo}`
-    let label = this.nodes.get(key)
-    if (!label) {
+    return getOrMake(this.nodes, key, () => {
       const { make, tensors } = this.context
       const args = this.nodeArgs.of(tensor, fusedTo, 0)
       if (fusedTo !== undefined) args.push(make.arg('fused_to', { name: tensors[fusedTo]!.name }))
-      label = { name: this.nodeNames.of(tensor, fusedTo), args }
-      this.nodes.set(key, label)
-    }
-    return label
+      return { name: this.nodeNames.of(tensor, fusedTo), args }
+    })
   }
 
   private sync(event: GpuSyncEvent): void {
@@ -203,7 +201,7 @@ export class GpuArea {
   }
 
   private factArgs(facts: Facts): readonly Arg[] {
-    if (isReady(facts)) return facts
+    if (areArgs(facts)) return facts
     const { make } = this.context
     const args: Arg[] = []
     for (const key in facts) {
@@ -214,10 +212,6 @@ export class GpuArea {
     }
     return args
   }
-}
-
-function isReady(facts: Facts): facts is readonly Arg[] {
-  return Array.isArray(facts)
 }
 
 function titleOf({ context, stream, pid }: GpuPlace, streamName: string, contextName: string): string {

@@ -1,4 +1,5 @@
 import type { Arg } from '../../model/args.ts'
+import { getOrMake } from '../../model/default-map.ts'
 import { duration } from '../../model/units.ts'
 import { type CpuShares, threadText } from '../../model/waits.ts'
 import type { StateSpan } from '../../threads/states.ts'
@@ -38,13 +39,11 @@ export class StateRows {
 
   private lanesOf({ worker, own, tid, isFromSwitches }: StateSpan): Lanes {
     const { tracks, names } = this.context
-    let lanes = this.lanes.get(own ?? worker)
-    if (!lanes) {
-      lanes = own
+    const lanes = getOrMake(this.lanes, own ?? worker, () =>
+      own
         ? tracks.lanes('threadState', { thread: names.text(own.name), tid, nth: own.nth })
-        : tracks.lanes('workerState', { worker, isFromSwitches }, true)
-      this.lanes.set(own ?? worker, lanes)
-    }
+        : tracks.lanes('workerState', { worker, isFromSwitches }, true),
+    )
     return lanes
   }
 }

@@ -2,6 +2,7 @@ import { type ArenaLayout, Lifetimes, UnknownEnds } from '../../analyze/graph/li
 import type { Life, Plan } from '../../analyze/graph/plan.ts'
 import type { GraphRun } from '../../analyze/graph/runs.ts'
 import type { Arg } from '../../model/args.ts'
+import { getOrMake } from '../../model/default-map.ts'
 import type { CopyEvent, TokenEvent } from '../../model/events.ts'
 import { parseTensorName } from '../../model/tensors.ts'
 import type { ArgSet, Label } from '../../sink/label.ts'
@@ -96,11 +97,7 @@ export class Lives {
   }
 
   private label(life: Life, unknown: number): Label {
-    let labels = this.labels.get(life)
-    if (!labels) {
-      labels = []
-      this.labels.set(life, labels)
-    }
+    const labels = getOrMake(this.labels, life, () => [])
     labels[unknown] ??= { name: this.nameOf(life), category: 'tensor', args: this.args(life, unknown) }
     return labels[unknown]
   }

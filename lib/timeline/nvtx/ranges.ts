@@ -1,3 +1,4 @@
+import { getOrMake } from '../../model/default-map.ts'
 import type { RangeEvent } from '../../model/events.ts'
 import { issueOf } from '../../model/issues.ts'
 import type { TrackContext } from '../context.ts'
@@ -11,12 +12,10 @@ export class Ranges {
 
   place({ edge, tid, name, atNs, flows }: RangeEvent): void {
     const { tracks, writer, report } = this.context
-    let thread = this.threads.get(tid)
-    if (!thread) {
+    const thread = getOrMake(this.threads, tid, () => {
       const nth = this.threads.size
-      thread = { open: new OpenSlices(writer, () => tracks.add('threadRanges', { tid, nth })), lastNs: atNs }
-      this.threads.set(tid, thread)
-    }
+      return { open: new OpenSlices(writer, () => tracks.add('threadRanges', { tid, nth })), lastNs: atNs }
+    })
     if (edge === 'end' && thread.open.depth === 0) {
       const detail = `a range of thread ${tid} ends that never began`
       return report(issueOf('end-without-start', detail, { byte: 0 }, atNs, ['nvtx']))

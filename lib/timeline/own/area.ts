@@ -1,5 +1,6 @@
 import { UsageError } from '../../errors.ts'
-import type { Arg } from '../../model/args.ts'
+import { areArgs } from '../../model/args.ts'
+import { getOrMake } from '../../model/default-map.ts'
 import type { CounterEvent } from '../../model/events.ts'
 import type {
   OwnArgs,
@@ -69,11 +70,9 @@ export class OwnArea {
 
   private counter({ name, unit, atNs, value }: CounterEvent): void {
     const { tracks, names, writer } = this.context
-    let track = this.series.get(name)
-    if (track === undefined) {
-      track = tracks.add('oneSeries', { name: names.text(name), unit, nth: this.series.size })
-      this.series.set(name, track)
-    }
+    const track = getOrMake(this.series, name, () =>
+      tracks.add('oneSeries', { name: names.text(name), unit, nth: this.series.size }),
+    )
     writer.counter(track, atNs, value)
   }
 
@@ -158,7 +157,7 @@ export class OwnArea {
 
   private extra(args: OwnArgs): Label['extra'] {
     const { make } = this.context
-    if (isReady(args)) return make.shown(args)
+    if (areArgs(args)) return make.shown(args)
     return Object.entries(args).map(([key, value]) =>
       typeof value === 'number' ? make.int(key, value) : make.text(key, value),
     )
@@ -190,10 +189,6 @@ function ofOwn({ definition, nth }: OwnTrack): of.Own {
 
 function unknown(kind: string, id: number): UsageError {
   return new UsageError(`${kind}: expected the id of an earlier own-track event, found ${id}`)
-}
-
-function isReady(args: OwnArgs): args is readonly Arg[] {
-  return Array.isArray(args)
 }
 
 /** Times in milliseconds are a common mistake: a trace contains whole nanoseconds. */

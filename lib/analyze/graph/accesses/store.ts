@@ -3,12 +3,10 @@ import { firstIndex } from '../../../bytes/search.ts'
 import {
   ACCESS_WHATS,
   type AccessEvent,
-  type AccessWhat,
+  type AccessSource,
   DATA_LEVELS,
-  type DataLevel,
   type MappingEvent,
   TLB_RESULTS,
-  type TlbResult,
 } from '../../../model/access-events.ts'
 
 /** Samples that are held, of 40 bytes each; further ones are counted only. */
@@ -16,24 +14,8 @@ const HELD_MAX = 1 << 22
 /** Mappings that are held. */
 const MAPPINGS_MAX = 1 << 16
 
-/** A sample of a data address. */
-export interface AccessSample {
-  /** On the trace's clock. */
-  readonly atNs: number
-  /** -1: in the kernel, or not recorded. */
-  readonly address: number
-  readonly what: AccessWhat
-  readonly count: number
-  readonly pid: number
-  readonly tid: number
-  readonly cpu: number
-  readonly node: number
-  readonly event: number
-  readonly level: DataLevel
-  readonly tlb: TlbResult
-  /** Cycles; -1: not recorded. */
-  readonly latency: number
-}
+/** A sample of a data address, its time on the trace's clock. */
+export interface AccessSample extends Omit<AccessEvent, 'kind' | 'source'>, AccessSource {}
 
 /** Indexes of values in their lists. */
 const WHAT = new Map(ACCESS_WHATS.map((what, i) => [what, i]))

@@ -1,4 +1,5 @@
 import { growColumns } from '../../../bytes/resized.ts'
+import type { RunColumns } from '../runs.ts'
 import type { CallOperators } from './call-operators.ts'
 
 const COLUMNS = ['tensor', 'last', 'startNs', 'endNs', 'waitEndNs', 'workers', 'slowest', 'next'] as const
@@ -30,6 +31,8 @@ export class Steps {
   latest = new Int32Array(1024)
   serials = new Int32Array(1024)
   private serial = 0
+  /** The first step of each graph run: a new one begins with a node that the run before contains already. */
+  private readonly runStarts: number[] = []
   private readonly cursors: number[] = []
 
   /** Finds the steps of these operators; replaces those of the last call. */
@@ -37,6 +40,7 @@ export class Steps {
     const { count, tensor, worker, startNs } = operators
     this.serial++
     this.count = 0
+    this.runStarts.length = 0
     this.cursors.fill(-1)
     if (this.of.length < count) this.of = new Int32Array(2 * count)
     for (let i = 0; i < count; i++) {
@@ -52,6 +56,23 @@ export class Steps {
       this.cursors[by] = step
       this.merge(step, operators, i)
     }
+  }
+
+  /** The graph runs of the call; valid until the next {@link find}. */
+  runs(call: number): RunColumns[] {
+    const { runStarts, tensor, last, startNs, endNs } = this
+    return runStarts.map((from, i) => {
+      const to = runStarts[i + 1] ?? this.count
+      const [nodes, lasts] = [tensor.subarray(from, to), last.subarray(from, to)]
+      return {
+        count: to - from,
+        nodes,
+        lasts,
+        starts: startNs.subarray(from, to),
+        ends: endNs.subarray(from, to),
+        call,
+      }
+    })
   }
 
   /** The step of a node after one that the worker has passed; a new one if there is none; -1 where it would be in the past. */
@@ -79,8 +100,11 @@ export class Steps {
     this.workers[step] = 0
     this.next[step] = -1
     if (tensor >= this.serials.length) growColumns(this, BY_TENSOR, Math.max(2 * this.serials.length, tensor + 1))
-    if (this.serials[tensor] === this.serial) this.next[this.latest[tensor]!] = step
-    else this.firsts[tensor] = step
+    const isNew = this.serials[tensor] !== this.serial
+    if (isNew) this.firsts[tensor] = step
+    else this.next[this.latest[tensor]!] = step
+    const runStart = this.runStarts.at(-1)
+    if (runStart === undefined || (!isNew && this.latest[tensor]! >= runStart)) this.runStarts.push(step)
     this.serials[tensor] = this.serial
     this.latest[tensor] = step
     return step

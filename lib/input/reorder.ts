@@ -10,14 +10,15 @@ export interface Timed {
  * nearly sorted, so most records are appended.
  */
 export class ReorderWindow<T extends Timed> {
-  private held: T[] = []
+  /** Those that were passed on are undefined. */
+  private held: (T | undefined)[] = []
   private head = 0
 
   constructor(private readonly size: number) {}
 
   /** The records in the window, earliest first. */
   get waiting(): readonly T[] {
-    return this.held.slice(this.head)
+    return this.held.slice(this.head) as T[]
   }
 
   /** Adds a record; returns the earliest one where more than `size` wait. */
@@ -36,7 +37,7 @@ export class ReorderWindow<T extends Timed> {
   shift(): T | undefined {
     const record = this.held[this.head]
     if (record === undefined) return undefined
-    this.head++
+    this.held[this.head++] = undefined
     if (this.head > this.size) {
       this.held = this.held.slice(this.head) // rarely, so that a shift is cheap
       this.head = 0

@@ -270,8 +270,7 @@ async function* checked(
       const known = requests.take(ends.take(batch))
       if (known.length > 0) yield known // a batch of one call may be held
     }
-    const unfinished = [...requests.take(ends.finish()), ...requests.finish()]
-    if (unfinished.length > 0) yield unfinished
+    yield* requests.finish(ends.finish())
     if (format === undefined) throw new UsageError(`${name}: expected an input event, found no events at all`)
   } catch (error) {
     throw isFormatError(error) && error.input === undefined ? error.inInput(name) : error

@@ -7,6 +7,8 @@ import { type RequestSource, Requests } from '../model/requests/requests.ts'
  * 5000 of these events each, and of threads that write rarely, all that they wrote meanwhile.
  */
 const WAITING_MAX = 1 << 16
+/** Events of a batch of those that are left: passes need them one batch after the other, not all at once. */
+const BATCH_EVENTS = 512
 
 interface Waiting extends Timed {
   readonly event: RequestSource
@@ -36,12 +38,22 @@ export class RequestStage {
     return added.length > 0 && !this.isOff ? [...begun, ...added] : begun
   }
 
-  /** The requests that are left at the end of the input. */
-  finish(): TraceEvent[] {
-    if (this.isOff) return []
-    const rest: TraceEvent[] = []
-    for (let next = this.window.shift(); next; next = this.window.shift()) rest.push(...this.requests.take(next.event))
-    return [...rest, ...this.requests.finish()]
+  /** The requests that are left at the end of the input, after `last`, its last events. */
+  *finish(last: TraceEvent[]): Generator<TraceEvent[], void> {
+    let batch = [...this.take(last)]
+    if (this.isOff) return yield* nonEmpty(batch)
+    for (const event of this.left()) {
+      batch.push(event)
+      if (batch.length < BATCH_EVENTS) continue
+      yield batch
+      batch = []
+    }
+    yield* nonEmpty(batch)
+  }
+
+  private *left(): Generator<TraceEvent, void> {
+    for (let next = this.window.shift(); next; next = this.window.shift()) yield* this.requests.take(next.event)
+    yield* this.requests.finish()
   }
 
   private push(event: TraceEvent): Waiting | undefined {
@@ -67,3 +79,5 @@ export class RequestStage {
     return [{ ...input, capabilities }, ...batch.slice(1)]
   }
 }
+
+const nonEmpty = (batch: TraceEvent[]) => (batch.length > 0 ? [batch] : [])

@@ -1,3 +1,4 @@
+import { IdMap } from '../id-map.ts'
 import type { SequenceEvent } from '../request-events.ts'
 import type { OpenRequest } from './open-request.ts'
 
@@ -17,7 +18,7 @@ export interface CachedSequence {
 export class Cache {
   /** Does a draft model use it? */
   isOfDrafts = false
-  private readonly sequences = new Map<number, CachedSequence>()
+  private readonly sequences = new IdMap<CachedSequence>()
 
   /** A sequence; of more than a context can have, the first is dropped. */
   of(sequence: number): CachedSequence {
@@ -25,7 +26,7 @@ export class Cache {
     if (!cachedSequence) {
       cachedSequence = { next: 0, request: undefined, cut: undefined }
       this.sequences.set(sequence, cachedSequence)
-      if (this.sequences.size > SEQUENCES_MAX) this.sequences.delete(this.sequences.keys().next().value!)
+      if (this.sequences.size > SEQUENCES_MAX) this.sequences.delete(this.sequences.first!)
     }
     return cachedSequence
   }
@@ -37,7 +38,7 @@ export class Cache {
 
   /** The sequences that a change is about: one, or all of them. */
   named(sequence: number): readonly CachedSequence[] {
-    return sequence < 0 ? [...this.sequences.values()] : [this.of(sequence)]
+    return sequence < 0 ? Array.from(this.sequences, ([, cached]) => cached) : [this.of(sequence)]
   }
 
   /** All sequences but one. */

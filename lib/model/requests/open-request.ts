@@ -42,6 +42,8 @@ const ROUNDED_NS_MAX = 1e6
 
 /** A request that has not ended: it gathers its parts and figures. Times in ns. */
 export class OpenRequest {
+  /** Has it not ended? */
+  isOpen = true
   task = -1
   context = 0
   /** Thread of the program that works on it, or -1. */

@@ -76,6 +76,6 @@ export class Parts {
     this.endNs = Math.min(list.at(-1)?.endNs ?? this.startNs, endNs)
     if (list.length > 0) list.at(-1)!.endNs = this.endNs
     this.fill(endNs, rest)
-    return list
+    return list.slice() // a list that grew has space for more
   }
 }

@@ -1,3 +1,4 @@
+import { IdMap } from '../id-map.ts'
 import type { TaskEvent } from '../request-events.ts'
 
 /** Most posted tasks that wait for their launch; a server also posts tasks that are no requests, one for each of its steps. */
@@ -21,13 +22,13 @@ export interface Queued {
 /** The tasks that were posted and not launched. Of too many, the oldest are dropped. */
 export class TaskQueue {
   /** Of which it is not known that they wait for a slot. */
-  private readonly posted = new Map<number, Queued>()
-  private readonly waiting = new Map<number, Queued>()
+  private readonly posted = new IdMap<Queued>()
+  private readonly waiting = new IdMap<Queued>()
 
   post({ task, atNs, inferred = 0 }: TaskEvent, busy: number): void {
     if (task < 0 || this.of(task)) return
     this.posted.set(task, { postNs: atNs, inferred, busy, deferNs: undefined, error: undefined })
-    if (this.posted.size > POSTED_MAX) this.posted.delete(this.posted.keys().next().value!)
+    if (this.posted.size > POSTED_MAX) this.posted.delete(this.posted.first!)
   }
 
   /** The task waits for a slot: it is a request. Returns one that is dropped: too many wait. */
@@ -39,7 +40,7 @@ export class TaskQueue {
     queued.deferNs = atNs
     this.posted.delete(task)
     this.waiting.set(task, queued)
-    return this.waiting.size > WAITING_MAX ? this.waiting.keys().next().value : undefined
+    return this.waiting.size > WAITING_MAX ? this.waiting.first : undefined
   }
 
   /** Removes a task; undefined where its post is not known. */
@@ -56,6 +57,6 @@ export class TaskQueue {
 
   /** The tasks that wait for a slot. */
   deferred(): number[] {
-    return [...this.waiting.keys()]
+    return Array.from(this.waiting, ([task]) => task)
   }
 }

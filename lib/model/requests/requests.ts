@@ -1,12 +1,14 @@
-import type { SequenceSpan, TokenEvent } from '../call-events.ts'
+import type { TokenEvent } from '../call-events.ts'
 import { isFailed } from '../calls.ts'
 import { DefaultMap } from '../default-map.ts'
+import { IdMap } from '../id-map.ts'
 import { type IssueEvent, issueOf } from '../issues.ts'
 import type { FunctionEvent, RequestEvent, SequenceEvent, TaskEvent } from '../request-events.ts'
 import { Cache, type CachedSequence, SEQUENCES_MAX } from './cache.ts'
 import { OpenRequest, type Share } from './open-request.ts'
 import { OutputOwners } from './outputs.ts'
 import { TaskQueue } from './queue.ts'
+import { sharesOf } from './shares.ts'
 
 /** What requests are made of. */
 export type RequestSource = TokenEvent | FunctionEvent | SequenceEvent | TaskEvent
@@ -40,10 +42,11 @@ export class Requests {
   private readonly queue = new TaskQueue()
   /** By context: programs may have several, each with its thread. */
   private readonly outputs = new DefaultMap<number, OutputOwners>(() => new OutputOwners())
-  private readonly open = new Set<OpenRequest>()
+  /** In the order in which they began. */
+  private readonly open: OpenRequest[] = []
   /** Launched requests by slot and by task. */
-  private readonly launched = new Map<number, OpenRequest>()
-  private readonly byTask = new Map<number, OpenRequest>()
+  private readonly launched = new IdMap<OpenRequest>()
+  private readonly byTask = new IdMap<OpenRequest>()
   /** When slots were released last. */
   private readonly releasedNs = new Map<number, number>()
   /** Is it recorded where a task waits for a slot? */
@@ -80,17 +83,26 @@ export class Requests {
     }
     const endNs = 'endNs' in event ? event.endNs : event.atNs
     if (endNs > this.latestNs) this.latestNs = endNs
+    return this.ended()
+  }
+
+  /** The requests that did not end, one after the other: there may be many. */
+  *finish(): Generator<RequestEvent | IssueEvent, void> {
+    for (const request of [...this.open]) {
+      this.endLate(request)
+      yield* this.ended()
+    }
+    for (const task of this.queue.deferred()) {
+      this.neverLaunched(task, 'unfinished', this.latestNs)
+      yield* this.ended()
+    }
+  }
+
+  private ended(): readonly (RequestEvent | IssueEvent)[] {
     if (this.done.length === 0) return this.done
     const { done } = this
     this.done = []
     return done
-  }
-
-  /** The requests that did not end. */
-  finish(): readonly (RequestEvent | IssueEvent)[] {
-    for (const request of this.open) this.endLate(request)
-    for (const task of this.queue.deferred()) this.neverLaunched(task, 'unfinished', this.latestNs)
-    return this.done
   }
 
   /** Ends a request whose end is not in the input. */
@@ -185,7 +197,7 @@ export class Requests {
 
   /** Work on the token that was sampled last. */
   private ofSampled(what: 'sample' | 'text', event: FunctionEvent, { sampled }: Thread): void {
-    if (!sampled || !this.open.has(sampled)) return
+    if (!sampled?.isOpen) return
     if (event.what === 'accept') this.outputs.of(sampled.context).accepted()
     sampled.own(what, event.startNs, event.endNs)
     this.stallOthers(sampled, event)
@@ -199,7 +211,7 @@ export class Requests {
   private owner({ context, output, sequence }: FunctionEvent, thread: Thread): OpenRequest | undefined {
     if (!thread.call) return undefined
     const request = this.outputs.of(context || thread.call.batch!.context).of(output) ?? this.inSlot(sequence)
-    return request && this.open.has(request) ? request : undefined
+    return request?.isOpen ? request : undefined
   }
 
   /** A draft is made, or the draft model takes the batch: work for one sequence, for those that generate, for those in the batch. */
@@ -209,7 +221,7 @@ export class Requests {
     if (!isOuter) return
     if (what === 'draft') thread.isDrafted = true
     const named = this.inSlot(sequence)
-    const ofThread = [...this.open].filter((request) => request.tid === tid)
+    const ofThread = this.open.filter((request) => request.tid === tid)
     const areGenerating = what === 'draft' && ofThread.some(({ isGenerating }) => isGenerating)
     for (const request of ofThread) {
       const isOwn = named ? request === named : areGenerating ? request.isGenerating : this.isInBatch(request)
@@ -309,7 +321,7 @@ export class Requests {
   /** The request of tokens whose result is sent, where launches are not recorded: the one that its thread sampled last. */
   private sentBy({ what, task, tid }: TaskEvent): OpenRequest | undefined {
     const sampled = what === 'send' && task >= 0 ? this.threads.of(tid).sampled : undefined
-    if (!sampled || !this.open.has(sampled) || sampled.task >= 0) return undefined
+    if (!sampled?.isOpen || sampled.task >= 0) return undefined
     const postNs = this.queue.take(task)?.postNs
     sampled.isTask(task, postNs)
     this.byTask.set(task, sampled)
@@ -332,9 +344,9 @@ export class Requests {
   }
 
   private begin(slot: number, startNs: number, isInferred: boolean): OpenRequest {
-    if (this.open.size >= SEQUENCES_MAX) this.makeRoom(startNs)
+    if (this.open.length >= SEQUENCES_MAX) this.makeRoom(startNs)
     const request = new OpenRequest(++this.count, slot, startNs, isInferred, this.areSampled)
-    this.open.add(request)
+    this.open.push(request)
     return request
   }
 
@@ -348,7 +360,8 @@ export class Requests {
 
   private end(request: OpenRequest, outcome: RequestEvent['outcome'], endNs: number): void {
     const { slot, task, context } = request
-    this.open.delete(request)
+    if (request.isOpen) this.open.splice(this.open.indexOf(request), 1)
+    request.isOpen = false
     if (this.launched.get(slot) === request) this.launched.delete(slot)
     if (this.byTask.get(task) === request) this.byTask.delete(task)
     const sequence = this.caches.of(context).of(slot)
@@ -365,21 +378,6 @@ export class Requests {
     request.error = queued.error
     this.end(request, outcome, atNs)
   }
-}
-
-/** The tokens of each sequence in a batch. */
-function sharesOf(spans: readonly SequenceSpan[], all: number, isDrafted: boolean): Map<number, Share> {
-  const shares = new Map<number, { -readonly [K in keyof Share]: Share[K] }>()
-  for (const { sequence, position, tokens } of spans) {
-    const share = shares.get(sequence)
-    if (share) share.tokens += tokens
-    else shares.set(sequence, { position, tokens, others: 0, othersTokens: 0, isDrafted })
-  }
-  for (const share of shares.values()) {
-    share.others = shares.size - 1
-    share.othersTokens = Math.max(all - share.tokens, 0)
-  }
-  return shares
 }
 
 /** Follows a call: the sequence ends after its last token. */

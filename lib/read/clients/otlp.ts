@@ -200,9 +200,14 @@ function requestOf(span: Span, stages: Stages): ClientRequest {
     return other === undefined ? undefined : number(other)
   }
   const generated = number('gen_ai.usage.completion_tokens', 'gen_ai.usage.output_tokens')
+  const { queued, begin, firstToken, lastToken } = timesOf(span, stages, number)
   return {
-    ...{ start, end },
-    ...timesOf(span, stages, number),
+    start,
+    end,
+    queued,
+    begin,
+    firstToken,
+    lastToken,
     statedNs: nsOf(number('gen_ai.latency.e2e')),
     promptTokens: number('gen_ai.usage.prompt_tokens', 'gen_ai.usage.input_tokens'),
     reusedTokens: number('gen_ai.usage.cached_tokens', 'gen_ai.usage.cache_read_input_tokens'),
@@ -233,7 +238,8 @@ function timesOf(
     decode?.start
   const begin = prefill?.start ?? queued?.end ?? before(firstToken, 'gen_ai.latency.time_in_model_prefill') ?? fromQueue
   return {
-    ...{ firstToken, begin },
+    firstToken,
+    begin,
     queued: queued?.start ?? before(begin, 'gen_ai.latency.time_in_queue'),
     lastToken: decode?.end ?? after(firstToken, 'gen_ai.latency.time_in_model_decode'),
   }

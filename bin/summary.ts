@@ -1,4 +1,12 @@
-import { describePosition, FORMATS, isCpuBackend, type Summary, UsageError, WITHOUT_TIMES } from '../lib/cli.ts'
+import {
+  describePosition,
+  FORMATS,
+  isCpuBackend,
+  type Summary,
+  type TokenTimes,
+  UsageError,
+  WITHOUT_TIMES,
+} from '../lib/cli.ts'
 import { note } from './terminal.ts'
 import { count, duration, plural, threeDigits } from './units.ts'
 
@@ -12,7 +20,7 @@ export function issueCount(...summaries: readonly Summary[]): number {
 
 /** The number of issues that are losses. */
 function lossCount({ issues }: Summary): number {
-  return issues.reduce((sum, { count, isLoss }) => (isLoss ? sum + count : sum), 0)
+  return issues.reduce((sum, { count, is_loss }) => (is_loss ? sum + count : sum), 0)
 }
 
 /** All that is printed about logs with `--quiet`. */
@@ -43,7 +51,7 @@ export function describeLog(name: string, summary: Summary): string[] {
     lines.splice(0, 3, `${name}: ${scheduler}`, `  ${describeDuration(summary)}`)
   else if (scheduler) lines.push(`  ${scheduler}`)
   lines.push(...describeContexts(summary).map((line) => `  ${line}`))
-  if (summary.endsAreOpen) lines.push(`  ${OPEN_ENDS}`)
+  if (summary.ends_are_open) lines.push(`  ${OPEN_ENDS}`)
   const leftOut = describeLeftOut(summary)
   const isBrief = contents !== undefined || (scheduler !== undefined && summary.operators === 0)
   if (leftOut !== undefined && isBrief) lines.push(`  ${leftOut}`)
@@ -72,10 +80,10 @@ export function missingParts(summary: Summary): string[] {
     const sync = 'record --sync computes and times node by node'
     if (leftOut !== undefined) return lines
     if (operators === 0 && missing !== undefined) lines.push(`no operators were seen: ${missing} (${library}); ${sync}`)
-    else if (others.length > 0 && summary.gpuOperators === 0) {
+    else if (others.length > 0 && summary.gpu_operators === 0) {
       const ofVulkan = others.every((name) => name.startsWith('Vulkan')) ? attributes['gpu.missing'] : undefined
       lines.push(`operators of ${others.join(', ')} were not seen: ${ofVulkan ?? 'there is no operator hook'}; ${sync}`)
-    } else if (operators + summary.gpuOperators === 0) lines.push(`no operators: ${whyNoOperators(summary)}`)
+    } else if (operators + summary.gpu_operators === 0) lines.push(`no operators: ${whyNoOperators(summary)}`)
   }
   if (end !== undefined) lines.push(`ends of operators are ${end} (${library})`)
   if (attributes['graphs'] !== undefined) lines.push(`graphs are ${attributes['graphs']}`)
@@ -91,26 +99,27 @@ function whyNoOperators(summary: Summary): string {
 /** Calls without graphs, at a level that records graphs. */
 function whyNoGraphs(summary: Summary): string[] {
   if (!['graph', 'op'].includes(`${summary.attributes['level']}`)) return []
-  if (computedCalls(summary) + summary.calls.warmUp.calls + summary.gpuOperators === 0) return []
+  const { by_phase } = summary.calls
+  if (Object.keys(by_phase).length + summary.gpu_operators === 0) return []
   const bound = 'functions of ggml that are bound inside their library pass no hook'
   return [`no graphs: none was computed while recording was on, or none was seen: ${bound}`]
 }
 
 /** Why a log contains no calls of llama.cpp; undefined if it contains some, or nothing that shows why. */
 function whyNoCalls(summary: Summary): string | undefined {
-  const { graphs, callsByGraph, llamaSeen } = summary
-  const areGraphs = callsByGraph > 0 && callsByGraph === computedCalls(summary)
+  const { graphs, calls_by_graph, llama_seen } = summary
+  const areGraphs = calls_by_graph > 0 && calls_by_graph === summary.calls.count
   if (hasCalls(summary) && !areGraphs) return undefined
   const byGraph = areGraphs
     ? '; a call is a graph that a scheduler computes, its kind and tokens are from the inputs of the graph'
     : ''
   const isCut = isWithoutEnd(summary)
-  if (llamaSeen === 'calls')
+  if (llama_seen === 'calls')
     return `no call of llama.cpp is complete in the log: ${isCut ? `${LOG_ENDS} the first one, other than a warm-up, was complete` : incompleteBecause(summary)}`
-  if (llamaSeen === 'loading' && isCut) return `no calls of llama.cpp: the log ends while the program loads a model`
-  if (llamaSeen !== undefined && isCut) return `no calls of llama.cpp: ${LOG_ENDS} the first one`
-  if (llamaSeen !== undefined && graphs === 0) return 'no calls of llama.cpp: the program ended before the first one'
-  if (llamaSeen !== undefined)
+  if (llama_seen === 'loading' && isCut) return `no calls of llama.cpp: the log ends while the program loads a model`
+  if (llama_seen !== undefined && isCut) return `no calls of llama.cpp: ${LOG_ENDS} the first one`
+  if (llama_seen !== undefined && graphs === 0) return 'no calls of llama.cpp: the program ended before the first one'
+  if (llama_seen !== undefined)
     return `no calls of llama.cpp were seen, though it loaded a model: they are bound inside its library, or the graphs were computed before the first one${byGraph}`
   if (graphs === 0) return undefined
   const ended = isCut && !areGraphs ? `, or ${LOG_ENDS} the first one was complete` : ''
@@ -128,20 +137,20 @@ function incompleteBecause(summary: Summary): string {
 
 /** Why the log had no space, if it had none. */
 const fullLog = ({ issues }: Summary) =>
-  issues.find(({ code }) => /^(log-full|disk-full|process-limit)$/.test(code ?? ''))?.title
+  issues.find(({ code }) => code === 'log-full' || code === 'disk-full' || code === 'process-limit')?.title
 
 /** Which option of `record` left out all operators, or all but the calls; undefined if none did. */
 function leftOutBy(summary: Summary): string | undefined {
-  const { attributes, graphs, operators, gpuOperators, calls } = summary
+  const { attributes, graphs, operators, gpu_operators, calls } = summary
   const option = (name: string) => attributes[`recorded.${name}`]
-  if (operators + gpuOperators > 0 || attributes['level'] !== 'op') return undefined
+  if (operators + gpu_operators > 0 || attributes['level'] !== 'op') return undefined
   const [from, tokens, ops] = [option('from'), option('tokens'), option('ops')]
   const full = fullLog(summary)
   if (full !== undefined) return `no operators: ${full} before the first one was written`
   if (graphs === 0 && from !== undefined)
     return 'only calls: recording was paused (--paused), and nothing resumed it (--toggle, or ggml2perfetto_resume in the program)'
-  if (graphs === 0 && tokens !== undefined && hasCalls({ calls }))
-    return `only calls: none of its ${plural(computedCalls({ calls }), 'call')} is in --tokens ${tokens}`
+  if (graphs === 0 && tokens !== undefined && hasCalls(summary))
+    return `only calls: none of its ${plural(calls.count, 'call')} is in --tokens ${tokens}`
   if (graphs > 0 && ops !== undefined) return `no operators: no node of the graphs has an op of --ops ${ops}`
   return undefined
 }
@@ -154,70 +163,63 @@ export function describeScheduler({ scheduler }: Summary): string | undefined {
 }
 
 /** How a relation of clocks was found, and how exact it is. */
-export function describeRelation({ how, boundNs }: NonNullable<Summary['relation']>): string {
-  return boundNs ? `${how}; right to ±${duration(boundNs)}` : how
+export function describeRelation({ how, bound_ns }: NonNullable<Summary['relation']>): string {
+  return bound_ns ? `${how}; right to ±${duration(bound_ns)}` : how
 }
 
 /** Printed for logs that do not contain when the last operator of a call ended. */
 export const OPEN_ENDS = 'times end at the start of the last operator: this log does not contain its end'
 
 /** `9 calls: prefill 16 tokens, decode 8 tokens · 2 calls failed (result 1: no slot in the KV cache)` */
-export function describeCalls({ calls }: Summary): string {
-  const { warmUp, compute, failed } = calls
-  const phases = (['encode', 'prefill', 'mixed', 'decode'] as const).map((phase) => describePhase(phase, calls[phase]))
-  const parts = phases.filter((part) => part !== '')
-  if (compute.calls > 0) parts.push(`${plural(compute.calls, 'graph')} of unknown kind`)
-  if (warmUp.calls > 0) parts.push(`${plural(warmUp.calls, 'warm-up call')} excluded`)
-  const all = plural(computedCalls({ calls }), 'call')
-  const succeeded = parts.length > 0 ? [`${all}: ${parts.join(', ')}`] : []
-  const described = [...succeeded, ...(failed.calls > 0 ? [describeFailed(failed)] : [])]
+export function describeCalls({ calls: { count: computed, by_phase, failed }, failures }: Summary): string {
+  const { compute, 'warm-up': warmUp } = by_phase
+  const parts = (['encode', 'prefill', 'mixed', 'decode'] as const).flatMap((phase) =>
+    describePhase(phase, by_phase[phase]),
+  )
+  if (compute) parts.push(`${plural(compute.calls, 'graph')} of unknown kind`)
+  if (warmUp) parts.push(`${plural(warmUp.calls, 'warm-up call')} excluded`)
+  const succeeded = parts.length > 0 ? [`${plural(computed, 'call')}: ${parts.join(', ')}`] : []
+  const described = [...succeeded, ...(failed > 0 ? [describeFailed(failed, failures)] : [])]
   return described.length > 0 ? described.join(' · ') : 'no llama_decode calls'
 }
 
 /** `2 calls failed (result 1: no slot in the KV cache)`; for several results, how often each was returned. */
-function describeFailed({ calls, results }: Summary['calls']['failed']): string {
-  const timesOf = (times: number) => (results.length > 1 ? `${count(times)} × ` : '')
-  const each = results
+function describeFailed(failed: number, failures: Summary['failures']): string {
+  const times = (calls: number) => (failures.length > 1 ? `${count(calls)} × ` : '')
+  const each = failures
     .slice(0, RESULTS_SHOWN)
-    .map((kind) => `${timesOf(kind.calls)}result ${kind.result}: ${kind.meaning}`)
-  return `${plural(calls, 'call')} failed (${each.join(', ')}${results.length > RESULTS_SHOWN ? ', …' : ''})`
-}
-
-/** Calls that succeeded, without warm-ups. */
-export function computedCalls({ calls }: Pick<Summary, 'calls'>): number {
-  return (['encode', 'prefill', 'mixed', 'decode', 'compute'] as const).reduce(
-    (sum, phase) => sum + calls[phase].calls,
-    0,
-  )
+    .map((timesOf) => `${times(timesOf.calls)}result ${timesOf.result}: ${timesOf.meaning}`)
+  return `${plural(failed, 'call')} failed (${each.join(', ')}${failures.length > RESULTS_SHOWN ? ', …' : ''})`
 }
 
 /** Does the log contain a call of the model? */
 export function hasCalls({ calls }: Pick<Summary, 'calls'>): boolean {
-  return Object.values(calls).some(({ calls }) => calls > 0)
+  return calls.failed > 0 || Object.keys(calls.by_phase).length > 0
 }
 
-function describePhase(phase: string, { calls, tokens }: { calls: number; tokens: number }): string {
-  if (calls === 0) return ''
+function describePhase(phase: string, counted: Summary['calls']['by_phase']['decode']): string | never[] {
+  if (!counted) return []
+  const { calls, tokens } = counted
   if (tokens === 0) return `${phase} ${plural(calls, 'call')} of unknown size`
   const split = phase === 'decode' ? calls !== tokens : calls > 1
   return `${phase} ${plural(tokens, 'token')}${split ? ` in ${plural(calls, 'call')}` : ''}`
 }
 
 function describeTimes(summary: Summary): string {
-  const parts = describeTokenTimes(summary)
+  const parts = describeTokenTimes({ ...summary.calls, decoding: summary.decoding }, summary.calls.ttft_runs)
   return parts.length > 0 ? parts.join(' · ') : describeDuration(summary)
 }
 
 /** From the first event to the last, or why it is not known. */
-export function describeDuration({ durationNs, times }: Pick<Summary, 'durationNs' | 'times'>): string {
-  return durationNs === undefined ? `not known: ${WITHOUT_TIMES[times]}` : duration(durationNs)
+export function describeDuration({ duration_ns, times }: Pick<Summary, 'duration_ns' | 'times'>): string {
+  return duration_ns === null ? `not known: ${WITHOUT_TIMES[times]}` : duration(duration_ns)
 }
 
-function describeTokenTimes(times: Pick<Summary, 'ttftNs' | 'decoding'> & { readonly ttftRuns?: number }): string[] {
-  const { ttftNs, ttftRuns = 1, decoding } = times
+function describeTokenTimes(times: TokenTimes, ttftRuns = 1): string[] {
+  const { ttft_ns, tpot_ns } = times
   const parts = []
-  if (ttftNs !== undefined) parts.push(`TTFT ${duration(ttftNs)}${ofRuns(ttftRuns)}`)
-  if (decoding) parts.push(`TPOT ${duration(decoding.tpotNs)}`, describeRate(times)!)
+  if (ttft_ns !== null) parts.push(`TTFT ${duration(ttft_ns)}${ofRuns(ttftRuns)}`)
+  if (tpot_ns !== null) parts.push(`TPOT ${duration(tpot_ns)}`, describeRate(times))
   return parts
 }
 
@@ -231,6 +233,7 @@ const CONTEXTS_SHOWN = 4
 
 /** `target: 12 calls · TTFT 30 ms · …`, a line for each of several contexts. */
 function describeContexts({ contexts }: Summary): string[] {
+  if (contexts.length < 2) return []
   const lines = contexts.slice(0, CONTEXTS_SHOWN).map((context, i) => {
     const parts = [plural(context.calls, 'call'), ...describeTokenTimes(context)]
     return `${context.role ?? `context ${i + 1}`}: ${parts.join(' · ')}`
@@ -238,22 +241,21 @@ function describeContexts({ contexts }: Summary): string[] {
   return contexts.length > CONTEXTS_SHOWN ? [...lines, `${plural(contexts.length, 'context')} in all`] : lines
 }
 
-/** `637 tok/s decode`, or `9.64 tok/s decode (4 sequences)`; undefined if nothing was decoded. */
-export function describeRate({ decoding }: Pick<Summary, 'decoding'>): string | undefined {
-  if (!decoding) return undefined
-  const { tokensPerSecond, sequences, isAssumed } = decoding
+/** `637 tok/s decode`, or `9.64 tok/s decode (4 sequences)`; empty if nothing was decoded. */
+export function describeRate({ decode_tokens_per_s, sequences, decoding }: TokenTimes): string {
+  if (decode_tokens_per_s === null || sequences === null) return ''
   const isMean = Math.abs(sequences - Math.round(sequences)) > 0.005
   const number = isMean ? `${threeDigits(sequences)} sequences on average` : plural(sequences, 'sequence')
-  const assumed = isAssumed ? `, assumed: one for each token` : ''
-  const at = number === '1 sequence' && !isAssumed ? '' : ` (${number}${assumed})`
-  return `${threeDigits(tokensPerSecond)} tok/s decode${at}`
+  const assumed = decoding?.is_assumed ? `, assumed: one for each token` : ''
+  const at = number === '1 sequence' && assumed === '' ? '' : ` (${number}${assumed})`
+  return `${threeDigits(decode_tokens_per_s)} tok/s decode${at}`
 }
 
 function describeSize(summary: Summary): string {
-  const { operators, gpuOperators, workers, graphs, layers, nvtx } = summary
+  const { operators, gpu_operators, workers, graphs, layers, nvtx } = summary
   return [
     `${plural(operators, 'operator')} on ${plural(workers, 'worker')}`,
-    ...(gpuOperators > 0 ? [`${plural(gpuOperators, 'operator')} on GPUs`] : []),
+    ...(gpu_operators > 0 ? [`${plural(gpu_operators, 'operator')} on GPUs`] : []),
     plural(graphs, 'graph'),
     plural(layers, 'layer'),
     ...(nvtx > 0 ? [plural(nvtx, 'NVTX event')] : []),
@@ -273,19 +275,19 @@ export function describeLosses(summary: Summary): string {
 const KINDS_MAX = 4
 
 /** `not drawn: 1 203 tracing_mark_write, 96 cpu_frequency`, or undefined if all events are drawn. */
-function describeLeftOut({ leftOut }: Summary): string | undefined {
-  return leftOut.length === 0 ? undefined : `not drawn: ${listOf(leftOut)}`
+function describeLeftOut({ left_out }: Summary): string | undefined {
+  return left_out.length === 0 ? undefined : `not drawn: ${listOf(left_out)}`
 }
 
-function listOf(leftOut: Summary['leftOut']): string {
-  const named = leftOut.slice(0, KINDS_MAX).map((kind) => `${count(kind.count)} ${kind.what}`)
-  const rest = leftOut.length - named.length
+function listOf(left_out: Summary['left_out']): string {
+  const named = left_out.slice(0, KINDS_MAX).map((kind) => `${count(kind.count)} ${kind.what}`)
+  const rest = left_out.length - named.length
   return [...named, ...(rest > 0 ? [`and ${plural(rest, 'more kind')}`] : [])].join(', ')
 }
 
 /** Which program draws the events that are not drawn here, one line each. */
-export function leftOutHints({ leftOut }: Summary): string[] {
-  return [...new Set(leftOut.flatMap(({ hint }) => hint ?? []))].map((hint) => `hint: ${hint}`)
+export function leftOutHints({ left_out }: Summary): string[] {
+  return [...new Set(left_out.flatMap(({ hint }) => hint ?? []))].map((hint) => `hint: ${hint}`)
 }
 
 /** Throws UsageError for a log of which nothing is drawn: a trace without it would look as if nothing had happened. */
@@ -295,8 +297,8 @@ export function refuseEmpty(names: readonly string[], summaries: readonly Summar
   const empty = logs.filter(({ drawn }) => drawn === 0)
   if (empty.length === 0) return
   const lines = empty.flatMap((summary) => {
-    const { format, leftOut } = summary
-    const contents = leftOut.length > 0 ? listOf(leftOut) : (summary.contents ?? 'no events')
+    const { format, left_out } = summary
+    const contents = left_out.length > 0 ? listOf(left_out) : (summary.contents ?? 'no events')
     const name = names[summaries.indexOf(summary)]
     return [
       `${name}: nothing in it can be drawn: as ${format} it contains ${contents}`,

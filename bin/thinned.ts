@@ -14,12 +14,12 @@ export async function noteThinned(
   const lines = names.flatMap((name, i) => describeThinned(name, summaries[i]!))
   const thinned = summaries.find((summary) => summary.thinned)?.thinned
   if (!thinned) return
-  const { budgetBytes, schedulerBytes } = thinned
-  if (schedulerBytes > budgetBytes)
+  const { budget_bytes, scheduler_bytes } = thinned
+  if (scheduler_bytes > budget_bytes)
     lines.push(
-      `  the scheduler's events alone take about ${size(schedulerBytes)}, more than the budget; they are all in it`,
+      `  the scheduler's events alone take about ${size(scheduler_bytes)}, more than the budget; they are all in it`,
     )
-  else if (bytes !== undefined && bytes > 1.25 * budgetBytes)
+  else if (bytes !== undefined && bytes > 1.25 * budget_bytes)
     lines.push(
       `  the trace has ${size(bytes)}: calls, sums and events that are never summed up alone exceed the budget`,
     )
@@ -31,8 +31,9 @@ export async function noteThinned(
 
 function describeThinned(name: string, { thinned }: Summary): string[] {
   if (!thinned) return []
-  const { budgetBytes, allBytes, calls, callsInFull, kept, operators, operatorsInFull, operatorsOutsideCalls } = thinned
-  const all = allBytes === undefined ? 'too large a trace' : `a trace of about ${size(allBytes)}`
+  const { budget_bytes, all_bytes, calls, calls_in_full, kept, operators, operators_in_full, operators_outside_calls } =
+    thinned
+  const all = all_bytes === null ? 'too large a trace' : `a trace of about ${size(all_bytes)}`
   const which = [
     ...(kept.first > 0 ? [`the first ${count(kept.first)}`] : []),
     ...(kept.prefill > 0 ? [plural(kept.prefill, 'prefill')] : []),
@@ -40,12 +41,12 @@ function describeThinned(name: string, { thinned }: Summary): string[] {
     ...(kept.spread > 0 ? [`${count(kept.spread)} evenly spread`] : []),
   ]
   const lines = [
-    `note: ${name}: in full it is ${all}, over the budget of ${size(budgetBytes)}: ${count(callsInFull)} of ` +
+    `note: ${name}: in full it is ${all}, over the budget of ${size(budget_bytes)}: ${count(calls_in_full)} of ` +
       `${plural(calls, 'call')} are in full${which.length > 0 ? ` (${which.join(', ')})` : ''}`,
-    `  the other ${plural(operators - operatorsInFull - operatorsOutsideCalls, 'operator')} are summed up by worker and ` +
+    `  the other ${plural(operators - operators_in_full - operators_outside_calls, 'operator')} are summed up by worker and ` +
       'name: slices "… ×n (sum)", with their exact times',
   ]
-  if (operatorsOutsideCalls > 0)
-    lines.push(`  ${plural(operatorsOutsideCalls, 'operator')} of no call are never summed up`)
+  if (operators_outside_calls > 0)
+    lines.push(`  ${plural(operators_outside_calls, 'operator')} of no call are never summed up`)
   return lines
 }

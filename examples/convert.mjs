@@ -4,7 +4,7 @@ import { convertFile, openTrace } from 'ggml2perfetto'
 
 const log = process.argv[2] ?? 'examples/moe.csv'
 const { summaries } = await convertFile(log, 'run.pftrace')
-console.log(`${summaries[0].operators} operators, TTFT ${summaries[0].ttftNs / 1e6} ms`)
+console.log(`${summaries[0].operators} operators, TTFT ${summaries[0].calls.ttft_ns / 1e6} ms`)
 
 const trace = await openTrace('run.pftrace')
 const { rows } = trace.query(`select name, count(*), sum(dur) from slice

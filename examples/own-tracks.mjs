@@ -3,7 +3,8 @@
 import { convert, inputOf, openTrace, summarizeFile } from 'ggml2perfetto'
 
 const log = process.argv[2] ?? 'examples/moe.csv'
-const { clock, startNs: originNs } = await summarizeFile(log)
+const { clock, start_ns } = await summarizeFile(log)
+const originNs = BigInt(start_ns)
 
 // Recorded by the server: process.hrtime.bigint() is Linux's CLOCK_MONOTONIC, which logs use too.
 const requests = [
@@ -24,8 +25,7 @@ const server = {
       const name = names.id(`request ${id}`)
       yield [{ kind: 'own-slice', track: 0, name, startNs, endNs, args: { client: id, max_tokens: 8 } }]
     }
-    const times = requests.flatMap(({ arrivedNs, doneNs }) => [arrivedNs, doneNs])
-    for (const ns of times) {
+    for (const ns of requests.flatMap(({ arrivedNs, doneNs }) => [arrivedNs, doneNs])) {
       const value = requests.filter(({ arrivedNs, doneNs }) => arrivedNs <= ns && ns < doneNs).length
       yield [{ kind: 'own-sample', track: 1, atNs: Number(ns - originNs), value }]
     }

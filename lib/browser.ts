@@ -35,14 +35,7 @@ export {
   scaling,
   type WorkerCount,
 } from './analyze/scaling/scaling.ts'
-export type {
-  CallCount,
-  ClockRelation,
-  FailedCalls,
-  IssueCount,
-  LlamaSeen,
-  Summary,
-} from './analyze/summary/figures.ts'
+export type { ClockRelation, IssueCount, LlamaSeen, Summary } from './analyze/summary/figures.ts'
 export { toWebStream, type WebStream } from './bytes/web-stream.ts'
 export { describePosition, FormatError, isOwnError, type Position, UsageError } from './errors.ts'
 export { ByteCursor } from './input/byte-cursor.ts'

@@ -21,7 +21,7 @@ import { refuseSwapped } from '../mistakes.ts'
 import { CLOCKS, conversionOf, DRAWING, flag, inputsOf, once, oneOf, READING, valued } from '../options.ts'
 import { checkOutput, writeTrace } from '../output.ts'
 import { type Progress, progressOf } from '../progress.ts'
-import { computedCalls, describeLogs, hasCalls, refuseEmpty, warnOfIssues } from '../summary.ts'
+import { describeLogs, hasCalls, refuseEmpty, warnOfIssues } from '../summary.ts'
 import { note, print, quoted } from '../terminal.ts'
 import { noteThinned } from '../thinned.ts'
 import { size } from '../units.ts'
@@ -155,7 +155,7 @@ export async function* within(
     throw new UsageError(`--flows token=${flows.token} is not among --tokens ${rangeText(tokens)}`)
   }
   const summaries = yield* trace
-  const calls = Math.max(...summaries.map((summary) => computedCalls(summary) + summary.calls.failed.calls))
+  const calls = Math.max(...summaries.map((summary) => summary.calls.count + summary.calls.failed))
   const isWithin = !tokens || tokens[0] < calls
   if (!allowEmpty && (isWithin || calls === 0)) refuseEmpty(names, summaries.slice(0, names.length))
   const known = calls === 0 ? 'no calls' : `the calls 0..${calls - 1}`
@@ -187,7 +187,7 @@ async function printSummary(
   if (bundle !== undefined)
     lines.push(`${bundle}: packed as it is, ${clockOf(summaries.at(-1)!)}; the trace is on its clock`)
   const found = summaries.flatMap(({ findings = [] }) => findings)
-  const areEstimates = summaries.some(({ findingsAreEstimates }) => findingsAreEstimates)
+  const areEstimates = summaries.some(({ findings_are_estimates }) => findings_are_estimates)
   lines.push(...describeFindings(found, `ggml2perfetto why ${args.inputs.map(quoted).join(' ')}`, areEstimates))
   if (output === '-') return note(lines)
   const trace = quoted(output)
@@ -214,8 +214,7 @@ export function nextQuery(
   if (!tokens && summaries.some(({ operators }) => operators > 0))
     return times('name', "slice where category='operator'")
   const isPerfetto = to !== 'json'
-  if (isPerfetto && summaries.every(({ contents }) => /\b(kernel|memory copy|memory copies)\b/.test(contents ?? '')))
-    return times('name', 'gpu_slice')
+  if (isPerfetto && summaries.every(({ gpu_work }) => gpu_work > 0)) return times('name', 'gpu_slice')
   const hasCpus = ({ scheduler, issues }: Summary) =>
     scheduler?.switches && !issues.some(({ code }) => code === 'no-cpu')
   if (isPerfetto && summaries.every(hasCpus)) return times('name', 'sched_slice join thread using (utid) where tid > 0')

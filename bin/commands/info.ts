@@ -19,7 +19,7 @@ import { aligned, print, printJson, table } from '../terminal.ts'
 import { count, duration, percent, plural, size } from '../units.ts'
 
 const OPTIONS = {
-  json: flag('Print the summary as JSON (of several, an array); times in ns, startNs as a string'),
+  json: flag('Print the summary as JSON (of several, an array); times in ns, start_ns as a string'),
   ...CLOCKS,
   ...READING,
 } as const
@@ -41,7 +41,7 @@ export const infoCommand: CommandModule<object, Arguments> = {
       )
       .options(OPTIONS)
       .example('$0 info run.csv', 'for people')
-      .example('$0 info run.csv --json | jq .tpotNs', 'for scripts')
+      .example('$0 info run.csv --json | jq .calls.tpot_ns', 'for scripts')
       .example(
         '$0 info run.ggtrace trace.txt --clock trace.txt=boot',
         'how the clocks relate, and how well that is known',
@@ -58,7 +58,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const summaries = isAlone
     ? [await summarize(logs[0]!, options)]
     : await summarizeAll(convert(logs, { ...options, detail: 'names' }))
-  if (args.json) return printJson(toJson(logs.length === 1 ? summaries[0]! : summaries))
+  if (args.json) return printJson(JSON.stringify(logs.length === 1 ? summaries[0] : summaries, null, 2))
   await print(summaries.flatMap((summary, i) => [...(i > 0 ? [''] : []), ...describe(logs[i]!.name, summary)]))
 }
 
@@ -67,11 +67,6 @@ async function summarizeAll(trace: AsyncGenerator<Uint8Array, Summary[]>): Promi
   let next = await trace.next()
   while (!next.done) next = await trace.next()
   return next.value
-}
-
-/** JSON, with BigInts as strings of decimal digits. */
-function toJson(summaries: Summary | readonly Summary[]): string {
-  return JSON.stringify(summaries, (_, value) => (typeof value === 'bigint' ? String(value) : value), 2)
 }
 
 function describe(name: string, summary: Summary): string[] {
@@ -83,21 +78,21 @@ function describe(name: string, summary: Summary): string[] {
     .map(([key, value]) => [key.replaceAll('_', ' '), String(value)] as const)
   if (read.length > 0) lines.push('', 'how it was read', ...aligned(read))
   if (issues.length > 0) lines.push('', 'issues', ...describeIssues(summary).map((line) => `  ${line}`))
-  const { leftOut } = summary
-  lines.push('', leftOut.length === 0 ? describeLosses(summary) : `${describeLosses(summary)}; not drawn`)
-  const counted = leftOut.map(({ what, count: times }) => [what, count(times)] as const)
+  const { left_out } = summary
+  lines.push('', left_out.length === 0 ? describeLosses(summary) : `${describeLosses(summary)}; not drawn`)
+  const counted = left_out.map(({ what, count: times }) => [what, count(times)] as const)
   lines.push(...aligned(counted), ...leftOutHints(summary).map((line) => `  ${line}`))
   return lines
 }
 
 function factsOf(summary: Summary): [string, string][] {
-  const { format, clock, startNs, withExperts, threads } = summary
+  const { format, clock, start_ns, with_experts, threads } = summary
   const title = FORMATS.find(({ name }) => name === format)?.title
   const facts: [string, string][] = [['format', title === undefined ? format : `${format} (${title})`]]
   const { contents } = summary
   if (contents !== undefined && clock === 'none' && !summary.relation) return [...facts, ['holds', contents]]
   facts.push(
-    ['clock', `${clock === 'unknown' ? 'unknown' : `CLOCK_${clock}`}, from ${startNs} ns`],
+    ['clock', `${clock === 'unknown' ? 'unknown' : `CLOCK_${clock}`}, from ${start_ns} ns`],
     ['duration', describeDuration(summary)],
   )
   if (summary.relation) facts.splice(2, 0, ...relationFacts(summary.relation))
@@ -106,33 +101,35 @@ function factsOf(summary: Summary): [string, string][] {
   if (scheduler) facts.push(['scheduler', scheduler])
   if (scheduler && summary.operators === 0) return facts
   facts.push(...callFacts(summary))
-  if (summary.endsAreOpen) facts.push(['', OPEN_ENDS])
+  if (summary.ends_are_open) facts.push(['', OPEN_ENDS])
   facts.push(['workers', `${count(summary.workers)}, on ${plural(threads, 'thread')}`])
   facts.push(['graphs', count(summary.graphs)], ['layers', count(summary.layers)])
   if (summary.nvtx > 0)
     facts.push(['nvtx', summary.nvtx === 1 ? '1 range or mark' : `${count(summary.nvtx)} ranges and marks`])
   facts.push(['operators', count(summary.operators)])
   for (const counter of summary.counters) facts.push([counter.name, describeTotal(counter)])
-  if (withExperts > 0) facts.push(['experts', `ids on ${plural(withExperts, 'operator')}`])
+  if (with_experts > 0) facts.push(['experts', `ids on ${plural(with_experts, 'operator')}`])
   return facts
 }
 
 /** The number of calls, and the time per token. */
 function callFacts(summary: Summary): [string, string][] {
-  const { ttftNs, ttftRuns, tpotNs } = summary
+  const { ttft_ns, ttft_runs, tpot_ns } = summary.calls
   const facts: [string, string][] = [['calls', describeCalls(summary)]]
-  if (ttftNs !== undefined)
-    facts.push(['TTFT', `${duration(ttftNs)} to the end of the last prefill call${ofRuns(ttftRuns)}`])
-  if (tpotNs !== undefined)
-    facts.push(['TPOT', [`${duration(tpotNs)} per token of a sequence`, describeRate(summary)].join(' · ')])
+  if (ttft_ns !== null)
+    facts.push(['TTFT', `${duration(ttft_ns)} to the end of the last prefill call${ofRuns(ttft_runs)}`])
+  if (tpot_ns !== null) {
+    const rate = describeRate({ ...summary.calls, decoding: summary.decoding })
+    facts.push(['TPOT', `${duration(tpot_ns)} per token of a sequence · ${rate}`])
+  }
   return facts
 }
 
 /** How an input was put on the clock of the first one. */
 function relationFacts(relation: NonNullable<Summary['relation']>): [string, string][] {
-  const { to, offsetNs } = relation
-  if (offsetNs === 0n) return [['put on', `CLOCK_${to}: ${describeRelation(relation)}`]]
-  const added = `${offsetNs < 0n ? '' : '+'}${offsetNs} ns`
+  const { to, offset_ns } = relation
+  if (offset_ns === '0') return [['put on', `CLOCK_${to}: ${describeRelation(relation)}`]]
+  const added = `${offset_ns.startsWith('-') ? '' : '+'}${offset_ns} ns`
   return [
     ['put on', to === 'unknown' ? 'the first input' : `CLOCK_${to}`],
     ['  by', `${added} to its first time`],
@@ -150,20 +147,20 @@ function describeTotal({ unit, total }: Summary['counters'][number]): string {
 function opLines({ ops, operators }: Summary): string[] {
   const shown = ops.length > 13 ? ops.slice(0, 12) : ops
   const rest = ops.slice(shown.length)
-  const total = ops.reduce((sum, { timeNs }) => sum + timeNs, 0)
-  const row = (op: string, timeNs: number, times: number) => [
+  const total = ops.reduce((sum, { time_ns }) => sum + time_ns, 0)
+  const row = (op: string, time_ns: number, times: number) => [
     op,
-    duration(timeNs),
-    percent(total === 0 ? 0 : timeNs / total),
+    duration(time_ns),
+    percent(total === 0 ? 0 : time_ns / total),
     count(times),
   ]
   const cells = [
     ['op', 'time', 'share', 'count'],
-    ...shown.map(({ op, timeNs, count }) => row(op || '(unnamed)', timeNs, count)),
+    ...shown.map(({ op, time_ns, count }) => row(op || '(unnamed)', time_ns, count)),
   ]
   if (rest.length > 0) {
-    const sum = (key: 'timeNs' | 'count') => rest.reduce((sum, op) => sum + op[key], 0)
-    cells.push(row(plural(rest.length, 'other op'), sum('timeNs'), sum('count')))
+    const sum = (key: 'time_ns' | 'count') => rest.reduce((sum, op) => sum + op[key], 0)
+    cells.push(row(plural(rest.length, 'other op'), sum('time_ns'), sum('count')))
   }
   cells.push(row('all workers', total, operators))
   return table(cells)

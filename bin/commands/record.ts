@@ -347,12 +347,12 @@ async function describe(log: string, args: Arguments, sched: string | undefined)
   const { note: why } = summary.attributes
   const notes = why === undefined ? [] : [`  note: ${why}`]
   const inputs = sched === undefined ? [log] : [log, sched]
-  const { findings = [], findingsAreEstimates = false } = await withTakers(summary, inputs)
-  const found = describeFindings(findings, `ggml2perfetto why ${inputs.map(quoted).join(' ')}`, findingsAreEstimates)
+  const { findings = [], findings_are_estimates = false } = await withTakers(summary, inputs)
+  const found = describeFindings(findings, `ggml2perfetto why ${inputs.map(quoted).join(' ')}`, findings_are_estimates)
   return [...lines, ...notes, ...problems, ...found, `wrote ${log} (${size(bytes)})`]
 }
 
-type Found = Pick<Summary, 'findings' | 'findingsAreEstimates'>
+type Found = Pick<Summary, 'findings' | 'findings_are_estimates'>
 
 /** Findings of a log; with a recording of the scheduler, also who took the CPUs of its workers. */
 async function withTakers(summary: Summary, inputs: readonly string[]): Promise<Found> {

@@ -7,7 +7,6 @@ import { ANALYSIS_SCHEMA, type Analysis } from './analysis.ts'
 import { BenchmarkPass, type BenchmarksOfInput } from './benchmarks/benchmarks.ts'
 import { BlasPass, blasOf } from './blas/blas-pass.ts'
 import type { BlasFigures } from './blas/figures.ts'
-import type { CallsOfInput } from './calls/call-statistics.ts'
 import type { CallFigures } from './calls/figures.ts'
 import type { Undetermined } from './common/figures.ts'
 import { findings } from './findings/findings.ts'
@@ -127,6 +126,7 @@ export function documentOf(
   const memory = memoryOf(figures)
   const { undetermined: ofRequests, series: _, ...requests } = requestsOf(figures, logs)
   if (memory) undetermined.push(...unknownMemory(memory))
+  const calls = { ...summary.calls, ...figures.calls }
   return {
     schema: ANALYSIS_SCHEMA,
     inputs: logs.map(({ name, summary, contents }) => ({
@@ -134,13 +134,13 @@ export function documentOf(
       format: summary.format,
       clock: summary.clock,
       times: summary.times,
-      duration_ns: summary.durationNs ?? null,
+      duration_ns: summary.duration_ns,
       operators: summary.operators,
       issues: countsOf(summary),
       losses: lossesIn(summary.issues, contents.recorded),
     })),
     run: withModel(run, model, undetermined),
-    calls: callsOf(summary, figures, undetermined),
+    calls,
     call_time: figures.call_time,
     operators: figures.operators,
     workers: figures.workers,
@@ -163,6 +163,7 @@ export function documentOf(
     findings: [],
     undetermined: [
       ...undetermined,
+      ...missingOf(calls),
       ...ofModel,
       ...accesses.undetermined,
       ...figures.experts.undetermined,
@@ -211,36 +212,14 @@ function withoutParts({ without, overfull }: InputFigures['callsLeftOut']): Unde
   return missing
 }
 
-function callsOf(summary: Summary, figures: InputFigures, undetermined: Undetermined[]): CallFigures {
-  const { calls, ttftNs, ttftRuns, decoding } = summary
-  const { warmUp, failed, ...phases } = calls
-  undetermined.push(...missingOf(summary, figures.calls))
-  return {
-    count: Object.values(phases).reduce((sum, { calls }) => sum + calls, 0),
-    by_phase: Object.fromEntries(
-      Object.entries({ ...phases, 'warm-up': warmUp })
-        .filter(([, { calls }]) => calls > 0)
-        .map(([phase, { calls, tokens }]) => [phase, { calls, tokens }]),
-    ),
-    failed: failed.calls,
-    ttft_ns: ttftNs ?? null,
-    ttft_runs: ttftRuns,
-    tpot_ns: decoding?.tpotNs ?? null,
-    decode_tokens_per_s: decoding?.tokensPerSecond ?? null,
-    sequences: decoding?.sequences ?? null,
-    ...figures.calls,
-  }
-}
-
 /** The figures of calls that are not known, and why. */
-function missingOf({ calls, ttftNs, tpotNs }: Summary, figures: CallsOfInput): Undetermined[] {
+function missingOf({ ttft_ns, tpot_ns, prefill_tokens_per_s, by_phase, slope, contexts }: CallFigures): Undetermined[] {
   const missing: Undetermined[] = []
   const why = (what: string, why: string, hint?: string) => missing.push({ what: `calls.${what}`, why, hint })
-  if (ttftNs === undefined) why('ttft_ns', 'no call before the first decode was recorded, or no times of it')
-  if (figures.prefill_tokens_per_s === null)
+  if (ttft_ns === null) why('ttft_ns', 'no call before the first decode was recorded, or no times of it')
+  if (prefill_tokens_per_s === null)
     why('prefill_tokens_per_s', 'no prefill call with known tokens and end was recorded')
-  if (tpotNs === undefined) return [...missing, noDecode('tpot_ns'), noDecode('slope')]
-  const { slope, contexts } = figures
+  if (tpot_ns === null) return [...missing, noDecode('tpot_ns'), noDecode('slope')]
   if (contexts.every(({ by_sequence }) => by_sequence.length === 0))
     why(
       'contexts.by_sequence',
@@ -250,7 +229,7 @@ function missingOf({ calls, ttftNs, tpotNs }: Summary, figures: CallsOfInput): U
   if (!slope)
     why(
       'slope',
-      calls.decode.calls < 4
+      (by_phase.decode?.calls ?? 0) < 4
         ? 'it takes three decode calls after the first one'
         : 'the lengths of contexts are not known',
     )

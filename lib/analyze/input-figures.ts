@@ -48,7 +48,7 @@ export interface InputFigures {
 }
 
 const NO_CALLS: CallsOfInput = {
-  ...{ prefill_tokens_per_s: null, tpot: null, contexts: [], drafts: null, runs: [], further_runs: 0, slope: null },
+  ...{ tpot: null, contexts: [], drafts: null, runs: [], further_runs: 0, slope: null },
 }
 const NO_REQUESTS: RequestsOfInput = {
   ...{ requests: null, sampling: null, speculation: null, load: null, functions: [], series: undefined },

@@ -43,20 +43,20 @@ export interface Sum {
 
 /** What is in a trace in full, and what only as sums, where all of it would exceed the trace's budget. */
 export interface Thinned {
-  /** Size that the trace should not exceed, in bytes. */
-  readonly budgetBytes: number
-  /** The size of all of it, estimated; undefined where the input could be read only once. */
-  readonly allBytes: number | undefined
+  /** Size that the trace should not exceed. */
+  readonly budget_bytes: number
+  /** The size of all of it, estimated; null where the input could be read only once. */
+  readonly all_bytes: number | null
   readonly calls: number
-  readonly callsInFull: number
+  readonly calls_in_full: number
   /** Why calls are in full: the first ones, prefills, slow ones, evenly spread ones. */
   readonly kept: Readonly<Record<KeptAs, number>>
   readonly operators: number
-  readonly operatorsInFull: number
+  readonly operators_in_full: number
   /** Operators that belong to no call: they are in the trace in full. */
-  readonly operatorsOutsideCalls: number
+  readonly operators_outside_calls: number
   /** Estimated bytes of the recordings of the scheduler, which are never summed. */
-  readonly schedulerBytes: number
+  readonly scheduler_bytes: number
 }
 
 /** Why a call is in the trace in full. */

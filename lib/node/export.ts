@@ -81,11 +81,11 @@ export async function exportRun(
 /** Throws UsageError for a run without anything to draw: its row would look as if nothing had happened. */
 export function refuseEmpty(paths: readonly string[], summaries: readonly Summary[]): void {
   if (summaries.some(({ drawn }) => drawn > 0)) return
-  const lines = summaries.map(({ format, leftOut, contents = 'no events' }, i) => {
-    const counts = leftOut.map(({ what, count }) => `${count} ${what}`).join(', ')
+  const lines = summaries.map(({ format, left_out, contents = 'no events' }, i) => {
+    const counts = left_out.map(({ what, count }) => `${count} ${what}`).join(', ')
     return `${paths[i]}: nothing in it can be exported: as ${format} it contains ${counts || contents}`
   })
-  const hints = new Set(summaries.flatMap(({ leftOut }) => leftOut.flatMap(({ hint }) => hint ?? [])))
+  const hints = new Set(summaries.flatMap(({ left_out }) => left_out.flatMap(({ hint }) => hint ?? [])))
   throw new UsageError([...lines, ...[...hints].map((hint) => `hint: ${hint}`)].join('\n'))
 }
 

@@ -34,20 +34,20 @@ export function attributesOf(
 }
 
 function factsOf(summary: Summary): Attributes {
-  const { prefill, decode, warmUp, failed } = summary.calls
+  const { by_phase, failed } = summary.calls
   return {
     format: summary.format,
     ...summary.attributes,
-    warmup_calls: warmUp.calls,
-    prefill_calls: prefill.calls,
-    prefill_tokens: prefill.tokens,
-    decode_calls: decode.calls,
-    ...(failed.calls > 0 && { failed_calls: failed.calls }),
+    warmup_calls: by_phase['warm-up']?.calls ?? 0,
+    prefill_calls: by_phase.prefill?.calls ?? 0,
+    prefill_tokens: by_phase.prefill?.tokens ?? 0,
+    decode_calls: by_phase.decode?.calls ?? 0,
+    ...(failed > 0 && { failed_calls: failed }),
     operators: summary.operators,
     workers: summary.workers,
     issues: countOf(summary.issues),
     ...thinnedFacts(summary),
-    ...(summary.leftOut.length > 0 && { not_drawn: listOf(summary.leftOut) }),
+    ...(summary.left_out.length > 0 && { not_drawn: listOf(summary.left_out) }),
     ...clockFacts(summary),
   }
 }
@@ -55,7 +55,7 @@ function factsOf(summary: Summary): Attributes {
 const countOf = (issues: Summary['issues']) => issues.reduce((sum, { count }) => sum + count, 0)
 
 /** `1203 tracing_mark_write, 96 cpu_frequency`; of very many kinds, the most frequent. */
-function listOf(leftOut: Summary['leftOut']): string {
+function listOf(leftOut: Summary['left_out']): string {
   const most = leftOut.slice(0, LEFT_OUT_LISTED_MAX).map(({ what, count }) => `${count} ${what}`)
   const rest = leftOut.length - most.length
   return [...most, ...(rest > 0 ? [`${rest} more ${nounFor(rest, 'kind')}`] : [])].join(', ')
@@ -63,21 +63,21 @@ function listOf(leftOut: Summary['leftOut']): string {
 
 function thinnedFacts({ thinned }: Summary): Attributes {
   if (!thinned) return {}
-  const { budgetBytes, calls, callsInFull, operators, operatorsInFull } = thinned
+  const { budget_bytes, calls, calls_in_full, operators, operators_in_full } = thinned
   return {
-    budget_bytes: budgetBytes,
-    calls_in_full: `${callsInFull} of ${calls}`,
-    operators_in_full: `${operatorsInFull} of ${operators}; the others are summed up`,
+    budget_bytes,
+    calls_in_full: `${calls_in_full} of ${calls}`,
+    operators_in_full: `${operators_in_full} of ${operators}; the others are summed up`,
   }
 }
 
 function clockFacts({ relation, clock }: Summary): Attributes {
   if (!relation) return {}
-  const { how, offsetNs, boundNs } = relation
+  const { how, offset_ns, bound_ns } = relation
   return {
     clock,
     clock_relation: how,
-    clock_offset_ns: String(offsetNs),
-    ...(boundNs === undefined ? {} : { clock_error_ns: boundNs }),
+    clock_offset_ns: offset_ns,
+    ...(bound_ns !== null && { clock_error_ns: bound_ns }),
   }
 }

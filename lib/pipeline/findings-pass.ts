@@ -61,7 +61,7 @@ export class FindingsPass {
   readonly waited = (wait: CpuWait): void => this.takers.wait(wait)
 
   /** The findings, with the summary of the same log. */
-  of(summary: Summary, name: string): Pick<Summary, 'findings' | 'findingsAreEstimates'> {
+  of(summary: Summary, name: string): Pick<Summary, 'findings' | 'findings_are_estimates'> {
     if (summary.operators > 0) this.kinds.add('operator')
     const contents = { ...NOTHING, recorded: recordedIn(this.kinds) }
     const log = { name, summary, contents, benchmarks: NO_BENCHMARKS, figures: this.figures.finish() }
@@ -72,7 +72,7 @@ export class FindingsPass {
     )
     const { scheduling } = found
     const analysis = { ...found, scheduling: scheduling && this.takers.named(scheduling) }
-    return { findings: findings(analysis), findingsAreEstimates: this.sample.isPartial }
+    return { findings: findings(analysis), findings_are_estimates: this.sample.isPartial }
   }
 }
 

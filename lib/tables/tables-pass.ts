@@ -60,11 +60,6 @@ export class TablesPass implements EventPass<void> {
     return this.operators ?? { durNs: 0, waitNs: 0 }
   }
 
-  /** Tokens of prefills per second; undefined without any. */
-  get prefillRate(): number | undefined {
-    return this.times.prefilling?.tokensPerSecond
-  }
-
   finish(): void {
     this.times.finish()
     for (const waiting of this.calls.values()) this.addCall(waiting)

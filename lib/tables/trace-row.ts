@@ -23,8 +23,6 @@ export interface RunOfTables {
   /** Sums of operators. */
   readonly operatorNs: number
   readonly waitNs: number
-  /** Tokens of prefills per second. */
-  readonly prefillRate: number | undefined
   readonly requests: number
   /** From the first to the last event, since the run's origin. */
   readonly firstNs: number
@@ -40,12 +38,11 @@ export function traceRow(logs: readonly ReadLog[], run: RunOfTables): NewRow<'tr
     [],
   )
   const { summary } = main
-  const { calls, decoding } = summary
+  const { calls } = summary
+  const { prefill, mixed, decode } = calls.by_phase
   const [first] = logs as readonly [ReadLog]
   const hasClock = first.first.clock !== 'unknown' && first.first.clock !== 'none'
-  const errors = logs.flatMap(({ summary: { relation } }) =>
-    relation?.boundNs === undefined ? [] : [relation.boundNs],
-  )
+  const errors = logs.flatMap(({ summary: { relation } }) => relation?.bound_ns ?? [])
   const issues = logs.flatMap((log) => log.summary.issues)
   return {
     log: first.name,
@@ -73,19 +70,16 @@ export function traceRow(logs: readonly ReadLog[], run: RunOfTables): NewRow<'tr
     workers: facts.workers,
     threads: facts.threads,
     level: facts.level,
-    calls: Object.entries(calls).reduce(
-      (sum, [phase, counted]) => (/^(warmUp|failed)$/.test(phase) ? sum : sum + counted.calls),
-      0,
-    ),
-    failed_calls: calls.failed.calls,
-    prefill_calls: calls.prefill.calls + calls.mixed.calls,
-    decode_calls: calls.decode.calls,
-    prompt_tokens: calls.prefill.tokens,
-    decode_tokens: calls.decode.tokens,
-    ttft_ns: summary.ttftNs ?? null,
-    tpot_ns: decoding?.tpotNs ?? null,
-    prefill_tok_per_s: run.prefillRate ?? null,
-    decode_tok_per_s: decoding?.tokensPerSecond ?? null,
+    calls: calls.count,
+    failed_calls: calls.failed,
+    prefill_calls: (prefill?.calls ?? 0) + (mixed?.calls ?? 0),
+    decode_calls: decode?.calls ?? 0,
+    prompt_tokens: prefill?.tokens ?? 0,
+    decode_tokens: decode?.tokens ?? 0,
+    ttft_ns: calls.ttft_ns,
+    tpot_ns: calls.tpot_ns,
+    prefill_tok_per_s: calls.prefill_tokens_per_s,
+    decode_tok_per_s: calls.decode_tokens_per_s,
     operators: summary.operators,
     operator_ns: run.operatorNs,
     wait_ns: run.waitNs,

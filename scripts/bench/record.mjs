@@ -206,7 +206,7 @@ async function measure(host, { preset, spec = preset, decode, group = GROUP, goa
   const [low, high] = medianRanks(rounds).map((rank) => percent(ratios[rank]))
   const summary = await summarizeFile(log)
   const losses = summary.issues.reduce((sum, { count }) => sum + count, 0)
-  const operators = summary.operators + summary.gpuOperators
+  const operators = summary.operators + summary.gpu_operators
   const bytes = level === 'op' ? `${(statSync(log).size / operators).toFixed(1)} B/operator` : ''
   const missing = summary.attributes['counters.missing']
   if (counters && missing) console.log(`not counted: ${missing}`)

@@ -27,10 +27,9 @@ function logOf(calls: readonly (Omit<GgtraceToken, 'call'> & { readonly thread?:
   return { name: 'log', source: writer.take() }
 }
 
-const expectLittle = ({ decoding, tpotNs }: Summary, sequences: number) => {
-  expect(tpotNs).toBe(decoding!.tpotNs)
-  expect((decoding!.tokensPerSecond * tpotNs!) / 1e9).toBeCloseTo(sequences, 9)
-  expect(decoding!.sequences).toBeCloseTo(sequences, 9)
+const expectLittle = ({ calls: { tpot_ns, decode_tokens_per_s, ...calls } }: Summary, sequences: number) => {
+  expect((decode_tokens_per_s! * tpot_ns!) / 1e9).toBeCloseTo(sequences, 9)
+  expect(calls.sequences).toBeCloseTo(sequences, 9)
 }
 
 describe('several sequences in each call', () => {
@@ -57,9 +56,9 @@ describe('several sequences in each call', () => {
           const summary = await summarize(logOf(calls))
           expectLittle(summary, sequences)
           // From the end of the prefill to the end of the last token, a token at a time.
-          expect(summary.tpotNs).toBeCloseTo((now - prefill - 1) / decodes.length, 3)
+          expect(summary.calls.tpot_ns).toBeCloseTo((now - prefill - 1) / decodes.length, 3)
           expect(summary.decoding).toMatchObject({ calls: decodes.length, tokens: sequences * decodes.length })
-          expect(summary.decoding!.isAssumed).toBe(false)
+          expect(summary.decoding!.is_assumed).toBe(false)
         },
       ),
       { numRuns: 100 },
@@ -74,17 +73,27 @@ describe('several sequences in each call', () => {
         { startNs: 30 * MS, endNs: 40 * MS, tokens: 1, spans: spansOf(1, 3) },
       ]),
     )
-    expect(summary.tpotNs).toBe((4 * 20 * MS + 10 * MS) / 5)
-    expect(summary.decoding!.tokensPerSecond).toBeCloseTo(5 / 0.03, 9)
+    expect(summary.calls.tpot_ns).toBe((4 * 20 * MS + 10 * MS) / 5)
+    expect(summary.calls.decode_tokens_per_s).toBeCloseTo(5 / 0.03, 9)
     expectLittle(summary, (4 * 20 + 10) / 30)
   })
 
   test('that the log does not record: each token is taken for that of another one, which is said', async () => {
     const decode = (i: number) => ({ startNs: (10 + 40 * i) * MS, endNs: (50 + 40 * i) * MS, tokens: 4 })
     const events = [0, 1, 2].map((i): TokenEvent => ({ ...plain, call: i, phase: 'decode', ...decode(i) }))
-    expect(timesOf(events)).toMatchObject({ tpotNs: 40 * MS, tokensPerSecond: 100, sequences: 4, isAssumed: true })
+    expect(timesOf(events)).toMatchObject({
+      tpot_ns: 40 * MS,
+      decode_tokens_per_s: 100,
+      sequences: 4,
+      is_assumed: true,
+    })
     const unknown = events.map((event) => ({ ...event, tokens: -1 }))
-    expect(timesOf(unknown)).toMatchObject({ tpotNs: 40 * MS, tokensPerSecond: 25, sequences: 1, isAssumed: true })
+    expect(timesOf(unknown)).toMatchObject({
+      tpot_ns: 40 * MS,
+      decode_tokens_per_s: 25,
+      sequences: 1,
+      is_assumed: true,
+    })
   })
 
   test('that the log records in part: those of the other tokens are assumed', () => {
@@ -95,7 +104,7 @@ describe('several sequences in each call', () => {
         ...{ call: i, phase: 'decode', tokens: 5, startNs: i * MS, endNs: (i + 1) * MS, batch },
       }),
     )
-    expect(timesOf(events)).toMatchObject({ sequences: 5, isAssumed: true })
+    expect(timesOf(events)).toMatchObject({ sequences: 5, is_assumed: true })
   })
 })
 
@@ -107,7 +116,13 @@ test('a sequence of which a decode call takes in several tokens makes as many', 
       ...{ call: i, phase: 'decode', tokens: 6, startNs: i * 30 * MS, endNs: (i + 1) * 30 * MS, batch },
     }),
   )
-  expect(timesOf(events)).toMatchObject({ calls: 2, tokens: 12, tpotNs: 10 * MS, tokensPerSecond: 200, sequences: 2 })
+  expect(timesOf(events)).toMatchObject({
+    calls: 2,
+    tokens: 12,
+    tpot_ns: 10 * MS,
+    decode_tokens_per_s: 200,
+    sequences: 2,
+  })
 })
 
 describe('calls before the first verification of drafts', () => {
@@ -119,8 +134,7 @@ describe('calls before the first verification of drafts', () => {
 
   test('a prompt right before it counts for TTFT', () => {
     const prompt = { ...of(0, 1, 'prefill', 0, 4), batch: batchOf(spansOf(1, 0, 4), 1) }
-    const { ttftNs } = summaryOf([prompt, of(1, 1, 'decode', 4, 3), of(2, 1, 'decode', 6, 1)])
-    expect(ttftNs).toBe(MS)
+    expect(timesOf([prompt, of(1, 1, 'decode', 4, 3), of(2, 1, 'decode', 6, 1)]).ttft_ns).toBe(MS)
   })
 
   test('mixed calls of the draft make no tokens', () => {
@@ -140,17 +154,17 @@ describe('which calls are timed', () => {
   })
 
   test('a decode call without a call before it is in neither TPOT nor tok/s', async () => {
-    expect((await summarize(logOf([call(0, 100)]))).decoding).toBeUndefined()
-    const { decoding, calls } = await summarize(logOf([call(0, 100), call(101, 110)]))
-    expect(decoding).toMatchObject({ calls: 1, tokens: 1, tpotNs: 10 * MS, tokensPerSecond: 100 })
-    expect(calls.decode).toEqual({ calls: 2, tokens: 2 })
+    expect((await summarize(logOf([call(0, 100)]))).decoding).toBeNull()
+    const summary = await summarize(logOf([call(0, 100), call(101, 110)]))
+    expect(timesIn(summary)).toMatchObject({ calls: 1, tokens: 1, tpot_ns: 10 * MS, decode_tokens_per_s: 100 })
+    expect(summary.calls.by_phase.decode).toEqual({ calls: 2, tokens: 2 })
   })
 
   test('a prefill between decode calls is in no time; a token counts from its end', async () => {
-    const { decoding } = await summarize(
+    const summary = await summarize(
       logOf([call(0, 20, 5), call(21, 30), call(5000, 6000, 50), call(6001, 6010), call(6011, 6020)]),
     )
-    expect(decoding).toMatchObject({ calls: 3, timeNs: 30 * MS, tpotNs: 10 * MS, tokensPerSecond: 100 })
+    expect(timesIn(summary)).toMatchObject({ calls: 3, time_ns: 30 * MS, tpot_ns: 10 * MS, decode_tokens_per_s: 100 })
   })
 
   test('warm-ups are not, and no time begins at them', async () => {
@@ -160,8 +174,8 @@ describe('which calls are timed', () => {
     host.token({ ...warmUp, call: -1 })
     for (const [i, token] of [call(1000, 1010), call(1010, 1020)].entries()) host.token({ ...token, call: i })
     writer.end(1020 * MS)
-    const { decoding } = await summarize({ name: 'log', source: writer.take() })
-    expect(decoding).toMatchObject({ calls: 1, tpotNs: 10 * MS })
+    const summary = await summarize({ name: 'log', source: writer.take() })
+    expect(timesIn(summary)).toMatchObject({ calls: 1, tpot_ns: 10 * MS })
   })
 
   test('neither one whose end is not known, nor the one after it', () => {
@@ -172,7 +186,7 @@ describe('which calls are timed', () => {
         inferred: i === 1 ? Inferred.NoEnd : 0,
       }),
     )
-    expect(timesOf(events)).toMatchObject({ calls: 1, timeNs: MS })
+    expect(timesOf(events)).toMatchObject({ calls: 1, time_ns: MS })
   })
 })
 
@@ -186,9 +200,9 @@ describe('several contexts', () => {
 
   test('that decode at once: TPOT is that of a sequence, tok/s that of all', async () => {
     const summary = await summarize(logOf(calls))
-    expect(summary.tpotNs).toBe(10 * MS)
+    expect(summary.calls.tpot_ns).toBe(10 * MS)
     // From the end of the first call to the end of the last, 93 ms, 18 tokens.
-    expect(summary.decoding).toMatchObject({ calls: 18, timeNs: 93 * MS, tokensPerSecond: 18 / 0.093 })
+    expect(timesIn(summary)).toMatchObject({ calls: 18, time_ns: 93 * MS, decode_tokens_per_s: 18 / 0.093 })
     expectLittle(summary, 180 / 93)
   })
 
@@ -211,7 +225,7 @@ describe('several contexts', () => {
           const batch = batchOf(spansOf(1, 1), context)
           return { ...plain, call, phase: 'decode', tokens: 1, startNs, endNs, batch }
         })
-        expect(timesOf(events)?.timeNs).toBe(busy.size === 0 ? undefined : busy.size)
+        expect(timesOf(events).time_ns).toBe(busy.size === 0 ? undefined : busy.size)
       }),
     )
   })
@@ -225,9 +239,7 @@ describe('kinds of calls', () => {
   })
   const span = (sequence: number, position: number, tokens = 1) => ({ sequence, position, tokens })
   const phasesOf = async (calls: Parameters<typeof logOf>[0]) =>
-    Object.entries((await summarize(logOf(calls))).calls).flatMap(([phase, { calls }]) =>
-      calls > 0 ? [[phase, calls]] : [],
-    )
+    Object.entries((await summarize(logOf(calls))).calls.by_phase).map(([phase, { calls }]) => [phase, calls])
 
   test('by their batch', async () => {
     const one = (more: Partial<GgtraceToken> & { readonly tokens: number }) => phasesOf([at(0, 1, more)])
@@ -252,8 +264,8 @@ describe('kinds of calls', () => {
         at(40, 50, { tokens: 2, spans: [span(0, 5), span(1, 8)] }),
       ]),
     )
-    expect(summary.decoding).toMatchObject({ calls: 2, tokens: 3, tpotNs: (50 * MS) / 3, isAssumed: false })
-    expect(summary.ttftNs).toBe(10 * MS)
+    expect(timesIn(summary)).toMatchObject({ calls: 2, tokens: 3, tpot_ns: (50 * MS) / 3, is_assumed: false })
+    expect(summary.calls.ttft_ns).toBe(10 * MS)
   })
 
   /** A prompt of 8 tokens; the draft model drafts 3 tokens a time, of which 2, 0 and 3 are accepted. */
@@ -274,20 +286,27 @@ describe('kinds of calls', () => {
   ]
 
   test('speculative decoding: tokens are those that were accepted, and drafts none', async () => {
-    const { decoding, ttftNs, contexts, calls } = await summarize(logOf(speculation))
+    const summary = await summarize(logOf(speculation))
+    const { calls, contexts } = summary
     // 3 + 1 + 4 by verifying, and one alone; from the end of both prefills to that of the last call.
-    expect(decoding).toMatchObject({ calls: 4, tokens: 9, timeNs: 53 * MS, tpotNs: (53 * MS) / 9, isAssumed: false })
-    expect(ttftNs).toBe(12 * MS)
-    expect(calls.decode.calls).toBe(13)
+    expect(timesIn(summary)).toMatchObject({
+      calls: 4,
+      tokens: 9,
+      time_ns: 53 * MS,
+      tpot_ns: (53 * MS) / 9,
+      is_assumed: false,
+    })
+    expect(calls.ttft_ns).toBe(12 * MS)
+    expect(calls.by_phase.decode!.calls).toBe(13)
     expect(contexts).toMatchObject([
-      { context: target, role: 'target', calls: 5, ttftNs: 10 * MS, decoding: { calls: 4, tokens: 9 } },
-      { context: draft, role: 'draft', calls: 10, ttftNs: 2 * MS, decoding: { calls: 9, tokens: 9 } },
+      { context: target, role: 'target', calls: 5, ttft_ns: 10 * MS, decoding: { calls: 4, tokens: 9 } },
+      { context: draft, role: 'draft', calls: 10, ttft_ns: 2 * MS, decoding: { calls: 9, tokens: 9 } },
     ])
   })
 
   test('of the last verification, all tokens are taken for accepted, which is said', async () => {
-    const { decoding } = await summarize(logOf(speculation.slice(0, -1)))
-    expect(decoding).toMatchObject({ calls: 3, tokens: 8, isAssumed: true })
+    const summary = await summarize(logOf(speculation.slice(0, -1)))
+    expect(timesIn(summary)).toMatchObject({ calls: 3, tokens: 8, is_assumed: true })
   })
 
   test('a context that another thread or another place of the text uses is no draft', async () => {
@@ -299,19 +318,19 @@ describe('kinds of calls', () => {
     const rolesOf = async (thread: number, position: number) =>
       (await summarize(logOf(drafts(thread, position)))).contexts.map(({ role }) => role)
     expect(await rolesOf(0, 8)).toEqual(['draft', 'target'])
-    expect(await rolesOf(1, 8)).toEqual([undefined, undefined])
-    expect(await rolesOf(0, 500)).toEqual([undefined, undefined])
+    expect(await rolesOf(1, 8)).toEqual([null, null])
+    expect(await rolesOf(0, 500)).toEqual([null, null])
   })
 
   test('a mixed call that failed is part of the time of the next token', async () => {
-    const { decoding } = await summarize(
+    const summary = await summarize(
       logOf([
         at(0, 10, { tokens: 4, spans: [span(0, 0, 4)] }),
         at(10, 30, { tokens: 9, spans: [span(0, 4), span(1, 0, 8)], result: 1 }),
         at(30, 40, { tokens: 1, spans: [span(0, 4)] }),
       ]),
     )
-    expect(decoding).toMatchObject({ calls: 1, tokens: 1, tpotNs: 30 * MS })
+    expect(timesIn(summary)).toMatchObject({ calls: 1, tokens: 1, tpot_ns: 30 * MS })
   })
 
   test('contexts that answer each for itself have no roles', async () => {
@@ -319,7 +338,7 @@ describe('kinds of calls', () => {
       at(10 * i, 10 * i + 9, { tokens: 1, spans: [span(0, i)], context: i % 2 ? target : draft }),
     )
     const { contexts, decoding } = await summarize(logOf(calls))
-    expect(contexts.map(({ role }) => role)).toEqual([undefined, undefined])
+    expect(contexts.map(({ role }) => role)).toEqual([null, null])
     expect(decoding).toMatchObject({ calls: 2 })
   })
 })
@@ -329,9 +348,18 @@ test('calls of changing threads, whose blocks come in any order, are timed as th
     const tokens = i % 50 === 0 ? 20 : 1
     return { startNs: i * 10 * MS, endNs: (i * 10 + 9) * MS, tokens, spans: spansOf(1, i, tokens), thread: i % 7 }
   })
-  const { decoding, ttftNs } = await summarize(logOf(calls))
-  expect({ ...decoding, ttftNs }).toMatchObject({ calls: 294, tpotNs: 10 * MS, tokensPerSecond: 100, ttftNs: 9 * MS })
+  expect(timesIn(await summarize(logOf(calls)))).toMatchObject({
+    calls: 294,
+    tpot_ns: 10 * MS,
+    decode_tokens_per_s: 100,
+    ttft_ns: 9 * MS,
+  })
 })
+
+/** The figures of all calls, with what they are made from. */
+const timesIn = ({ calls: { ttft_ns, tpot_ns, decode_tokens_per_s, sequences }, decoding }: Summary) => {
+  return { ttft_ns, tpot_ns, decode_tokens_per_s, sequences, ...decoding }
+}
 
 const plain = { kind: 'token', tid: 1, inferred: 0 } as const
 
@@ -341,6 +369,4 @@ function summaryOf(events: readonly TokenEvent[]): Summary {
   return summary.finish()
 }
 
-function timesOf(events: readonly TokenEvent[]): Summary['decoding'] {
-  return summaryOf(events).decoding
-}
+const timesOf = (events: readonly TokenEvent[]) => timesIn(summaryOf(events))

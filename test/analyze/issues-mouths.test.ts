@@ -45,7 +45,7 @@ describe('an issue and a loss are the same in all commands', () => {
     const analysis = await analysed(partsOf(provocation()))
     const { isLoss } = ISSUES[code]
     const found = summaries.flatMap(({ issues }) => issues).filter((issue) => issue.code === code)
-    expect(found.every((issue) => issue.isLoss === isLoss)).toBe(true)
+    expect(found.every((issue) => issue.is_loss === isLoss)).toBe(true)
     if (isLoss)
       expect(
         summaries.some(

@@ -36,7 +36,7 @@ async function summariesOf(input: Input): Promise<Summary[]> {
   return next.value
 }
 
-const lossesOf = ({ issues }: Summary) => issues.filter(({ isLoss }) => isLoss)
+const lossesOf = ({ issues }: Summary) => issues.filter(({ is_loss }) => is_loss)
 const FIXTURES = [...SMALL_FIXTURES, ...OTHER_FIXTURES, ...GPU_FIXTURES.filter((name) => /json$/.test(name))].filter(
   (name) => !/answers|\.md$|^ncu/.test(name) && !/memory-map|ggml-graph|buffer/.test(pathOf(name)),
 )

@@ -46,9 +46,9 @@ function runOf(count: number): EventInput {
 
 test.each([16, 150, 3000])('of %i calls: shares and times are those of all', async (count) => {
   const whole = (await analyze(runOf(count))).findings
-  const { findings: sampled = [], findingsAreEstimates } = await summarize(runOf(count), { findings: true })
-  expect(findingsAreEstimates).toBe(count > 2000)
-  expect(describeFindings(sampled, 'why', findingsAreEstimates!).at(-1)).toBe(
+  const { findings: sampled = [], findings_are_estimates } = await summarize(runOf(count), { findings: true })
+  expect(findings_are_estimates).toBe(count > 2000)
+  expect(describeFindings(sampled, 'why', findings_are_estimates!).at(-1)).toBe(
     `     ${count > 2000 ? 'estimated from some of the calls; of all calls, with ' : ''}evidence and checks: why`,
   )
   expect(sampled.map(({ rule }) => rule)).toEqual(whole.map(({ rule }) => rule))

@@ -58,7 +58,7 @@ describe('a recorded run of some hundred calls', () => {
     sameSums(least, full)
     expect(least.inFull).toEqual([])
     expect(least.bytes).toBeLessThan(full.bytes / 50)
-    expect(least.summary.thinned).toMatchObject({ calls: ROUNDS * calls, callsInFull: 0, operatorsInFull: 0 })
+    expect(least.summary.thinned).toMatchObject({ calls: ROUNDS * calls, calls_in_full: 0, operators_in_full: 0 })
     expect(least.summary.operators).toBe(full.summary.operators)
   })
 
@@ -70,14 +70,14 @@ describe('a recorded run of some hundred calls', () => {
   ])('as a %s within %d bytes', async (kind, budget) => {
     const thin = await made(kind === 'file' ? { name: 'log', source: log } : piped(log), { budget })
     sameSums(thin, full)
-    const { thinned, leftOut } = thin.summary
+    const { thinned, left_out } = thin.summary
     expect(thin.bytes).toBeLessThan(
       Math.max(budget, least.bytes) * 1.1 + (kind === 'file' ? OVERHEAD_BYTES : BATCHES_BYTES),
     )
-    expect(thin.inFull.length).toBe(thinned!.callsInFull)
+    expect(thin.inFull.length).toBe(thinned!.calls_in_full)
     // A call is in full or not at all.
     for (const row of thin.inFull) expect(full.inFull).toContainEqual(row)
-    expect(leftOut.map(({ what }) => what)).toContain('choices of experts in summed calls')
+    expect(left_out.map(({ what }) => what)).toContain('choices of experts in summed calls')
     if (budget < 500_000) return
     expect(thin.inFull.map(([call]) => call)).toEqual(expect.arrayContaining([0, 1]))
     expect(thin.inFull.map(([call]) => call)).toContain(SLOW_CALL)

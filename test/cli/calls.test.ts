@@ -29,7 +29,7 @@ test('calls that failed are told apart, with their result, an issue and a hint',
   )
   expect(stdout).toMatch(/ {2}hint: result 1: enlarge the context/)
   const info = run(['info', 'overrun.ggtrace', '--json'])
-  expect(JSON.parse(info.stdout).calls.failed).toMatchObject({ calls: 1200, tokens: 1200 })
+  expect(JSON.parse(info.stdout).calls.failed).toBe(1200)
   // Numbers of calls count those that failed.
   expect(run(['overrun.ggtrace', '--tokens', '1206']).code).toBe(0)
   expect(run(['overrun.ggtrace', '--tokens', '1207']).stderr).toContain('the log has the calls 0..1206')

@@ -42,8 +42,8 @@ test('info tells of several inputs on which clock each is, how it came on the fi
   const relations = JSON.parse(run([...args, '--json']).stdout).map(({ relation }: { relation?: object }) => relation)
   expect(relations).toEqual([
     undefined,
-    expect.objectContaining({ to: 'MONOTONIC', offsetNs: '-20' }),
-    { to: 'MONOTONIC', how: 'the same clock, by its name, not checked', offsetNs: '0', boundNs: 0 },
+    expect.objectContaining({ to: 'MONOTONIC', offset_ns: '-20' }),
+    { to: 'MONOTONIC', how: 'the same clock, by its name, not checked', offset_ns: '0', bound_ns: 0 },
   ])
   const refused = run(['info', log, boot])
   expect([refused.code, refused.stderr]).toEqual([

@@ -35,15 +35,15 @@ describe('info', () => {
     expect(summary).toMatchObject({
       format: 'profinfer-csv',
       clock: 'MONOTONIC',
-      startNs: '3917038898440',
-      calls: { warmUp: { calls: 0 }, prefill: { calls: 1, tokens: 16 }, decode: { calls: 8, tokens: 8 } },
+      start_ns: '3917038898440',
+      calls: { by_phase: { prefill: { calls: 1, tokens: 16 }, decode: { calls: 8, tokens: 8 } } },
       operators: 2664,
       workers: 2,
       threads: 10,
       layers: 6,
       issues: [],
     })
-    expect(summary.ops[0]).toEqual({ op: 'MUL_MAT_ID', count: 324, timeNs: expect.any(Number) })
+    expect(summary.ops[0]).toEqual({ op: 'MUL_MAT_ID', count: 324, time_ns: expect.any(Number) })
   })
 
   test('from stdin the same', () => {

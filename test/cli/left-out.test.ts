@@ -61,8 +61,8 @@ describe('some of it is drawn', () => {
       /\n\nno losses; not drawn\n {2}irq_handler_entry {2}2\n {2}softirq_entry {6}1\n {2}hint: .*perfetto/,
     )
     expect(run(['info', 'h100.json.gz']).stdout).toMatch(/\nno losses\n$/)
-    const { drawn, leftOut } = JSON.parse(run(['info', 'some.txt', '--json']).stdout)
-    expect([drawn, leftOut.map(({ what }: { what: string }) => what)]).toEqual([
+    const { drawn, left_out } = JSON.parse(run(['info', 'some.txt', '--json']).stdout)
+    expect([drawn, left_out.map(({ what }: { what: string }) => what)]).toEqual([
       1,
       ['irq_handler_entry', 'softirq_entry'],
     ])

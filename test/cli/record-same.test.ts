@@ -34,7 +34,7 @@ const until = async (path: string) => {
   while (!existsSync(at(path))) await new Promise((done) => setTimeout(done, 20))
 }
 const hidden = (folder = '.') => readdirSync(at(folder)).filter((name) => name.startsWith('.'))
-const callsIn = async (path: string) => (await summarize(inputOf(at(path)))).calls.decode.calls
+const callsIn = async (path: string) => (await summarize(inputOf(at(path)))).calls.by_phase.decode!.calls
 
 const REFUSED =
   /^error: (\S+): cannot write: another recording \(process \d+\) writes it\nhint: name another file with -o\n$/

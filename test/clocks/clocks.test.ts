@@ -282,8 +282,8 @@ describe('inputs on one clock', () => {
     expect(summaries[1]!.relation).toEqual({
       to: 'MONOTONIC',
       how: 'as given: +1ms',
-      offsetNs: 1_000_000n,
-      boundNs: undefined,
+      offset_ns: '1000000',
+      bound_ns: null,
     })
     trace.close()
   })

@@ -64,8 +64,8 @@ describe('a format of the user', () => {
   })
 
   test('is summarised, and gives its events', async () => {
-    const { format, operators, startNs } = await summarize(text(LOG), { formats: [mine] })
-    expect({ format, operators, startNs }).toEqual({ format: 'mine', operators: 2, startNs: 1005n })
+    const { format, operators, start_ns } = await summarize(text(LOG), { formats: [mine] })
+    expect({ format, operators, start_ns }).toEqual({ format: 'mine', operators: 2, start_ns: '1005' })
     const kinds: string[] = []
     for await (const batch of eventsOf(text(LOG), new Names(), { formats: [mine] })) {
       kinds.push(...batch.map(({ kind }) => kind))

@@ -56,13 +56,13 @@ describe('tensor-trace', () => {
 
   test('version 3 has no experts', async () => {
     const summary = await summaryOf('tensor-trace/tiny-v3.bin')
-    expect(summary).toMatchObject({ withExperts: 0, operators: 6, graphs: 2, issues: [] })
+    expect(summary).toMatchObject({ with_experts: 0, operators: 6, graphs: 2, issues: [] })
   })
 
   test('a first call of two prompt tokens before another prompt is the warm-up', async () => {
     const { calls, issues } = await summaryOf('tensor-trace/warm-up.bin')
-    expect(calls).toMatchObject({
-      warmUp: { calls: 1, tokens: 2 },
+    expect(calls.by_phase).toEqual({
+      'warm-up': { calls: 1, tokens: 2 },
       prefill: { calls: 1, tokens: 5 },
       decode: { calls: 1, tokens: 1 },
     })
@@ -207,7 +207,7 @@ describe('profinfer-csv', () => {
   test('without addresses and shapes there are still operators by name', async () => {
     const summary = await summaryOf('profinfer-csv/no-struct.csv')
     expect(opsOf(summary)).toEqual({ GET_ROWS: 4, MUL_MAT: 4, GLU: 4 })
-    expect(summary.calls).toMatchObject({ prefill: { calls: 1, tokens: 0 }, decode: { calls: 1 } })
+    expect(summary.calls.by_phase).toMatchObject({ prefill: { calls: 1, tokens: 0 }, decode: { calls: 1 } })
   })
 
   test('an end that was lost is told, and what it ended lasts until the next start', async () => {
@@ -228,7 +228,7 @@ describe('profinfer-csv', () => {
   test('a log of calls and graphs only', async () => {
     const summary = await summaryOf('profinfer-csv/graph-only.csv')
     expect(summary).toMatchObject({ operators: 0, workers: 0, graphs: 3, issues: [] })
-    expect(summary.calls).toMatchObject({ prefill: { calls: 1 }, decode: { calls: 2 } })
+    expect(summary.calls.by_phase).toMatchObject({ prefill: { calls: 1 }, decode: { calls: 2 } })
   })
 
   test('names may hold commas and quotes', async () => {

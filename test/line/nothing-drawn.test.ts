@@ -34,9 +34,9 @@ async function shownAndCounted(bytes: Uint8Array) {
     for (;;) {
       const { done, value } = await trace.next()
       if (!done) continue
-      const [{ drawn, leftOut }] = value as unknown as [{ drawn: number; leftOut: readonly unknown[] }]
+      const [{ drawn, left_out }] = value as unknown as [{ drawn: number; left_out: readonly unknown[] }]
       const shown = sink.lines().filter((line) => line.includes(' | ') && !line.startsWith('Issues'))
-      return { isShown: shown.length > 0, isCounted: drawn > 0, leftOut }
+      return { isShown: shown.length > 0, isCounted: drawn > 0, left_out }
     }
   } catch (error) {
     if (isOwnError(error)) return undefined

@@ -233,7 +233,7 @@ describe('profinfer-ktrace', () => {
       'Thread states/decode 25479 | 12886540043174–12886543951345 running on CPU 1',
     ])
     expect(titles(await summaryOf(log))).toEqual([])
-    expect((await summaryOf(log)).durationNs).toBe(12_886_543_951_345 - 12_886_518_778_998)
+    expect((await summaryOf(log)).duration_ns).toBe(12_886_543_951_345 - 12_886_518_778_998)
   })
 
   test('state 0 and R+ are preemption, and who took the CPU is told', async () => {

@@ -223,9 +223,13 @@ describe('tensor-trace', () => {
 
 describe('the summaries', () => {
   /** The same run: recorded at entry and return of llama_decode, or at starts of operators. In ns. */
+  const CALLS: Record<Format, Partial<Summary['calls']>> = {
+    'tensor-trace': { ttft_ns: 25_196_784, tpot_ns: 1_582_768.875 },
+    'profinfer-csv': { ttft_ns: 26_109_682, tpot_ns: 1_569_381.375 },
+  }
   const TIMES: Record<Format, Partial<Summary>> = {
-    'tensor-trace': { ttftNs: 25_196_784, tpotNs: 1_582_768.875, durationNs: 37_858_935, endsAreOpen: true },
-    'profinfer-csv': { ttftNs: 26_109_682, tpotNs: 1_569_381.375, durationNs: 38_664_733, endsAreOpen: false },
+    'tensor-trace': { duration_ns: 37_858_935, ends_are_open: true },
+    'profinfer-csv': { duration_ns: 38_664_733, ends_are_open: false },
   }
 
   test.each(FORMATS)('%s', async (format) => {
@@ -233,13 +237,17 @@ describe('the summaries', () => {
     expect(summary).toMatchObject({
       format,
       clock: 'MONOTONIC',
-      calls: { warmUp: { calls: 0 }, prefill: { calls: 1, tokens: 16 }, decode: { calls: 8, tokens: 8 } },
+      calls: {
+        count: 9,
+        by_phase: { prefill: { calls: 1, tokens: 16 }, decode: { calls: 8, tokens: 8 } },
+        ...CALLS[format],
+      },
       operators: 1332 * WORKERS[format],
       graphs: 9,
       workers: WORKERS[format],
       threads: format === 'profinfer-csv' ? 10 : 1,
       layers: 6,
-      withExperts: format === 'profinfer-csv' ? 0 : 162,
+      with_experts: format === 'profinfer-csv' ? 0 : 162,
       issues: [],
       ...TIMES[format],
     })

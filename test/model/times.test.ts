@@ -18,7 +18,7 @@ const WITHOUT: readonly (readonly [format: string, times: 'durations' | 'order',
 describe('an input without times', () => {
   it.each(WITHOUT)('%s: its times are %s, and its run has no duration', async (format, times, contents) => {
     const [summary, analysis] = [await summarize(inputFrom(contents)), await analyze(inputFrom(contents))]
-    expect([summary.format, summary.times, summary.durationNs]).toEqual([format, times, undefined])
+    expect([summary.format, summary.times, summary.duration_ns]).toEqual([format, times, null])
     expect(analysis.inputs).toMatchObject([{ format, times, duration_ns: null }])
     expect(analysis.run.duration_ns).toBeNull()
     expect(analysis.undetermined).toContainEqual(expect.objectContaining({ what: 'run.duration_ns' }))
@@ -34,14 +34,14 @@ describe('an input with times', () => {
   it.each(['server/v0.7.0-lv4.log', 'onednn/v3.7.log', 'llama-bench/tests.jsonl'])(
     '%s has a duration',
     async (name) => {
-      const { times, durationNs } = await summarize(inputFrom(text(name)))
-      expect([times, durationNs! > 0]).toEqual(['recorded', true])
+      const { times, duration_ns } = await summarize(inputFrom(text(name)))
+      expect([times, duration_ns! > 0]).toEqual(['recorded', true])
     },
   )
 
   it('that are all the same has none', async () => {
     const same = text('server/v0.7.0-lv4.log').replace(/^\d+\.\d\d\.\d{3}\.\d{3} /gm, '0.01.000.000 ')
-    expect((await summarize(inputFrom(same))).durationNs).toBeUndefined()
+    expect((await summarize(inputFrom(same))).duration_ns).toBeNull()
   })
 })
 

@@ -41,7 +41,7 @@ llama('@fugood/llama.node (needs linux-x64, npm)', () => {
         `prefill ${timings['prompt_n']}`,
         'decode 1',
       ])
-      const ratio = (await summarize(inputOf(log))).ttftNs! / 1e6 / timings['prompt_ms']!
+      const ratio = (await summarize(inputOf(log))).calls.ttft_ns! / 1e6 / timings['prompt_ms']!
       if (Math.abs(ratio - 1) > 0.01 && tries < 5) continue
       expect(ratio).toBeCloseTo(1, 1)
       break

@@ -250,16 +250,16 @@ debian(`llama.cpp of Debian sid (${problem ?? 'as root'})`, () => {
       'llama-speculative-simple -m MODEL -md MODEL --spec-type draft-simple -p abcdefgh,abcdefgh,abcdefgh -n 200 -t 2 --temp 0 --seed 1',
     )
     expect(recorded.stdout).toBe(plain.stdout)
-    const { contexts, decoding, ttftNs } = await summarize(inputOf(log))
+    const { contexts, decoding, calls } = await summarize(inputOf(log))
     const own = (pattern: RegExp) => pattern.exec(recorded.stderr)!.slice(1).map(Number)
     const [, encodedS] = own(/encoded +(\d+) tokens in +([\d.]+) s/)
     const [tokens, decodedS] = own(/decoded +(\d+) tokens in +([\d.]+) s/)
     expect(contexts.map(({ role }) => role)).toEqual(['target', 'draft'])
     // The last call is that of a draft, which is not in our TPOT.
     expect(decoding!.tokens).toBe(tokens)
-    expect(decoding!.tpotNs / 1e9 / (decodedS! / tokens!)).toBeGreaterThan(0.96)
-    expect(decoding!.tpotNs / 1e9 / (decodedS! / tokens!)).toBeLessThan(1.02)
-    expect(Math.abs(ttftNs! / 1e9 - encodedS!)).toBeLessThan(0.002 + 0.02 * encodedS!)
+    expect(calls.tpot_ns! / 1e9 / (decodedS! / tokens!)).toBeGreaterThan(0.96)
+    expect(calls.tpot_ns! / 1e9 / (decodedS! / tokens!)).toBeLessThan(1.02)
+    expect(Math.abs(calls.ttft_ns! / 1e9 - encodedS!)).toBeLessThan(0.002 + 0.02 * encodedS!)
     expect(contexts[0]!.decoding).toEqual(decoding)
   })
 
@@ -340,7 +340,7 @@ debian(`llama.cpp of Debian sid (${problem ?? 'as root'})`, () => {
     for (let tries = 1; ; tries++) {
       const log = newLog()
       const [, encodeMs] = /encode time = +([\d.]+) ms/.exec(run(line, log).stderr)!
-      const ratio = (await summarize(inputOf(log))).ttftNs! / 1e6 / Number(encodeMs)
+      const ratio = (await summarize(inputOf(log))).calls.ttft_ns! / 1e6 / Number(encodeMs)
       if (Math.abs(ratio - 1) > 0.01 && tries < 5) continue
       expect(ratio).toBeCloseTo(1, 2)
       break

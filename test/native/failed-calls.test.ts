@@ -14,15 +14,15 @@ llama('a context that is overrun (needs linux-x64 and cc)', () => {
     const { log, result } = await recordHosts(['load', 0, path, 'open', 0, 1, 'overrun', 0, 700, 'close', 0])
     // A prompt of 2 tokens and 510 more fill the context of 512.
     expect([result.calls.length, result.failed.length]).toEqual([511, 189])
-    const { calls, tpotNs, issues } = await summarize(inputOf(log))
+    const { calls, failures, issues } = await summarize(inputOf(log))
     expect(calls).toMatchObject({
-      prefill: { calls: 1, tokens: 2 },
-      decode: { calls: 510, tokens: 510 },
-      failed: { calls: 189, tokens: 189, results: [{ result: 1, meaning: 'no slot in the KV cache', calls: 189 }] },
+      by_phase: { prefill: { calls: 1, tokens: 2 }, decode: { calls: 510, tokens: 510 } },
+      failed: 189,
     })
+    expect(failures).toEqual([{ result: 1, meaning: 'no slot in the KV cache', calls: 189 }])
     expect(issues).toMatchObject([{ code: 'call-failed', count: 189 }])
     const ends = result.calls.map(({ end }) => end)
-    expect(Math.abs(tpotNs! - (ends.at(-1)! - ends[0]!) / 510)).toBeLessThan(1000)
+    expect(Math.abs(calls.tpot_ns! - (ends.at(-1)! - ends[0]!) / 510)).toBeLessThan(1000)
     const recording = await readLog(log)
     expect(recording.of('token').flatMap(({ batch }) => (batch!.result === 0 ? [] : [batch!.result]))).toEqual(
       result.failed.map((call) => call.result),

@@ -168,8 +168,8 @@ describe('forms', () => {
     const text = textOf('onednn/v3.12-grouped.log').replace('128x3584:3584x37888', 'M128K3584')
     const { calls } = await blasOf(text)
     expect(calls.map(({ of }) => of.product === undefined)).toEqual([false, true, false, false])
-    const { leftOut } = await summarize({ name: 'log', source: bytesOf(text) })
-    expect(leftOut.map(({ what, count }) => [what, count])).toEqual([
+    const { left_out } = await summarize({ name: 'log', source: bytesOf(text) })
+    expect(left_out.map(({ what, count }) => [what, count])).toEqual([
       ['sizes of problems of matmul and inner_product', 1],
     ])
   })

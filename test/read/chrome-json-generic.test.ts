@@ -145,8 +145,8 @@ describe('events', () => {
       ['again', 'other'],
     ])
     expect(groups).toEqual([['server 1']])
-    const { leftOut, clock } = await summarize({ name: 'trace', source: bytes })
-    expect(leftOut).toMatchObject([{ what: 'object events (N, O, D)', count: 1 }])
+    const { left_out, clock } = await summarize({ name: 'trace', source: bytes })
+    expect(left_out).toMatchObject([{ what: 'object events (N, O, D)', count: 1 }])
     expect(clock).toBe('unknown')
   })
 

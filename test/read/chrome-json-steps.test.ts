@@ -125,9 +125,9 @@ describe('what a step says', () => {
   test('those that overlap have rows of their own, and TPOT is from end to end', async () => {
     const names = "select t.name from slice s join track t on s.track_id = t.id where category = 'token' order by ts"
     expect(await rowsOf(overlapping, names)).toEqual([['Tokens'], ['Tokens (2)']])
-    const { tpotNs, decoding } = await summarize({ name: 'trace', source: overlapping })
-    expect(tpotNs).toBe(50_000)
-    expect(decoding).toMatchObject({ calls: 1, tokens: 4, sequences: 4, tokensPerSecond: 80_000, isAssumed: false })
+    const { calls, decoding } = await summarize({ name: 'trace', source: overlapping })
+    expect(calls).toMatchObject({ tpot_ns: 50_000, sequences: 4, decode_tokens_per_s: 80_000 })
+    expect(decoding).toMatchObject({ calls: 1, tokens: 4, is_assumed: false })
   })
 
   test('a step whose GPU work ends in its launch lasts as long as its launch', async () => {
@@ -170,7 +170,7 @@ describe('what a step says', () => {
       const rows = await rowsOf(bytes, `select dur, ${sql} ${TOKENS}`)
       expect(rows[0]).toEqual([dur, work, end, unknown, 'no end recorded', null])
       expect(await rowsOf(bytes, "select count(*) from track where name = 'tok/s'")).toEqual([[0]])
-      expect((await summarize({ name: 'trace', source: bytes })).tpotNs).toBeUndefined()
+      expect((await summarize({ name: 'trace', source: bytes })).calls.tpot_ns).toBeNull()
     },
   )
 
@@ -182,7 +182,8 @@ describe('what a step says', () => {
   test('of requests only: one token of each is assumed', async () => {
     const fresh = (ts: number): Made => ({ ...step(ts, 10), name: 'execute_new_0_cached_30' })
     const bytes = traceOf([fresh(0), launch(1, 1), kernel(12, 30, 1), fresh(50), launch(51, 2), kernel(55, 37, 2)])
-    const { decoding } = await summarize({ name: 'trace', source: bytes })
-    expect(decoding).toMatchObject({ calls: 1, tokens: 30, sequences: 30, tpotNs: 50_000, isAssumed: true })
+    const { calls, decoding } = await summarize({ name: 'trace', source: bytes })
+    expect(calls).toMatchObject({ sequences: 30, tpot_ns: 50_000 })
+    expect(decoding).toMatchObject({ calls: 1, tokens: 30, is_assumed: true })
   })
 })

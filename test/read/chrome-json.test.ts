@@ -200,8 +200,8 @@ describe('the base time behind the events', () => {
   const bytes = fixture('h100.json.gz')
   const [whole, zipped] = [new Uint8Array(bytes), new Uint8Array(gzipSync(bytes))]
   const startOf = async (source: ByteSource) => {
-    const { clock, startNs, issues } = await summarize({ name: 'trace', source })
-    return [clock, startNs, issues.map(({ title }) => title)]
+    const { clock, start_ns, issues } = await summarize({ name: 'trace', source })
+    return [clock, start_ns, issues.map(({ title }) => title)]
   }
 
   test('is found in bytes, in a Blob, compressed or not', async () => {
@@ -213,9 +213,11 @@ describe('the base time behind the events', () => {
   })
 
   test('is missed in a stream, which is told', async () => {
-    const [clock, startNs, issues] = await startOf(cut(whole, 1000))
+    const [clock, start_ns, issues] = await startOf(cut(whole, 1000))
     expect([clock, issues]).toEqual(['unknown', ['no base time']])
-    expect(BigInt(1751410836) * 1_000_000_000n + (startNs as bigint)).toBe((await startOf(whole))[1])
+    expect(BigInt(1751410836) * 1_000_000_000n + BigInt(start_ns as string)).toBe(
+      BigInt((await startOf(whole))[1] as string),
+    )
   })
 })
 

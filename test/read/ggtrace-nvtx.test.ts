@@ -78,7 +78,7 @@ describe('NVTX in a log', () => {
     expect(of('nvtx-name')).toMatchObject([{ what: 'CUstream', handle: 0xffff_ffff_ffff_fff1n, atNs: 5300 }])
     expect(await summarize({ name: 'log', source: announced() })).toMatchObject({
       nvtx: 5 + PAYLOADS.length,
-      durationNs: 4200,
+      duration_ns: 4200,
     })
   })
 

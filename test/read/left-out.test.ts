@@ -8,7 +8,7 @@ import { reportOf, rows } from './reports.ts'
 
 const encode = (text: string) => new TextEncoder().encode(text)
 const summaryOf = (source: Uint8Array): Promise<Summary> => summarize({ name: 'input', source })
-const countsOf = ({ leftOut }: Summary) => leftOut.map(({ what, count }) => [what, count])
+const countsOf = ({ left_out }: Summary) => left_out.map(({ what, count }) => [what, count])
 
 const INTERRUPTS = `# tracer: nop
 #
@@ -25,13 +25,13 @@ describe('texts of the kernel', () => {
       ['irq_handler_entry', 2],
       ['softirq_entry', 1],
     ])
-    expect(summary.leftOut[0]!.hint).toContain('https://ui.perfetto.dev')
+    expect(summary.left_out[0]!.hint).toContain('https://ui.perfetto.dev')
   })
 
   test('markers that name the clock are read, others are drawn; frames of call stacks are counted', async () => {
     const marker = '     bash-7 [000] .... 100.000001: tracing_mark_write: '
     const text = `# tracer: nop\n${marker}g2p clock mono\n${marker}hello\n${marker}trace_event_clock_sync: parent_ts=100.0\n`
-    expect(await summaryOf(encode(text))).toMatchObject({ clock: 'MONOTONIC', drawn: 1, leftOut: [] })
+    expect(await summaryOf(encode(text))).toMatchObject({ clock: 'MONOTONIC', drawn: 1, left_out: [] })
     const frames = readFileSync(pathOf('perf-script/callgraph.txt'), 'utf8').match(/^\t/gm)!.length
     const summary = await summaryOf(plainBytes('perf-script/callgraph.txt'))
     expect(countsOf(summary)).toContainEqual(['frames of call stacks', frames])
@@ -40,8 +40,8 @@ describe('texts of the kernel', () => {
   test('very many names are counted as one', async () => {
     const lines = Array.from({ length: 1000 }, (_, i) => `  a-1  [000] .... 100.${100_000 + i}: event_${i}: x=1\n`)
     const summary = await summaryOf(encode(`# tracer: nop\n${lines.join('')}`))
-    expect(summary.leftOut.length).toBeLessThan(300)
-    expect(summary.leftOut.reduce((sum, { count }) => sum + count, 0)).toBe(1000)
+    expect(summary.left_out.length).toBeLessThan(300)
+    expect(summary.left_out.reduce((sum, { count }) => sum + count, 0)).toBe(1000)
   })
 
   test('of threads that were not traced', async () => {
@@ -71,9 +71,11 @@ describe('recordings of the kernel', () => {
     const summary = await summaryOf(bytes)
     expect(countsOf(whole)).toEqual([])
     expect(summary.scheduler).toBeUndefined()
-    expect(summary.leftOut).toMatchObject([{ what: 'samples of cpu-clock', hint: expect.stringContaining('--bundle') }])
+    expect(summary.left_out).toMatchObject([
+      { what: 'samples of cpu-clock', hint: expect.stringContaining('--bundle') },
+    ])
     const { switches, wakings } = whole.scheduler!
-    expect(summary.leftOut[0]!.count).toBeGreaterThanOrEqual(switches + wakings)
+    expect(summary.left_out[0]!.count).toBeGreaterThanOrEqual(switches + wakings)
   })
 
   test('events of trace-cmd that are not of the scheduler', async () => {
@@ -85,7 +87,7 @@ describe('recordings of the kernel', () => {
     const summary = await summaryOf(bytes)
     expect(countsOf(whole)).toEqual([])
     expect(countsOf(summary)).toContainEqual(['other_waking', expect.any(Number)])
-    expect(summary.leftOut[0]!.count).toBeGreaterThan(0)
+    expect(summary.left_out[0]!.count).toBeGreaterThan(0)
   })
 })
 
@@ -151,6 +153,6 @@ test('a recording that ended at once contains nothing to draw', async () => {
   const run = plainBytes('ggtrace/tiny.ggtrace')
   const first = new DataView(run.buffer).getUint32(4, true)
   const summary = await summaryOf(run.slice(0, first))
-  expect(summary).toMatchObject({ drawn: 0, leftOut: [], operators: 0 })
+  expect(summary).toMatchObject({ drawn: 0, left_out: [], operators: 0 })
   expect(summary.issues.map(({ title }) => title)).toContain('run did not end')
 })

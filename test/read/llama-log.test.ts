@@ -138,8 +138,8 @@ describe('operators of backends', () => {
   it('batches of operators, which are printed by themselves, are counted', async () => {
     const source = plainBytes('llama-log/backends.log')
     const count = new TextDecoder().decode(source).match(/profile-op OPBATCH/g)!.length
-    const { leftOut } = await summarize({ name: 'log', source })
-    expect(leftOut).toEqual([{ what: 'batches of operators', count }])
+    const { left_out } = await summarize({ name: 'log', source })
+    expect(left_out).toEqual([{ what: 'batches of operators', count }])
   })
 })
 

@@ -128,7 +128,7 @@ describe('names', () => {
 
 describe('what is not drawn', () => {
   test('is told by table, where it has rows: known ones and those of versions to come', async () => {
-    const { leftOut } = await summaryOf(
+    const { left_out } = await summaryOf(
       reportOf({
         CUPTI_ACTIVITY_KIND_TOMORROW: [
           { start: 1, end: 2 },
@@ -138,13 +138,13 @@ describe('what is not drawn', () => {
         TARGET_INFO_TOMORROW: [{ name: 'no event' }],
       }),
     )
-    expect(leftOut.map(({ what, count }) => [what, count])).toEqual([
+    expect(left_out.map(({ what, count }) => [what, count])).toEqual([
       ['CUPTI_ACTIVITY_KIND_TOMORROW', 2],
       ['NET_NIC_METRIC', 1],
       ['OSRT_API', WHOLE['OSRT_API']!.length],
     ])
-    expect(leftOut.at(-1)!.hint).toContain('--osrt')
-    expect((await summaryOf(reportOf({ OSRT_API: [] }))).leftOut).toEqual([])
+    expect(left_out.at(-1)!.hint).toContain('--osrt')
+    expect((await summaryOf(reportOf({ OSRT_API: [] }))).left_out).toEqual([])
   })
 
   test('NVTX rows of unknown types are counted', async () => {
@@ -154,8 +154,8 @@ describe('what is not drawn', () => {
     expect(issues.filter(({ title }) => title === 'NVTX rows of an unknown type')).toEqual([
       { title: 'NVTX rows of an unknown type', count: 1, detail: '2 rows, the first of type 200: not drawn' },
     ])
-    const { leftOut } = await summaryOf(report)
-    expect(leftOut).toContainEqual({ what: 'NVTX rows of type 76', count: 1 })
+    const { left_out } = await summaryOf(report)
+    expect(left_out).toContainEqual({ what: 'NVTX rows of type 76', count: 1 })
   })
 
   test('a payload that was exported as bytes is told to be there', async () => {

@@ -117,8 +117,12 @@ describe('times before 0', () => {
 
   test('of PyTorch are since its base time', async () => {
     const text = `{"baseTimeNanoseconds":1751410836000000000,"traceEvents":[${[-2, 3, 4].map(event).join(',')}]}`
-    const { startNs, durationNs, issues } = await summarize({ name: 'log', source: encode(text) })
-    expect({ startNs, durationNs, issues }).toEqual({ startNs: 1751410835999998000n, durationNs: 7000, issues: [] })
+    const { start_ns, duration_ns, issues } = await summarize({ name: 'log', source: encode(text) })
+    expect({ start_ns, duration_ns, issues }).toEqual({
+      start_ns: '1751410835999998000',
+      duration_ns: 7000,
+      issues: [],
+    })
   })
 })
 
@@ -135,8 +139,8 @@ test('the text of a log in Chrome JSON, at the begin of a line, does not hide it
         expect([fixture, sniffFormat(encode(json.slice(0, 4096)))?.name]).toEqual([fixture, 'chrome-json'])
     }
     const json = encode(`{\n"systemTraceEvents":${text},\n"traceEvents":[${events}]}`)
-    const { contents, leftOut, issues } = await summarize({ name: 'log', source: json })
-    expect({ contents, leftOut, issues }).toMatchObject({ contents: '2 slices', leftOut: [{ count: 1 }], issues: [] })
+    const { contents, left_out, issues } = await summarize({ name: 'log', source: json })
+    expect({ contents, left_out, issues }).toMatchObject({ contents: '2 slices', left_out: [{ count: 1 }], issues: [] })
   }
 })
 
@@ -152,15 +156,15 @@ describe('a page of systrace with several sections', () => {
 
   test('is read as its trace of ftrace, wherever it is; the others are counted', async () => {
     const alone = await converted(encode(FTRACE))
-    const { leftOut: none, ...expected } = await summarize({ name: 'log', source: encode(FTRACE) })
+    const { left_out: none, ...expected } = await summarize({ name: 'log', source: encode(FTRACE) })
     for (const texts of [
       [FTRACE, CHROME],
       [CHROME, FTRACE],
       [PROCESSES, FTRACE],
       [CHROME, PROCESSES, FTRACE, CHROME],
     ]) {
-      const { leftOut, ...found } = await summarize({ name: 'log', source: page(...texts) })
-      expect(leftOut).toMatchObject([{ what: 'other sections of the page', count: texts.length - 1 }, ...none])
+      const { left_out, ...found } = await summarize({ name: 'log', source: page(...texts) })
+      expect(left_out).toMatchObject([{ what: 'other sections of the page', count: texts.length - 1 }, ...none])
       expect({ ...found, issues: found.issues.length }).toEqual({ ...expected, issues: expected.issues.length })
       expect((await converted(cut(page(...texts), 11))).length).toBeGreaterThan(alone.length)
     }
@@ -169,10 +173,10 @@ describe('a page of systrace with several sections', () => {
 
   test("without one, as the first of Chrome's; so is a large one", async () => {
     const events = `[${textOf('odd-forms/ndjson.json').trim().split('\n').join(',')}]`
-    const { contents, leftOut } = await summarize({ name: 'log', source: page(events, CHROME) })
-    expect({ contents, leftOut }).toMatchObject({ contents: '2 slices', leftOut: [{ count: 1 }] })
+    const { contents, left_out } = await summarize({ name: 'log', source: page(events, CHROME) })
+    expect({ contents, left_out }).toMatchObject({ contents: '2 slices', left_out: [{ count: 1 }] })
     const large = await summarize({ name: 'log', source: cut(page(LARGE, FTRACE), 1 << 16) })
-    expect(large).toMatchObject({ contents: '30 000 slices', leftOut: [{ count: 1 }] })
+    expect(large).toMatchObject({ contents: '30 000 slices', left_out: [{ count: 1 }] })
   })
 })
 
@@ -203,11 +207,11 @@ describe('ftrace with whole numbers as times', () => {
       expect(found).toMatchObject({
         clock: 'unknown',
         times: 'order',
-        durationNs: undefined,
+        duration_ns: null,
         scheduler: expected.scheduler,
       })
-      expect({ leftOut: found.leftOut, issues: issues.length }).toEqual({
-        leftOut: expected.leftOut,
+      expect({ leftOut: found.left_out, issues: issues.length }).toEqual({
+        leftOut: expected.left_out,
         issues: known.length,
       })
       expect(attributes['times']).toMatch(/^whole numbers /)
@@ -238,10 +242,10 @@ describe('a text of perf with samples of code', () => {
     [SAMPLES[3], 'instructions:u'],
   ])('of one line is known, and its event is counted by its name: %s', async (line, what) => {
     for (const end of ['', '\n', '\r\n']) {
-      const { format, leftOut, drawn, issues } = await summarize({ name: 'log', source: encode(`${line}${end}`) })
-      expect({ format, leftOut, drawn, issues }).toMatchObject({
+      const { format, left_out, drawn, issues } = await summarize({ name: 'log', source: encode(`${line}${end}`) })
+      expect({ format, left_out, drawn, issues }).toMatchObject({
         format: 'perf-script',
-        leftOut: [{ what, count: 1 }],
+        left_out: [{ what, count: 1 }],
         drawn: 0,
         issues: [],
       })

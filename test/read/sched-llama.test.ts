@@ -63,7 +63,7 @@ test('calls have their phase from their tokens, and their result', async () => {
   const { calls, clock, issues } = await summarize({ name: 'log', source: plainBytes('bpftrace/token.txt') })
   expect(clock).toBe('BOOTTIME')
   expect(issues).toEqual([])
-  expect(calls).toMatchObject({ prefill: { calls: 1, tokens: 8 }, decode: { calls: 5, tokens: 5 } })
+  expect(calls.by_phase).toEqual({ prefill: { calls: 1, tokens: 8 }, decode: { calls: 5, tokens: 5 } })
   const found = await query(
     'bpftrace/token.txt',
     `select ts + ${ZERO_NS}, dur from slice where category = 'token' order by ts`,

@@ -78,13 +78,13 @@ test.each(['sched:sched_waking: comm=b pid=6 prio=120 target_cpu=001', 'PERF_REC
 )
 
 test('the events that are not read are counted', async () => {
-  const { leftOut } = await summarize({ name: 'trace.txt', source: plainBytes('ftrace/trace.txt') })
+  const { left_out } = await summarize({ name: 'trace.txt', source: plainBytes('ftrace/trace.txt') })
   const text = Buffer.from(plainBytes('ftrace/trace.txt')).toString()
   const count = (name: string) => text.match(new RegExp(`: ${name}: `, 'g'))?.length
   const what = 'softirq_raise'
-  expect(leftOut).toContainEqual(expect.objectContaining({ what, count: count(what) }))
+  expect(left_out).toContainEqual(expect.objectContaining({ what, count: count(what) }))
   // These say what the sched_wakings ahead of them said.
-  expect(leftOut.map(({ what }) => what)).not.toContain('sched_wakeup')
+  expect(left_out.map(({ what }) => what)).not.toContain('sched_wakeup')
 })
 
 test("perf's own records tell of threads and their processes", async () => {

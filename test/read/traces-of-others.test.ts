@@ -96,12 +96,12 @@ describe('rocprofv3', () => {
   "ROCTx ranges of thread 701 | 330000 mark {"}",
 ]
 `)
-    const { issues, leftOut } = await summaryOf(fixture)
+    const { issues, left_out } = await summaryOf(fixture)
     expect(issues.map(({ title, count }) => [title, count])).toEqual([
       ['event without a time', 1],
       ['damaged record', 1],
     ])
-    expect(leftOut.map(({ what, count }) => [what, count])).toEqual([
+    expect(left_out.map(({ what, count }) => [what, count])).toEqual([
       ['records of counter_collection', 1],
       ['records of memory_allocation', 1],
     ])
@@ -129,9 +129,9 @@ describe('Streamline', () => {
     expect(wanted.map(([name, sum]) => [name, expect.closeTo(Number(sum), 3)])).toEqual(
       wanted.map(([name]) => [name, byName.get(name!)]),
     )
-    const { contents, issues, leftOut } = await summaryOf('streamline/timeline.csv')
+    const { contents, issues, left_out } = await summaryOf('streamline/timeline.csv')
     expect([contents, issues]).toEqual(['10 counters, 40 intervals', []])
-    expect(leftOut.map(({ what, count }) => [what, count])).toEqual([['values of Memory:Free: no number', 1]])
+    expect(left_out.map(({ what, count }) => [what, count])).toEqual([['values of Memory:Free: no number', 1]])
   })
 
   test('times in minutes and as other programs write numbers; rows of other forms are issues', async () => {
@@ -293,7 +293,7 @@ describe('marks of trace_marker', () => {
       'trace_marker | 300000 my_func: step four',
       'trace_marker | 400000 step five',
     ])
-    expect(await summarize(input)).toMatchObject({ issues: [], leftOut: [{ what: 'my_func', count: 1 }] })
+    expect(await summarize(input)).toMatchObject({ issues: [], left_out: [{ what: 'my_func', count: 1 }] })
   })
 
   test('texts of BPF programs in a recording are where their field says', () => {

@@ -105,13 +105,13 @@ const LOGS: Readonly<Record<string, () => Logs>> = {
 
 /** Records of which a summary says that they are not drawn, or why they could not be read; by title. */
 async function saidOf(source: Uint8Array, from: string): Promise<Map<string, number>> {
-  const { leftOut, issues, attributes } = await summarize({ name: 'log', source }, { from })
+  const { left_out, issues, attributes } = await summarize({ name: 'log', source }, { from })
   const lines = Object.entries(attributes).filter(
     ([key, value]) => /^(?:other_lines|lines_without_task)$/.test(key) && value,
   )
   return new Map([
     ...lines.map(([key, value]) => [key, Number(value)] as const),
-    ...leftOut.map(({ what, count }) => [what, count] as const),
+    ...left_out.map(({ what, count }) => [what, count] as const),
     ...issues.map(({ title, count }) => [title, count] as const),
   ])
 }

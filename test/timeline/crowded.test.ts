@@ -21,7 +21,7 @@ test.each([
   let next = await pieces.next()
   for (; !next.done; next = await pieces.next()) chunks.push(next.value)
   const what = `slices that overlap ${ROWS} others of their track`
-  expect(next.value[0]!.leftOut).toMatchObject([{ what, count: COUNT - ROWS }])
+  expect(next.value[0]!.left_out).toMatchObject([{ what, count: COUNT - ROWS }])
   const trace = await openTrace(Buffer.concat(chunks))
   const drawn = `select count(*) from slice join track on track.id = track_id where ${which} and dur > 0`
   expect(trace.query(drawn).rows).toEqual([[ROWS]])

@@ -122,25 +122,20 @@ describe('a log whose context was overrun', () => {
   })
 
   test('the summary counts them by result, and no time is of them', async () => {
-    const { calls, ttftNs, tpotNs, issues } = await summarize(log)
+    const { calls, failures, issues } = await summarize(log)
     expect(calls).toMatchObject({
-      warmUp: { calls: 0, tokens: 0 },
-      prefill: { calls: 1, tokens: 4 },
-      decode: { calls: 4, tokens: 4 },
-      failed: {
-        calls: 9,
-        tokens: 19,
-        results: [
-          { result: 1, meaning: 'no slot in the KV cache', calls: 6 },
-          { result: -3, meaning: 'fatal error', calls: 1 },
-          { result: -1, meaning: 'error', calls: 1 },
-          { result: 2, meaning: 'aborted', calls: 1 },
-        ],
-      },
+      by_phase: { prefill: { calls: 1, tokens: 4 }, decode: { calls: 4, tokens: 4 } },
+      failed: 9,
     })
-    expect(ttftNs).toBe(20 * MS)
+    expect(failures).toEqual([
+      { result: 1, meaning: 'no slot in the KV cache', calls: 6 },
+      { result: -3, meaning: 'fatal error', calls: 1 },
+      { result: -1, meaning: 'error', calls: 1 },
+      { result: 2, meaning: 'aborted', calls: 1 },
+    ])
+    expect(calls.ttft_ns).toBe(20 * MS)
     // 3 × 10 ms, and the fourth, which had to wait for the call that failed: 11.01 ms.
-    expect(tpotNs).toBeCloseTo((3 * 10 * MS + 11.01 * MS) / 4, 6)
+    expect(calls.tpot_ns).toBeCloseTo((3 * 10 * MS + 11.01 * MS) / 4, 6)
     expect(issues).toMatchObject([{ code: 'call-failed', count: 9, hint: expect.stringContaining('context') }])
   })
 
@@ -184,7 +179,7 @@ test('a prefill that was aborted is in the time of no decode call', async () => 
   host.token({ startNs: 10 * MS, endNs: 500 * MS, call: 1, tokens: 64, result: 2 })
   host.token({ startNs: 501 * MS, endNs: 510 * MS, call: 2, tokens: 1 })
   writer.end(510 * MS)
-  expect((await summarize({ name: 'log', source: writer.take() })).tpotNs).toBe(10 * MS)
+  expect((await summarize({ name: 'log', source: writer.take() })).calls.tpot_ns).toBe(10 * MS)
 })
 
 test('a failed graph says so', async () => {
@@ -197,8 +192,9 @@ test('a failed graph says so', async () => {
 
 test('bpftrace: a call that returned another result than 0 has failed, too', async () => {
   const text = 'g2p clock boot\ng2p token 5 1 7 9 1 0\ng2p token 15 1 7 19 1 0\ng2p token 25 1 7 26 1 1\n'
-  const { calls, issues, tpotNs } = await summarize({ name: 'log', source: new TextEncoder().encode(text) })
-  expect(calls).toMatchObject({ decode: { calls: 2 }, failed: { calls: 1, results: [{ result: 1, calls: 1 }] } })
-  expect(tpotNs).toBe(10)
+  const { calls, failures, issues } = await summarize({ name: 'log', source: new TextEncoder().encode(text) })
+  expect(calls).toMatchObject({ by_phase: { decode: { calls: 2 } }, failed: 1 })
+  expect(failures).toMatchObject([{ result: 1, calls: 1 }])
+  expect(calls.tpot_ns).toBe(10)
   expect(issues).toMatchObject([{ code: 'call-failed', first: { atNs: 21, at: { line: 4 } } }])
 })

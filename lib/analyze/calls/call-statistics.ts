@@ -7,7 +7,7 @@ import type { CallParts, Statistic } from '../common/statistic.ts'
 import type { CallRows } from './call-rows.ts'
 import { CallTimes } from './call-times.ts'
 import { ContextSlopes } from './context-slopes.ts'
-import type { CallFigures, CallSeries, ContextFigures, SequenceFigures } from './figures.ts'
+import type { CallFigures, CallSeries, CallSummary, ContextFigures, SequenceFigures } from './figures.ts'
 import type { RoleTable } from './roles.ts'
 import { Spread } from './spread.ts'
 import type { TimedDecode } from './times.ts'
@@ -16,10 +16,7 @@ import type { TimedDecode } from './times.ts'
 const SEQUENCES_MAX = 256
 
 /** Figures that calls add to those of the {@link Summary}. */
-export type CallsOfInput = Pick<
-  CallFigures,
-  'prefill_tokens_per_s' | 'tpot' | 'contexts' | 'drafts' | 'runs' | 'further_runs' | 'slope'
->
+export type CallsOfInput = Omit<CallFigures, keyof CallSummary>
 
 /** The tokens of a sequence. */
 class OfSequence {
@@ -129,32 +126,33 @@ export class CallStatistics implements Statistic<object, 'token' | 'function' | 
   }
 
   private figures(): CallsOfInput {
-    const { prefilling, contexts, drafts, runs } = this.times
+    const { contexts, drafts, runs } = this.times
     return {
-      prefill_tokens_per_s: prefilling?.tokensPerSecond ?? null,
       tpot: this.all.distribution,
-      contexts: contexts.map(({ context, role, calls, ttftNs, decoding }): ContextFigures => {
-        const ofContext = this.contexts.get(context)!
-        const { distribution: tpot, jitter } = ofContext.spread
-        return {
-          context,
-          role: role ?? null,
-          calls,
-          ttft_ns: ttftNs ?? null,
-          prefill_tokens_per_s: this.times.prefillingOf(context)?.tokensPerSecond ?? null,
-          decode_tokens_per_s: decoding?.tokensPerSecond ?? null,
-          tpot,
-          jitter: tpot && jitter,
-          by_sequence: [...ofContext.sequences].map(
-            ([sequence, { spread }]): SequenceFigures => ({
-              sequence,
-              tpot: spread.distribution!,
-              jitter: spread.jitter,
-            }),
-          ),
-          further_sequences: ofContext.further.size,
-        }
-      }),
+      contexts: contexts.map(
+        ({ context, role, calls, ttft_ns, prefill_tokens_per_s, decode_tokens_per_s }): ContextFigures => {
+          const ofContext = this.contexts.get(context)!
+          const { distribution: tpot, jitter } = ofContext.spread
+          return {
+            context,
+            role,
+            calls,
+            ttft_ns,
+            prefill_tokens_per_s,
+            decode_tokens_per_s,
+            tpot,
+            jitter: tpot && jitter,
+            by_sequence: [...ofContext.sequences].map(
+              ([sequence, { spread }]): SequenceFigures => ({
+                sequence,
+                tpot: spread.distribution!,
+                jitter: spread.jitter,
+              }),
+            ),
+            further_sequences: ofContext.further.size,
+          }
+        },
+      ),
       drafts,
       runs: runs.runs,
       further_runs: runs.further,

@@ -6,9 +6,9 @@ import type { FunctionEvent, SequenceEvent } from '../../model/request-events.ts
 import { Roles } from '../../model/roles.ts'
 import { Acceptance } from './acceptance.ts'
 import { type Change, ChangesBetweenCalls } from './changes.ts'
-import type { ContextTimes, Decoding } from './figures.ts'
+import type { CallSummary, ContextTimes, TokenTimes } from './figures.ts'
 import { RunsOfCalls } from './runs-of-calls.ts'
-import { decodes, type Prefilling, type TimedCall, type TimedDecode, Times } from './times.ts'
+import { decodes, type TimedCall, type TimedDecode, Times } from './times.ts'
 
 /** Contexts that are timed separately. */
 const CONTEXTS_MAX = 64
@@ -23,7 +23,7 @@ export type OnCall = (scope: 'all' | 'context', event: TokenEvent, timed: TimedD
 
 const NONE: OnCall = () => {}
 
-/** TTFT and {@link Decoding} of calls. Calls may come out of order. */
+/** Times of tokens, as {@link Decoding} defines them. Calls may come out of order. */
 export class CallTimes {
   private readonly order = new CallOrder((event) => {
     if (event.phase !== 'warm-up') this.time(event)
@@ -69,15 +69,12 @@ export class CallTimes {
     this.divided.finish()
   }
 
-  /** From the start of the first call to the end of the last call before the first decode; of several runs, the mean. */
-  get ttftNs(): number | undefined {
-    return this.divided.areSeveral ? this.divided.ttft.mean : this.all.ttftNs
-  }
-
-  /** Number of runs of which {@link ttftNs} is the mean. */
-  get ttftRuns(): number {
-    if (this.divided.areSeveral) return this.divided.ttft.count
-    return this.ttftNs === undefined ? 0 : 1
+  /** Times of all calls. Prompts of drafts are not in them. Of several runs, TTFT is the mean. */
+  get figures(): TokenTimes & Pick<CallSummary, 'ttft_runs'> {
+    const { areSeveral, ttft } = this.divided
+    const { ttft_ns, ...others } = this.all.figures
+    if (areSeveral) return { ttft_ns: ttft.mean, ttft_runs: ttft.count, ...others }
+    return { ttft_ns, ttft_runs: ttft_ns === null ? 0 : 1, ...others }
   }
 
   /** Drafts whose number of accepted tokens is known. */
@@ -90,24 +87,12 @@ export class CallTimes {
     return this.divided.figures
   }
 
-  get decoding(): Decoding | undefined {
-    return this.all.decoding
-  }
-
-  /** Prefills of drafts are not in it. */
-  get prefilling(): Prefilling | undefined {
-    return this.all.prefilling
-  }
-
-  /** {@link prefilling} of one context. */
-  prefillingOf(context: number): Prefilling | undefined {
-    return this.byContext.get(context)?.prefilling
-  }
-
+  /** Each llama_context, in the order of their first calls. */
   get contexts(): ContextTimes[] {
-    return [...this.byContext].map(([context, { calls, ttftNs: ofAll, decoding }]) => {
-      const ttftNs = this.divided.areSeveral ? this.divided.ttftOf(context) : ofAll
-      return { context, role: this.roles.of(context), calls, ttftNs, decoding }
+    const { areSeveral } = this.divided
+    return [...this.byContext].map(([context, { calls, figures }]) => {
+      const ttft = areSeveral && { ttft_ns: this.divided.ttftOf(context) }
+      return { context, role: this.roles.of(context) ?? null, calls, ...figures, ...ttft }
     })
   }
 

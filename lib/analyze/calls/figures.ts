@@ -4,24 +4,34 @@ import type { Role } from '../../model/roles.ts'
 import type { Distribution } from '../common/figures.ts'
 import type { DraftFigures } from '../requests/figures.ts'
 
-/** Counts and times of calls. Definitions of TTFT: {@link Summary}; of TPOT and tok/s: {@link Decoding}. */
-export interface CallFigures {
+/** Counts of calls, and times of tokens, as summaries have them. Definitions of TPOT and tok/s: {@link Decoding}. */
+export interface CallSummary {
+  /** Calls that succeeded, without warm-ups. */
   readonly count: number
+  /** Those and warm-ups, with the tokens in their batches. */
   readonly by_phase: Readonly<Partial<Record<Phase, { readonly calls: number; readonly tokens: number }>>>
+  /** Calls of any phase that returned a result other than 0. They are not part of any time or rate. */
   readonly failed: number
-  /** Of several `runs`, their mean. */
+  /**
+   * Time to first token: start of the first call to the end of the last one before the first decode; without warm-ups and failed calls. Where
+   * clearings of a memory divide the calls into runs, the mean of theirs.
+   */
   readonly ttft_ns: number | null
   /** Number of runs of which `ttft_ns` is the mean: 1 where the calls are one run, 0 where it is not known. */
   readonly ttft_runs: number
-  /** Tokens of all prefill calls, by the time in which at least one of them was running. Prompts of drafts do not count. */
-  readonly prefill_tokens_per_s: number | null
-  /** Mean over all tokens; the same as the mean of `tpot`. */
+  /** Time per output token of a sequence: the mean over all tokens. */
   readonly tpot_ns: number | null
-  /** TPOT of all tokens; `count` is their number. A call that makes several tokens counts once for each of them. */
-  readonly tpot: Distribution | null
   readonly decode_tokens_per_s: number | null
   /** Sequences decoded at once, on average over time. */
   readonly sequences: number | null
+  /** Tokens of all prefill calls, by the time in which at least one of them was running. Prompts of drafts do not count. */
+  readonly prefill_tokens_per_s: number | null
+}
+
+/** What calls of a run took. */
+export interface CallFigures extends CallSummary {
+  /** TPOT of all tokens, of which `tpot_ns` is the mean; `count` is their number. A call that makes several tokens counts once for each of them. */
+  readonly tpot: Distribution | null
   /** Each llama_context, in the order of their first calls; without any recorded, all calls as one. */
   readonly contexts: readonly ContextFigures[]
   /**
@@ -207,25 +217,20 @@ export interface CallSeries {
  * - So tok/s × TPOT is the number of sequences decoded at once, on average over time (Little's law).
  */
 export interface Decoding {
-  /** Timed calls, their tokens, and the time in which at least one of them was running, in ns. */
+  /** Timed calls, their tokens, and the time in which at least one of them was running. */
   readonly calls: number
   readonly tokens: number
-  readonly timeNs: number
-  readonly tpotNs: number
-  readonly tokensPerSecond: number
-  /** Sequences decoded at once, on average over time. */
-  readonly sequences: number
+  readonly time_ns: number
   /** Sequences of some calls are not recorded (each token counts as another sequence), or accepted tokens (all count as accepted). */
-  readonly isAssumed: boolean
+  readonly is_assumed: boolean
 }
 
-/** Calls, TTFT and decoding of a llama_context. */
-export interface ContextTimes {
-  /** Address of the llama_context. */
-  readonly context: number
-  /** Role in speculative decoding, inferred from the order of calls. */
-  readonly role: Role | undefined
-  readonly calls: number
-  readonly ttftNs: number | undefined
-  readonly decoding: Decoding | undefined
+/** Times of tokens, of all calls or those of a llama_context. */
+export interface TokenTimes
+  extends Pick<CallSummary, 'ttft_ns' | 'tpot_ns' | 'decode_tokens_per_s' | 'sequences' | 'prefill_tokens_per_s'> {
+  /** What TPOT and tok/s are made from; null where no decode call could be timed. */
+  readonly decoding: Decoding | null
 }
+
+/** Calls of a llama_context, and the times of their tokens. */
+export interface ContextTimes extends Pick<ContextFigures, 'context' | 'role' | 'calls'>, TokenTimes {}

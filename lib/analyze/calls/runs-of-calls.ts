@@ -14,13 +14,13 @@ class Mean {
   count = 0
   private sum = 0
 
-  get mean(): number | undefined {
-    return this.count === 0 ? undefined : this.sum / this.count
+  get mean(): number | null {
+    return this.count === 0 ? null : this.sum / this.count
   }
 
-  /** Undefined: not known. */
-  add(value: number | undefined): void {
-    if (value === undefined) return
+  /** Null: not known. */
+  add(value: number | null): void {
+    if (value === null) return
     this.count++
     this.sum += value
   }
@@ -124,8 +124,8 @@ export class RunsOfCalls {
   }
 
   /** Mean TTFT of the runs of a context. */
-  ttftOf(context: number): number | undefined {
-    return this.ttfts.get(context)?.mean
+  ttftOf(context: number): number | null {
+    return this.ttfts.get(context)?.mean ?? null
   }
 
   /** Undefined where all is one run. */
@@ -137,11 +137,11 @@ export class RunsOfCalls {
         ...figures,
         runs: time.count,
         time_ns: time.mean!,
-        tokens_per_s: rate.mean ?? null,
-        ttft_ns: ttft.mean ?? null,
-        prefill_tokens_per_s: prefill.mean ?? null,
-        tpot_ns: tpot.mean ?? null,
-        decode_tokens_per_s: decode.mean ?? null,
+        tokens_per_s: rate.mean,
+        ttft_ns: ttft.mean,
+        prefill_tokens_per_s: prefill.mean,
+        tpot_ns: tpot.mean,
+        decode_tokens_per_s: decode.mean,
       }
     })
     return { runs, further: this.further }
@@ -153,11 +153,11 @@ export class RunsOfCalls {
     this.open.delete(context)
     const stretch = run.isPrepared ? run.saved! : run.all
     if (run.isPrepared) this.areSeveral = true
-    const { ttftNs, prefilling, decoding } = stretch.times
-    if (this.ttfts.size < CONTEXTS_MAX) this.ttfts.of(context).add(ttftNs)
-    else this.ttfts.get(context)?.add(ttftNs)
+    const { ttft_ns, tpot_ns, prefill_tokens_per_s, decode_tokens_per_s } = stretch.times.figures
+    if (this.ttfts.size < CONTEXTS_MAX) this.ttfts.of(context).add(ttft_ns)
+    else this.ttfts.get(context)?.add(ttft_ns)
     if (this.isDraft(context)) return
-    this.ttft.add(ttftNs)
+    this.ttft.add(ttft_ns)
     const means = this.rowOf(stretch)?.means
     if (!means) {
       this.further++
@@ -165,11 +165,11 @@ export class RunsOfCalls {
     }
     const timeNs = stretch.endNs - stretch.startNs
     means.time.add(timeNs)
-    means.rate.add(timeNs > 0 ? ((stretch.prompt + stretch.generated) * 1e9) / timeNs : undefined)
-    means.ttft.add(ttftNs)
-    means.prefill.add(prefilling?.tokensPerSecond)
-    means.decode.add(decoding?.tokensPerSecond)
-    means.tpot.add(decoding?.tpotNs)
+    means.rate.add(timeNs > 0 ? ((stretch.prompt + stretch.generated) * 1e9) / timeNs : null)
+    means.ttft.add(ttft_ns)
+    means.prefill.add(prefill_tokens_per_s)
+    means.decode.add(decode_tokens_per_s)
+    means.tpot.add(tpot_ns)
   }
 
   private rowOf({ depth, prompt, generated, sequences }: Stretch): Row | undefined {

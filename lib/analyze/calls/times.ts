@@ -1,14 +1,6 @@
 import { decodingIn, hasRate, isCut, sequencesOf } from '../../model/calls.ts'
 import type { TokenEvent } from '../../model/events.ts'
-import type { Decoding } from './figures.ts'
-
-/** Calls that prefill only and succeeded, their tokens, and the time in which at least one of them was running, in ns. */
-export interface Prefilling {
-  readonly calls: number
-  readonly tokens: number
-  readonly timeNs: number
-  readonly tokensPerSecond: number
-}
+import type { TokenTimes } from './figures.ts'
 
 /** A call, and the start of its time as {@link Decoding} defines it; undefined where that is not known. */
 export interface TimedCall {
@@ -47,35 +39,30 @@ export class Times {
   /** Time × sequences. */
   private spentNs = 0
   private isAssumed = false
-  private readonly prefills = { calls: 0, tokens: 0, busy: new Union() }
+  private readonly prefills = { tokens: 0, busy: new Union() }
 
   constructor(private readonly onCall: (event: TokenEvent, timed: TimedDecode | undefined) => void) {}
 
-  get prefilling(): Prefilling | undefined {
-    const { calls, tokens, busy } = this.prefills
-    const timeNs = busy.length
-    return timeNs === 0 ? undefined : { calls, tokens, timeNs, tokensPerSecond: (tokens * 1e9) / timeNs }
-  }
-
-  get ttftNs(): number | undefined {
-    const { firstCallNs, firstTokenNs } = this
-    // Times that are all the same show no duration.
-    return firstCallNs === undefined || firstTokenNs === undefined ? undefined : firstTokenNs - firstCallNs || undefined
-  }
-
-  get decoding(): Decoding | undefined {
-    const { timed, tokens, spentNs, isAssumed } = this
-    const timeNs = this.busy.length
-    if (tokens === 0 || timeNs === 0) return undefined
-    const sequences = spentNs / timeNs
-    return {
-      calls: timed,
+  get figures(): TokenTimes {
+    const {
+      firstCallNs = NaN,
+      firstTokenNs = NaN,
+      timed: calls,
       tokens,
-      timeNs,
-      tpotNs: spentNs / tokens,
-      tokensPerSecond: (tokens * 1e9) / timeNs,
-      sequences,
-      isAssumed,
+      spentNs,
+      isAssumed: is_assumed,
+      prefills,
+    } = this
+    const time_ns = this.busy.length
+    const isKnown = tokens > 0 && time_ns > 0
+    return {
+      // Times that are all the same show no duration.
+      ttft_ns: firstTokenNs - firstCallNs || null,
+      tpot_ns: isKnown ? spentNs / tokens : null,
+      decode_tokens_per_s: isKnown ? (tokens * 1e9) / time_ns : null,
+      sequences: isKnown ? spentNs / time_ns : null,
+      prefill_tokens_per_s: prefills.busy.length === 0 ? null : (prefills.tokens * 1e9) / prefills.busy.length,
+      decoding: isKnown ? { calls, tokens, time_ns, is_assumed } : null,
     }
   }
 
@@ -93,7 +80,6 @@ export class Times {
 
   private addPrefill(event: TokenEvent): void {
     if (!hasRate(event)) return
-    this.prefills.calls++
     this.prefills.tokens += event.tokens
     this.prefills.busy.add(event.startNs, event.endNs)
   }

@@ -67,7 +67,7 @@ export function runOf(main: LogContents, logs: readonly LogContents[], undetermi
     backends: summary.backends,
     workers: summary.workers,
     threads: summary.threads,
-    duration_ns: summary.durationNs ?? null,
+    duration_ns: summary.duration_ns,
     level: level === null ? null : (LEVELS[level] ?? level),
     recorded: allRecorded(logs.map(({ contents }) => contents)),
     counters: summary.counters.map(({ name }) => name),

@@ -7,8 +7,8 @@ type Lossy = Pick<AnalysedInput, 'losses'>
 
 /** The losses among the issues of an input that contains data of the kinds `recorded`. */
 export function lossesIn(issues: readonly IssueCount[], recorded: readonly RecordedKind[]): InputLoss[] {
-  return issues.flatMap(({ code, count, isLoss, first }) =>
-    isLoss && code !== undefined ? [{ code, count, lost: first.lost ?? kindOfIssue(first)!.lost ?? recorded }] : [],
+  return issues.flatMap(({ code, count, is_loss, first }) =>
+    is_loss && code !== undefined ? [{ code, count, lost: first.lost ?? kindOfIssue(first)!.lost ?? recorded }] : [],
   )
 }
 

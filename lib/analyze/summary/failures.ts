@@ -1,6 +1,6 @@
 import { meaningOf } from '../../model/calls.ts'
 import type { Batch } from '../../model/events.ts'
-import type { FailedCalls } from './figures.ts'
+import type { Summary } from './figures.ts'
 
 /** Results that are counted separately. Programs return few; a damaged log may contain any. */
 const RESULTS_MAX = 64
@@ -20,7 +20,7 @@ export class Failures {
   }
 
   /** The most frequent first. */
-  list(): FailedCalls['results'] {
+  list(): Summary['failures'] {
     return [...this.counts.values()].sort((a, b) => b.calls - a.calls || a.result - b.result)
   }
 }

@@ -15,6 +15,7 @@ import {
   type TokenEvent,
   type TraceEvent,
 } from '../../model/events.ts'
+import type { GpuEvent } from '../../model/gpu-events.ts'
 import { kindOfIssue } from '../../model/issues.ts'
 import { LeftOut, NEEDS_LOG } from '../../model/left-out.ts'
 import type { Names } from '../../model/names.ts'
@@ -28,7 +29,7 @@ import { isOfLlama, llamaSeen } from './llama-seen.ts'
 
 interface OpTotals {
   count: number
-  timeNs: number
+  time_ns: number
 }
 
 /** Collects the {@link Summary} of an input. */
@@ -37,7 +38,7 @@ export class SummaryPass implements EventPass<Summary> {
   private readonly workers = new Set<number>()
   private readonly threads = new Set<number>()
   private readonly layers = new Set<number>()
-  private readonly ops = new DefaultMap<number, OpTotals>(() => ({ count: 0, timeNs: 0 }))
+  private readonly ops = new DefaultMap<number, OpTotals>(() => ({ count: 0, time_ns: 0 }))
   /** Totals of the op of a tensor, by tensor. */
   private readonly totals: (OpTotals | undefined)[] = []
   private latestWorker = -1
@@ -45,15 +46,16 @@ export class SummaryPass implements EventPass<Summary> {
   private readonly counterSet = new CounterSet()
   private readonly counted: number[] = []
   private readonly issues = new Map<string, { count: number; first: IssueEvent }>()
+  /** Calls that succeeded, in the order of the Analysis. */
   private readonly calls = {
-    warmUp: newCalls(),
     encode: newCalls(),
     prefill: newCalls(),
     mixed: newCalls(),
     decode: newCalls(),
     compute: newCalls(),
-    failed: newCalls(),
+    'warm-up': newCalls(),
   }
+  private failed = 0
   private readonly failures = new Failures()
   private input: Omit<InputEvent, 'kind'> = { format: '', clock: 'unknown', originNs: 0n, attributes: {} }
   private contents: string | undefined
@@ -64,6 +66,7 @@ export class SummaryPass implements EventPass<Summary> {
   private hasLlamaFunctions = false
   private operators = 0
   private gpuOperators = 0
+  private gpuWork = 0
   private graphs = 0
   private readonly backends = new Set<number>()
   private withExperts = 0
@@ -100,46 +103,47 @@ export class SummaryPass implements EventPass<Summary> {
 
   /** `areJoined`: samples of data addresses are drawn with a log. */
   finish(areJoined = false): Summary {
-    const { input, calls, firstNs, lastNs, operators, graphs, withExperts, endsAreOpen } = this
+    const { input, firstNs, lastNs, operators, graphs } = this
     const times = timesOf(input)
     const ops = [...this.ops].map(([op, totals]) => ({ op: this.names.text(op), ...totals }))
+    const phases = Object.entries(this.calls).filter(([, { calls }]) => calls > 0)
+    const count = phases.reduce((sum, [phase, { calls }]) => (phase === 'warm-up' ? sum : sum + calls), 0)
     this.times.finish()
     if (!areJoined) this.leftOut.add('samples of data addresses', this.accesses, NEEDS_LOG)
-    const { ttftNs, ttftRuns, decoding, contexts } = this.times
+    const { decoding, ...figures } = this.times.figures
     return {
       format: input.format,
       contents: this.contents,
       clock: input.clock,
       times,
-      startNs: input.originNs + BigInt(firstNs),
-      durationNs: times === 'recorded' && lastNs > firstNs ? lastNs - firstNs : undefined,
-      calls: { ...calls, failed: { ...calls.failed, results: this.failures.list() } },
-      callsByGraph: this.callsByGraph,
-      llamaSeen: llamaSeen(input.attributes, this.hasLlamaFunctions),
-      ttftNs,
-      ttftRuns,
-      tpotNs: decoding?.tpotNs,
+      start_ns: String(input.originNs + BigInt(firstNs)),
+      duration_ns: times === 'recorded' && lastNs > firstNs ? lastNs - firstNs : null,
+      calls: { count, by_phase: Object.fromEntries(phases), failed: this.failed, ...figures },
       decoding,
-      contexts: contexts.length > 1 ? contexts : [],
+      contexts: this.times.contexts,
+      failures: this.failures.list(),
+      calls_by_graph: this.callsByGraph,
+      llama_seen: llamaSeen(input.attributes, this.hasLlamaFunctions),
       operators,
-      gpuOperators: this.gpuOperators,
+      gpu_operators: this.gpuOperators,
+      gpu_work: this.gpuWork,
       graphs,
       backends: [...this.backends].map((name) => this.names.text(name)).filter((name) => name !== ''),
       workers: this.workers.size,
       threads: this.threads.size,
       layers: this.layers.size,
-      ops: ops.sort((a, b) => b.timeNs - a.timeNs || (a.op < b.op ? -1 : 1)),
+      ops: ops.sort((a, b) => b.time_ns - a.time_ns || (a.op < b.op ? -1 : 1)),
       counters: this.counterSet.counters.flatMap((counter, i) => ({ ...counter, total: this.counted[i] ?? 0 })),
-      withExperts,
+      with_experts: this.withExperts,
       nvtx: this.nvtx,
       ...(this.switches + this.wakings > 0 && {
         scheduler: { switches: this.switches, wakings: this.wakings, cpus: this.cpus.size },
       }),
       issues: [...this.issues].map(([title, issue]) => ({ title, ...catalogued(issue.first), ...issue })),
       drawn: this.drawn + (areJoined ? this.accesses : 0),
-      leftOut: this.leftOut.list(),
+      left_out: this.leftOut.list(),
       attributes: input.attributes,
-      endsAreOpen,
+      ends_are_open: this.endsAreOpen,
     }
   }
 
@@ -204,7 +208,7 @@ export class SummaryPass implements EventPass<Summary> {
       default:
         if (!('startNs' in event)) return
         this.drawn++
-        if (event.kind === 'gpu' && event.node) this.countNode(event.node.tensor)
+        if (event.kind === 'gpu') this.countWork(event)
         return this.extent.add(event.startNs, event.endNs)
     }
   }
@@ -242,12 +246,15 @@ export class SummaryPass implements EventPass<Summary> {
     if (experts) this.withExperts++
     const totals = this.totals[tensor] ?? this.totalsOf(tensor)
     totals.count++
-    totals.timeNs += endNs - startNs
+    totals.time_ns += endNs - startNs
     if (counts) this.addCounts(counts)
     this.extent.add(startNs, waitEndNs)
   }
 
-  private countNode(tensor: number): void {
+  private countWork({ node }: GpuEvent): void {
+    this.gpuWork++
+    if (!node) return
+    const { tensor } = node
     this.gpuOperators++
     const { layer } = this.tensors[tensor] ?? unknownTensor(tensor)
     if (layer >= 0) this.layers.add(layer)
@@ -267,13 +274,15 @@ export class SummaryPass implements EventPass<Summary> {
 
   private countCall(event: TokenEvent): void {
     const { phase, tokens, startNs, endNs, tid } = event
-    const hasFailed = isFailed(event)
-    const calls = this.calls[hasFailed ? 'failed' : phase === 'warm-up' ? 'warmUp' : phase]
-    calls.calls++
     this.drawn++
     if (event.batch?.function === 'ggml_backend_sched_graph_compute') this.callsByGraph++
-    calls.tokens += Math.max(tokens, 0)
-    if (hasFailed) this.failures.add(event.batch!)
+    if (isFailed(event)) {
+      this.failed++
+      this.failures.add(event.batch!)
+    } else {
+      this.calls[phase].calls++
+      this.calls[phase].tokens += Math.max(tokens, 0)
+    }
     this.times.add(event)
     this.threads.add(tid)
     this.endsAreOpen ||= !isCut(event) && (event.inferred & Inferred.NoEnd) !== 0
@@ -286,9 +295,9 @@ export function unknownTensor(id: number): never {
   throw new UsageError(`operator: expected the id of a tensor event that came before, found ${id}`)
 }
 
-function catalogued(issue: IssueEvent): Pick<IssueCount, 'code' | 'hint' | 'isLoss'> {
+function catalogued(issue: IssueEvent): Pick<IssueCount, 'code' | 'hint' | 'is_loss'> {
   const kind = kindOfIssue(issue)
-  return kind ? { code: issue.code, hint: kind.hint, isLoss: kind.isLoss } : { isLoss: false }
+  return kind ? { code: issue.code, hint: kind.hint, is_loss: kind.isLoss } : { is_loss: false }
 }
 
 const newCalls = () => ({ calls: 0, tokens: 0 })

@@ -46,8 +46,8 @@ export class Budget {
     private readonly readable: ReadonlySet<Log>,
     isAllKnown: boolean,
   ) {
-    const all = isAllKnown ? allBytes + schedulerBytes : undefined
-    this.about = { budgetBytes: bytes, allBytes: all, schedulerBytes }
+    const all = isAllKnown ? allBytes + schedulerBytes : null
+    this.about = { budget_bytes: bytes, all_bytes: all, scheduler_bytes: schedulerBytes }
   }
 
   /**

@@ -3,7 +3,7 @@ import type { Thinned } from '../../model/sums.ts'
 import type { Thinner } from './thinner.ts'
 
 /** What is known about a trace before it is written. */
-export type AboutBudget = Pick<Thinned, 'budgetBytes' | 'allBytes' | 'schedulerBytes'>
+export type AboutBudget = Pick<Thinned, 'budget_bytes' | 'all_bytes' | 'scheduler_bytes'>
 
 /** A stage between the reader of a log and the timeline, which replaces details by sums. */
 export class Thinning {
@@ -34,6 +34,14 @@ export class Thinning {
     const { operators, operatorsInFull, operatorsOutsideCalls, calls, kept } = this.thinner
     if (operatorsInFull + operatorsOutsideCalls === operators) return undefined
     const callsInFull = Object.values(kept).reduce((sum, count) => sum + count, 0)
-    return { ...this.about, calls, callsInFull, kept, operators, operatorsInFull, operatorsOutsideCalls }
+    return {
+      ...this.about,
+      calls,
+      calls_in_full: callsInFull,
+      kept,
+      operators,
+      operators_in_full: operatorsInFull,
+      operators_outside_calls: operatorsOutsideCalls,
+    }
   }
 }

@@ -114,7 +114,10 @@ export class Placed {
     const { how, boundNs } = relation
     if (isFirst && how === SAME.how) return summary
     const offsetNs = reference.originNs + BigInt(this.timeOf(0)) - this.log.first.originNs
-    return { ...summary, relation: { to: reference.clock, how, offsetNs, boundNs } }
+    return {
+      ...summary,
+      relation: { to: reference.clock, how, offset_ns: String(offsetNs), bound_ns: boundNs ?? null },
+    }
   }
 }
 

@@ -91,7 +91,6 @@ function addRun(tables: Tables, read: readonly TablesOfLog[], version: string): 
     originUnixNs,
     operatorNs: main.rows.sums.durNs,
     waitNs: main.rows.sums.waitNs,
-    prefillRate: main.rows.prefillRate,
     requests: tables.rows.request ?? 0,
     firstNs,
     lastNs,

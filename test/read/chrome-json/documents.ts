@@ -35,11 +35,11 @@ export async function rowsOf(
 export async function toldOf(
   events: readonly JsonEvent[],
 ): Promise<{ issues: string[]; attributes: Readonly<Record<string, unknown>>; leftOut: string[] }> {
-  const { issues, attributes, leftOut } = await summarize({ name: 'trace', source: documentOf(events) })
+  const { issues, attributes, left_out } = await summarize({ name: 'trace', source: documentOf(events) })
   return {
     issues: issues.map(({ title, count }) => `${count} × ${title}`),
     attributes,
-    leftOut: leftOut.map(({ what, count }) => `${count} ${what}`),
+    leftOut: left_out.map(({ what, count }) => `${count} ${what}`),
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Finding } from '../lib/cli.ts'
-import { duration, percent, size } from './units.ts'
+import { duration, inUnit, labelOf } from './units.ts'
 
 /** Findings in the last lines of a command. */
 const SHOWN = 3
@@ -23,8 +23,8 @@ export function describeFindings(findings: readonly Finding[], command: string, 
 export function describeFinding(finding: Finding, number: number, query: string): string[] {
   const { sentence, time_ns, confidence, confidence_reason, evidence, check, advice } = finding
   const indent = ' '.repeat(`${number}. `.length)
-  const figures = Object.entries(evidence).map(([key, value]) => `${label(key)} ${valueText(key, value)}`)
-  const shown = label(check.evidence)
+  const figures = Object.entries(evidence).map(([key, value]) => `${labelOf(key)} ${valueText(key, value)}`)
+  const shown = labelOf(check.evidence)
   return [
     `${number}. ${sentence}`,
     ...(time_ns > 0 ? [`${indent}time       ${duration(time_ns)}`] : []),
@@ -36,13 +36,8 @@ export function describeFinding(finding: Finding, number: number, query: string)
   ]
 }
 
-const label = (key: string) => key.replace(/_(ns|share|bytes)$/, '').replaceAll('_', ' ')
-
 function valueText(key: string, value: string | number): string {
   if (typeof value === 'string') return value
-  if (key.endsWith('_ns')) return duration(value)
-  if (key.endsWith('_bytes')) return size(value)
-  if (key.endsWith('_share')) return percent(value)
   // Whole numbers are counts and identifiers, of processes for instance.
-  return String(Number.isInteger(value) ? value : Number(value.toPrecision(4)))
+  return inUnit(key, value) ?? String(Number.isInteger(value) ? value : Number(value.toPrecision(4)))
 }

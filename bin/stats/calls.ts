@@ -1,11 +1,11 @@
 import type { Analysis } from '../../lib/cli.ts'
 import { ofRuns } from '../summary.ts'
 import { count, duration, percent, plural, threeDigits } from '../units.ts'
-import { tableOf } from './generic.ts'
 import { type Column, firstRows, more, type Section, type StatsTable } from './section.ts'
 
 type Calls = Analysis['calls']
 type Context = Calls['contexts'][number]
+type CallRow = NonNullable<NonNullable<Analysis['series']>['calls']>['rows'][number]
 type Slope = NonNullable<Calls['slope']>
 type Drafts = Pick<NonNullable<Analysis['speculation']>, 'accepted_tokens' | 'drafted_tokens' | 'acceptance_share'>
 
@@ -174,13 +174,27 @@ export function callTable({ series }: Analysis): Section | undefined {
   const { rows, every, count: all } = series.calls
   const hasContexts = new Set(rows.map(({ context }) => context)).size > 1
   const hasFailed = rows.some(({ result }) => result !== 0)
-  const shown = rows.map(({ context, result, operator_time_ns, wait_ns, ...rest }) => ({
-    ...rest,
-    operator_time_ns: operator_time_ns && Object.values(operator_time_ns).reduce((sum, ns) => sum + ns, 0),
-    wait_ns,
-    ...(hasContexts ? { context } : {}),
-    ...(hasFailed ? { result } : {}),
-  }))
+  const time = (ns: number | null) => (ns === null ? '' : duration(ns))
+  const number = (value: number | null) =>
+    value === null ? '' : Number.isInteger(value) ? count(value) : threeDigits(value)
+  const figures: readonly (readonly [string, (row: CallRow) => string])[] = [
+    ['call', ({ call }) => count(call)],
+    ['phase', ({ phase }) => phase],
+    ['tokens', ({ tokens }) => number(tokens)],
+    ['sequences', ({ sequences }) => number(sequences)],
+    ['context tokens', ({ context_tokens }) => number(context_tokens)],
+    ['start', ({ start_ns }) => duration(start_ns)],
+    ['time', ({ time_ns }) => duration(time_ns)],
+    ['tpot', ({ tpot_ns }) => time(tpot_ns)],
+    [
+      'operator time',
+      ({ operator_time_ns: parts }) => time(parts && Object.values(parts).reduce((sum, ns) => sum + ns, 0)),
+    ],
+    ['wait', ({ wait_ns }) => time(wait_ns)],
+    ['context', ({ context }) => (hasContexts && context !== 0 ? `0x${context.toString(16)}` : '')],
+    ['result', ({ result }) => (hasFailed ? number(result) : '')],
+  ]
+  const columns = figures.map(([title], rank) => ({ title, isText: rank < 2, rank }))
   const title = every === 1 ? 'each call' : `every ${every}th call of ${count(all)}`
-  return { title, tables: [tableOf(shown, Infinity)] }
+  return { title, tables: [{ columns, rows: rows.map((row) => figures.map(([, textOf]) => textOf(row))) }] }
 }

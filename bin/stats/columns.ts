@@ -1,6 +1,5 @@
 import type { OperatorGroup } from '../../lib/cli.ts'
-import { count, duration, percent, size, threeDigits } from '../units.ts'
-import { textOf } from './generic.ts'
+import { count, duration, inUnit, percent, size, threeDigits } from '../units.ts'
 
 type Show = (value: number) => string
 
@@ -73,5 +72,6 @@ export function counterTexts({ counters }: OperatorGroup, key: string): [string,
   const counter = counters[key]
   if (!counter || counter.total === 0) return ['', '']
   const { per_operator, per_byte } = counter
-  return [textOf(key, per_operator), per_byte === null ? '' : threeDigits(per_byte)]
+  const shown = inUnit(key, per_operator) ?? (Number.isInteger(per_operator) ? count : threeDigits)(per_operator)
+  return [shown, per_byte === null ? '' : threeDigits(per_byte)]
 }

@@ -1,6 +1,6 @@
 import { type Analysis, type GroupKey, groupOperators, type OperatorGroup } from '../../lib/cli.ts'
+import { labelOf } from '../units.ts'
 import { counterTexts, FIGURES, figureText, shareText, sumText } from './columns.ts'
-import { labelOf } from './generic.ts'
 import { type Column, firstRows, more, type Section, type StatsTable } from './section.ts'
 
 type PhaseName = Exclude<OperatorGroup['phase'], null>

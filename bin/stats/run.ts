@@ -1,34 +1,44 @@
 import type { Analysis } from '../../lib/cli.ts'
-import { duration, percent, plural, size, threeDigits } from '../units.ts'
-import { factsOf } from './generic.ts'
+import { count, duration, labelOf, percent, plural, size, threeDigits } from '../units.ts'
 import type { Section } from './section.ts'
 
 /** What ran, and what of it was recorded. */
 export function runSection({ run, inputs }: Analysis, isPublic: boolean): Section {
-  const { command, model, architecture, model_files, parameters, weights, layers, ...others } = run
-  const { workers, threads, host, cpu, cpus, limits, variables, duration_ns, recorded, ...rest } = others
+  const { parameters, weights, layers, workers, cpus, limits, losses } = run
   const [nameOf, bytes] = [(path: string) => (isPublic ? path.replace(/^.*[\\/]/, '') : path), weightBytes(run)]
   const mix = (weights ?? []).map((weight) => `${weight.type || 'unknown'} ${percent(weight.bytes / bytes)}`).join(', ')
-  const shown = {
-    command,
-    log: inputs.map(({ name, format }) => `${nameOf(name)} (${format})`),
-    model,
-    architecture,
-    'model files': model_files.map(nameOf),
-    parameters: parameters === null ? null : inBillions(parameters),
-    weights: bytes > 0 ? `${size(bytes)}: ${mix}` : null,
-    layers: layers || null,
-    host: isPublic ? null : host,
-    CPU: [cpu, cpus === null ? null : plural(cpus, 'CPU')].filter((part) => part !== null),
-    ...rest,
-    limits: limits === null ? null : limitsIn(limits),
-    variables: Object.entries(variables).map(([name, value]) => `${name}=${value}`),
-    workers: workers === 0 ? null : `${workers}, on ${plural(threads, 'thread')}`,
-    duration_ns,
-    recorded,
-  }
-  return { title: 'run', facts: factsOf(shown) }
+  const facts: readonly (readonly [string, string | number | null | readonly string[]])[] = [
+    ['command', run.command],
+    ['log', inputs.map(({ name, format }) => `${nameOf(name)} (${format})`)],
+    ['model', run.model],
+    ['architecture', run.architecture],
+    ['model files', run.model_files.map(nameOf)],
+    ['parameters', parameters === null ? null : inBillions(parameters)],
+    ['weights', bytes > 0 ? `${size(bytes)}: ${mix}` : null],
+    ['layers', layers || null],
+    ['host', isPublic ? null : run.host],
+    ['CPU', [run.cpu, cpus === null ? null : plural(cpus, 'CPU')].filter((part) => part !== null)],
+    ['cpus used', run.cpus_used],
+    ['kernel', run.kernel],
+    ['build', run.build],
+    ['version', run.version],
+    ['backends', run.backends],
+    ['level', run.level],
+    ['counters', run.counters],
+    ['limited to', Object.entries(run.limited_to).map(([what, limit]) => `${labelOf(what)} ${limit}`)],
+    ['losses', Object.entries(losses).map(([code, times]) => `${code} ${count(times)}`)],
+    ['limits', limits && limitsIn(limits)],
+    ['variables', Object.entries(run.variables).map(([name, value]) => `${name}=${value}`)],
+    ['workers', workers === 0 ? null : `${workers}, on ${plural(run.threads, 'thread')}`],
+    ['duration', run.duration_ns === null ? null : duration(run.duration_ns)],
+    ['recorded', run.recorded],
+  ]
+  const texts = facts.map(([label, value]) => [label, textOf(value)] as const)
+  return { title: 'run', facts: texts.filter(([, text]) => text !== '') }
 }
+
+const textOf = (value: string | number | null | readonly string[]) =>
+  typeof value === 'number' ? count(value) : [value ?? []].flat().join(', ')
 
 /** `2 CPUs, the time of 0.400 CPUs (reached in 94.4 % of its periods), 1 GiB of memory` */
 function limitsIn({ cpus, cpu_time, throttled_share, memory_bytes }: NonNullable<Analysis['run']['limits']>): string[] {

@@ -1,3 +1,4 @@
+import { getOrMake } from '../model/default-map.ts'
 import { LeftOut } from '../model/left-out.ts'
 import type { Label } from '../sink/label.ts'
 import type { Writer } from '../sink/writer.ts'
@@ -104,11 +105,9 @@ export class Tracks {
   readonly leaveOut = (): void => this.leftOut.add(CROWDED, 1, CROWDED_HINT)
 
   private group(key: string): number {
-    const known = this.groups.get(key)
-    if (known !== undefined) return known
-    const added = key === 'run' && this.run ? this.add(key, this.run) : this.add(key as 'workers', {})
-    this.groups.set(key, added)
-    return added
+    return getOrMake(this.groups, key, () =>
+      key === 'run' && this.run ? this.add(key, this.run) : this.add(key as 'workers', {}),
+    )
   }
 }
 

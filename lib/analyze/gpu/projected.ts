@@ -1,3 +1,4 @@
+import { getOrMake } from '../../model/default-map.ts'
 import type { NvtxGpuEvent } from '../../model/gpu-events.ts'
 import type { Names } from '../../model/names.ts'
 import type { OwnSliceEvent } from '../../model/own-events.ts'
@@ -50,10 +51,6 @@ export class ProjectedRanges {
 
   private sumOf(kind: GpuRange['kind'], name: number): RangeSum {
     const key = 2 * name + Number(kind === 'nvtx')
-    const known = this.sums.get(key)
-    if (known) return known
-    const made = { name, kind, count: 0, timeNs: 0, busyNs: 0, work: 0 }
-    this.sums.set(key, made)
-    return made
+    return getOrMake(this.sums, key, () => ({ name, kind, count: 0, timeNs: 0, busyNs: 0, work: 0 }))
   }
 }

@@ -324,11 +324,7 @@ function hold(spans: Span[], { startNs, endNs }: Span): void {
 const meet = (a: Span, b: Span) => a.startNs < b.endNs && b.startNs < a.endNs
 
 /** Time of spans in another one. */
-const overlapNs = (spans: readonly Span[], span: Span) =>
-  spans.reduce(
-    (sum, { startNs, endNs }) => sum + Math.max(Math.min(endNs, span.endNs) - Math.max(startNs, span.startNs), 0),
-    0,
-  )
+const overlapNs = (spans: readonly Span[], span: Span) => spans.reduce((sum, other) => sum + within(other, span), 0)
 
 /** Time of a copy in a call, without the waits in it; 0 in a graph run. */
 function copiedNs(copy: Span, call: Span, graphs: readonly Span[], waits: readonly Span[]): number {

@@ -7,6 +7,7 @@ import {
   flopOf,
   shapeOf,
 } from '../../model/blas-events.ts'
+import { getOrMake } from '../../model/default-map.ts'
 import type { Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
 import type { Lanes } from '../tracks.ts'
@@ -27,11 +28,9 @@ export class BlasArea {
   }
 
   private rowsOf(library: BlasLibrary): Lanes {
-    const known = this.rows.get(library)
-    if (known) return known
-    const rows = this.context.tracks.lanes('blasLibrary', { library: BLAS_TITLES[library], nth: this.rows.size }, true)
-    this.rows.set(library, rows)
-    return rows
+    return getOrMake(this.rows, library, () =>
+      this.context.tracks.lanes('blasLibrary', { library: BLAS_TITLES[library], nth: this.rows.size }, true),
+    )
   }
 
   private labelOf(call: BlasCall): Label {

@@ -155,12 +155,10 @@ export class GpuArea {
 
   private findRows({ library, pid, tid, thread }: ApiEvent): NestedRows {
     const key = `${library} ${pid} ${tid}`
-    const known = this.calls.get(key)
-    if (known) return known
-    const { tracks, names } = this.context
-    const rows = tracks.nested(`${library}Thread`, { thread: names.text(thread), tid, nth: this.calls.size })
-    this.calls.set(key, rows)
-    return rows
+    return getOrMake(this.calls, key, () => {
+      const { tracks, names } = this.context
+      return tracks.nested(`${library}Thread`, { thread: names.text(thread), tid, nth: this.calls.size })
+    })
   }
 
   private stream(place: GpuPlace): Stream {
@@ -175,21 +173,19 @@ export class GpuArea {
   private findStream(place: GpuPlace): Stream {
     const { device, context, contextName, stream, streamName, pid } = place
     const key = `${device} ${context} ${stream} ${pid}`
-    const known = this.streams.get(key)
-    if (known) return known
-    const { names, tracks, tree, writer } = this.context
-    const isVulkan = place.queue !== undefined
-    const name = isVulkan ? names.text(place.queue!) : titleOf(place, names.text(streamName), names.text(contextName))
-    const subject = { device, stream: name, nth: this.streams.size }
-    const { description } = specOf(LAYOUT.streamWork, subject)
-    const api = isVulkan ? 'VULKAN' : 'CUDA'
-    const made: Stream = {
-      queue: { id: tree.addQueue(), name, description, gpu: Math.max(0, device), pid, api },
-      work: writer.gpu ? undefined : tracks.lanes('streamWork', subject, true),
-      waits: tracks.lanes('streamWaits', subject, true),
-    }
-    this.streams.set(key, made)
-    return made
+    return getOrMake(this.streams, key, () => {
+      const { names, tracks, tree, writer } = this.context
+      const isVulkan = place.queue !== undefined
+      const name = isVulkan ? names.text(place.queue!) : titleOf(place, names.text(streamName), names.text(contextName))
+      const subject = { device, stream: name, nth: this.streams.size }
+      const { description } = specOf(LAYOUT.streamWork, subject)
+      const api = isVulkan ? 'VULKAN' : 'CUDA'
+      return {
+        queue: { id: tree.addQueue(), name, description, gpu: Math.max(0, device), pid, api },
+        work: writer.gpu ? undefined : tracks.lanes('streamWork', subject, true),
+        waits: tracks.lanes('streamWaits', subject, true),
+      }
+    })
   }
 
   private workId(pid: number, correlation: number): number {

@@ -1,4 +1,4 @@
-import { DefaultMap } from '../../model/default-map.ts'
+import { DefaultMap, getOrMake } from '../../model/default-map.ts'
 import type { BufferEvent, BufferUsage } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import type * as of from '../of.ts'
@@ -36,15 +36,13 @@ export class Buffers {
 
   /** Returns a defined buffer with its title. */
   get(id: number): ShownBuffer {
-    const known = this.shown.get(id)
-    if (known) return known
-    const event = this.events.get(id)!
-    const nth = (this.ofUsage.get(event.usage) ?? 0) + 1
-    this.ofUsage.set(event.usage, nth)
-    const { usage, label } = event
-    const buffer = { event, usage, nth, title: this.titleOf(event), label }
-    this.shown.set(id, buffer)
-    return buffer
+    return getOrMake(this.shown, id, () => {
+      const event = this.events.get(id)!
+      const nth = (this.ofUsage.get(event.usage) ?? 0) + 1
+      this.ofUsage.set(event.usage, nth)
+      const { usage, label } = event
+      return { event, usage, nth, title: this.titleOf(event), label }
+    })
   }
 
   private titleOf({ usage, name: id = 0 }: BufferEvent): string {

@@ -1,5 +1,5 @@
 import type { Arg } from '../../model/args.ts'
-import { DefaultMap } from '../../model/default-map.ts'
+import { DefaultMap, getOrMake } from '../../model/default-map.ts'
 import { Inferred } from '../../model/events.ts'
 import { type IssueCode, issueOf } from '../../model/issues.ts'
 import type { NvtxEvent, NvtxNameEvent, NvtxPayload } from '../../model/nvtx-events.ts'
@@ -128,13 +128,11 @@ export class Domains {
   private thread(event: NvtxEvent): OpenSlices {
     const domain = this.domains.of(event.domain)
     const { tid, thread } = event
-    const known = domain.threads.get(tid)
-    if (known) return known
-    const { tracks, names, writer } = this.context
-    const subject = { thread: names.text(thread), tid, domain: domain.name, nth: domain.threads.size }
-    const row = new OpenSlices(writer, () => tracks.add('nvtxThread', subject, 0, domain.uuid))
-    domain.threads.set(tid, row)
-    return row
+    return getOrMake(domain.threads, tid, () => {
+      const { tracks, names, writer } = this.context
+      const subject = { thread: names.text(thread), tid, domain: domain.name, nth: domain.threads.size }
+      return new OpenSlices(writer, () => tracks.add('nvtxThread', subject, 0, domain.uuid))
+    })
   }
 
   private issue(code: IssueCode, detail: string, atNs: number): void {

@@ -1,3 +1,4 @@
+import { getOrMake } from '../../model/default-map.ts'
 import type { NvtxGpuEvent } from '../../model/gpu-events.ts'
 import type { TrackContext } from '../context.ts'
 import type { NestedRows } from '../nested.ts'
@@ -23,16 +24,14 @@ export class NvtxOnGpu {
 
   private rowsOf({ tid, thread, domain }: NvtxGpuEvent): NestedRows {
     const key = `${tid} ${domain}`
-    const known = this.rows.get(key)
-    if (known) return known
-    const { tracks, names } = this.context
-    const rows = tracks.nested('nvtxThreadOnGpu', {
-      thread: names.text(thread),
-      tid,
-      domain: domain === 0 ? undefined : names.text(domain),
-      nth: this.rows.size,
+    return getOrMake(this.rows, key, () => {
+      const { tracks, names } = this.context
+      return tracks.nested('nvtxThreadOnGpu', {
+        thread: names.text(thread),
+        tid,
+        domain: domain === 0 ? undefined : names.text(domain),
+        nth: this.rows.size,
+      })
     })
-    this.rows.set(key, rows)
-    return rows
   }
 }

@@ -220,6 +220,7 @@ export enum TrackDescriptorSiblingMergeBehavior {
 /** Field numbers of the message ProcessDescriptor. */
 export enum ProcessDescriptor {
   pid = 1,
+  legacy_sort_index = 3,
   process_name = 6,
 }
 
@@ -227,6 +228,8 @@ export enum ProcessDescriptor {
 export enum ThreadDescriptor {
   pid = 1,
   tid = 2,
+  legacy_sort_index = 3,
+  thread_name = 5,
 }
 
 /** Field numbers of the message CounterDescriptor. */

@@ -8,6 +8,18 @@ import { TIME_NS_MAX } from './limits.ts'
  */
 export type OwnEvent = OwnTrackEvent | OwnNameEvent | OwnSliceEvent | OwnInstantEvent | OwnSampleEvent
 
+/** A process by its number; without a name, ''. `sortIndex`: its place among the others, if the file states one. */
+export interface OwnProcess {
+  readonly pid: number
+  readonly name: string
+  readonly sortIndex?: number | undefined
+}
+
+/** A thread of a process, as {@link OwnProcess}. */
+export interface OwnThread extends OwnProcess {
+  readonly tid: number
+}
+
 /** A custom track, or a group of them: defined once, before its first use. It is shown if it contains events. */
 export interface OwnTrackEvent {
   readonly kind: 'own-track'
@@ -28,6 +40,10 @@ export interface OwnTrackEvent {
   readonly leads?: boolean | undefined
   /** The thread that its slices are of; -1 = not known. */
   readonly tid?: number | undefined
+  /** Of a group: it is this process. Viewers show processes at the top, and SQL finds its slices by `process`. */
+  readonly ofProcess?: OwnProcess | undefined
+  /** Of a track in such a group: it is this thread. */
+  readonly ofThread?: OwnThread | undefined
 }
 
 /** A new name of a track whose name was not known when it was defined. */
@@ -36,6 +52,8 @@ export interface OwnNameEvent {
   /** Id of the {@link OwnTrackEvent}. */
   readonly track: number
   readonly name: string
+  readonly ofProcess?: OwnProcess | undefined
+  readonly ofThread?: OwnThread | undefined
 }
 
 /** Arguments of a slice or an instant: plain, or with interned keys and texts. */

@@ -1,3 +1,5 @@
+import type { OwnProcess, OwnThread } from '../model/own-events.ts'
+
 /** Units of counters. */
 export type Unit = 'bytes' | 'count' | 'ns' | Rate | Physical
 
@@ -24,4 +26,8 @@ export interface Track {
   readonly unit?: Unit | undefined
   /** Counters of one group with the same key share their y axis. */
   readonly axis?: string | undefined
+  /** The group is a process, with its threads. */
+  readonly ofProcess?: OwnProcess | undefined
+  /** The track is a thread of it; further tracks below it have the thread's further slices. */
+  readonly ofThread?: OwnThread | undefined
 }

@@ -500,6 +500,8 @@ export const LAYOUT = {
     description: ({ description }) => description,
     kind: ({ holds }) => holds,
     unit: ({ unit }) => unit,
+    ofProcess: ({ ofProcess }) => ofProcess,
+    ofThread: ({ ofThread }) => ofThread,
   }),
 
   /** After the groups of all inputs. */

@@ -1,4 +1,5 @@
 import type { BufferUsage, InputEvent } from '../model/events.ts'
+import type { OwnProcess, OwnThread } from '../model/own-events.ts'
 import type { Track, Unit } from '../sink/track.ts'
 
 /** For the group of an input: its input event, its number, from 0, and what is known at its end. */
@@ -57,6 +58,8 @@ export interface Own extends Nth {
   readonly holds: Track['kind']
   readonly unit: Unit | undefined
   readonly leads: boolean
+  readonly ofProcess: OwnProcess | undefined
+  readonly ofThread: OwnThread | undefined
 }
 
 /** For the track of a meter: what it is, in words. */

@@ -1,5 +1,6 @@
 import { modelsOfCommand } from '../model/command.ts'
 import type { BufferUsage } from '../model/events.ts'
+import type { OwnProcess, OwnThread } from '../model/own-events.ts'
 import type { Track, Unit } from '../sink/track.ts'
 import type { Buffer, Run } from './of.ts'
 
@@ -18,6 +19,8 @@ interface Spec<Of> {
   readonly kind?: Either<Track['kind'], Of>
   readonly unit?: Either<Unit | undefined, Of>
   readonly axis?: (subject: Of) => string
+  readonly ofProcess?: (subject: Of) => OwnProcess | undefined
+  readonly ofThread?: (subject: Of) => OwnThread | undefined
 }
 
 /** A line of the layout. */
@@ -41,7 +44,7 @@ export const counter = <Of = object>(parent: string, spec: Spec<Of>): Place<Of> 
 
 /** The track of one worker, thread, … at a place, in its n-th row from 0. */
 export function specOf<Of>(
-  { name, rank, rows, description, kind, unit, axis }: Place<Of>,
+  { name, rank, rows, description, kind, unit, axis, ofProcess, ofThread }: Place<Of>,
   subject: Of,
   row = 0,
 ): TrackSpec {
@@ -54,6 +57,8 @@ export function specOf<Of>(
     kind: fixed(kind ?? 'slices'),
     unit: fixed(unit),
     axis: axis?.(subject),
+    ofProcess: ofProcess?.(subject),
+    ofThread: row === 0 ? ofThread?.(subject) : undefined,
   }
 }
 

@@ -23,7 +23,10 @@ async function rowsOf(bytes: Uint8Array, ...queries: string[]): Promise<(readonl
   }
 }
 const linesOf = (bytes: Uint8Array) => drawn({ name: 'trace', source: bytes }, {}, { isAbsolute: true })
-const SLICES = `SELECT s.name, ts, dur, depth, category, t.name FROM slice s JOIN track t ON t.id = s.track_id
+/** Name of a row: that of its thread, or its own. */
+const ROW = `coalesce(t.name, (SELECT ifnull(thread.name, 'thread') || ' ' || tid FROM thread_track JOIN thread USING (utid)
+  WHERE thread_track.id = t.id))`
+const SLICES = `SELECT s.name, ts, dur, depth, category, ${ROW} FROM slice s JOIN track t ON t.id = s.track_id
   WHERE ifnull(category, '') != 'issue' ORDER BY ts, depth, s.name`
 const titles = async (bytes: Uint8Array) =>
   (await summarize({ name: 'trace', source: bytes })).issues.map(({ title, count }) => `${count} × ${title}`)
@@ -93,7 +96,7 @@ describe('events', () => {
   test('slices that cross each other go to further rows, uncut', async () => {
     expect(await linesOf(list(X('a', 10, 10), X('b', 15, 10)))).toEqual([
       'process 1/thread 2 | 10000–20000 a',
-      'process 1/thread 2 (2) | 15000–25000 b',
+      'process 1/thread 2/thread 2 (2) | 15000–25000 b',
     ])
   })
 
@@ -123,7 +126,7 @@ describe('events', () => {
       SLICES,
       `SELECT t.name, value FROM counter c JOIN track t ON t.id = c.track_id ORDER BY t.name`,
       `SELECT a.name, b.name FROM flow JOIN slice a ON a.id = slice_out JOIN slice b ON b.id = slice_in ORDER BY a.ts`,
-      `SELECT DISTINCT p.name FROM slice s JOIN track t ON t.id = s.track_id JOIN track p ON p.id = t.parent_id`,
+      `SELECT pid, name FROM process WHERE pid > 0`,
     )
     expect(slices).toEqual([
       ['mark', 7000, 0, 0, 'own', 'main 2'],
@@ -144,7 +147,7 @@ describe('events', () => {
       ['from', 'to'],
       ['again', 'other'],
     ])
-    expect(groups).toEqual([['server 1']])
+    expect(groups).toEqual([[1, 'server']])
     const { left_out, clock } = await summarize({ name: 'trace', source: bytes })
     expect(left_out).toMatchObject([{ what: 'object events (N, O, D)', count: 1 }])
     expect(clock).toBe('unknown')

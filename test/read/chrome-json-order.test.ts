@@ -91,7 +91,7 @@ describe('names', () => {
     ]
     expect(await linesOf(events)).toEqual([
       'process 1/thread 2 | 10000–30000 a',
-      'process 1/thread 2 (2) | 20000–40000 b',
+      'process 1/thread 2/thread 2 (2) | 20000–40000 b',
       'process 1/c | 50000–70000 x',
       'process 1/c (2) | 60000–80000 y',
     ])
@@ -125,12 +125,13 @@ describe('files larger than what is held back', () => {
   test('nest as the others', async () => {
     const [rows] = await rowsOf(
       steps(40_000),
-      `SELECT s.name, depth, t.name, count(*), sum(dur) FROM slice s JOIN track t ON t.id = s.track_id GROUP BY 1, 2, 3`,
+      `SELECT s.name, depth, tid, count(*), sum(dur) FROM slice s JOIN thread_track t ON t.id = s.track_id JOIN thread USING (utid)
+        GROUP BY 1, 2, 3`,
     )
     expect(rows).toEqual([
-      ['part', 1, 'thread 2', 40_000, 120_000_000],
-      ['step', 0, 'thread 2', 40_000, 360_000_000],
-      ['whole', 1, 'thread 2', 40_000, 80_000_000],
+      ['part', 1, 2, 40_000, 120_000_000],
+      ['step', 0, 2, 40_000, 360_000_000],
+      ['whole', 1, 2, 40_000, 80_000_000],
     ])
   })
 

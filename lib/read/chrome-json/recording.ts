@@ -309,11 +309,12 @@ export class Recording {
   private metadata(event: EventScanner): void {
     const { pid, tid } = this.fields.placeOf(event, 0, 0)
     const what = this.fields.textOf(event, Field.name)
-    if (what !== 'process_name' && what !== 'thread_name') return
-    this.args.begin(event)
-    const name = this.args.text('name')
-    const { rows } = this
-    this.out.push(...(what === 'process_name' ? rows.nameProcess(pid, name) : rows.nameThread(pid, tid, name)))
+    const { rows, args, out } = this
+    args.begin(event)
+    if (what === 'process_name') out.push(...rows.nameProcess(pid, args.text('name')))
+    else if (what === 'thread_name') out.push(...rows.nameThread(pid, tid, args.text('name')))
+    else if (what === 'process_sort_index') out.push(...rows.sortProcess(pid, sortIndexIn(args)))
+    else if (what === 'thread_sort_index') out.push(...rows.sortThread(pid, tid, sortIndexIn(args)))
   }
 
   private countsOf({ counts, phase }: EngineBatch): Arg[] {
@@ -364,4 +365,6 @@ const KINDS = [
   ['python_function', 'Python function'],
   ['user_annotation', 'annotation'],
 ] as const
+/** The place among others that an event of metadata states. */
+const sortIndexIn = (args: ArgReader) => args.whole('sort_index', 0)
 const ASYNC = { b: 'begin', e: 'end', n: 'mark', S: 'begin', F: 'end', T: 'mark', p: 'mark' } as const

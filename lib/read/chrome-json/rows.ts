@@ -1,7 +1,8 @@
 import { ByteTable } from '../../input/byte-table.ts'
 import { textIn } from '../../input/json-bytes.ts'
+import { INT32_MAX } from '../../model/limits.ts'
 import type { Names } from '../../model/names.ts'
-import type { OwnNameEvent, OwnTrackEvent } from '../../model/own-events.ts'
+import type { OwnNameEvent, OwnProcess, OwnThread, OwnTrackEvent } from '../../model/own-events.ts'
 
 /** Maximum number of distinct processes and threads. */
 const IDS = 2 ** 21
@@ -46,6 +47,9 @@ export class Rows {
   private readonly groups = new Map<string, number>()
   private readonly processNames = new Map<number, string>()
   private readonly threadNames = new Map<number, string>()
+  /** Places among the others that the file states, by id of the process or key of the thread. */
+  private readonly processOrder = new Map<number, number>()
+  private readonly threadOrder = new Map<number, number>()
   /** Processes with operators, whose rows are in groups of all processes. */
   private readonly sharing = new Set<number>()
   private lastKey = -1
@@ -107,9 +111,20 @@ export class Rows {
   /** Names a process; renames its group if it is defined already. */
   *nameProcess(pid: number, name: string): Generator<OwnNameEvent> {
     this.processNames.set(pid, name)
-    const group = this.groups.get(`process ${pid}`)
-    if (group !== undefined) yield { kind: 'own-name', track: group, name: this.groupOf(this.rows[group]!).name }
+    yield* this.renameProcess(pid)
     if (this.sharing.has(pid)) yield* this.nameWithProcess((row) => row.pid === pid)
+  }
+
+  *sortProcess(pid: number, index: number): Generator<OwnNameEvent> {
+    this.processOrder.set(pid, index)
+    yield* this.renameProcess(pid)
+  }
+
+  private *renameProcess(pid: number): Generator<OwnNameEvent> {
+    const group = this.groups.get(`process ${pid}`)
+    if (group === undefined) return
+    const { name, ofProcess } = this.groupOf(this.rows[group]!)
+    yield { kind: 'own-name', track: group, name, ofProcess }
   }
 
   /** Renames rows of groups that several processes share. */
@@ -125,10 +140,21 @@ export class Rows {
   /** Names a thread; renames its rows if they are defined already. */
   *nameThread(pid: number, tid: number, name: string): Generator<OwnNameEvent> {
     this.threadNames.set(this.threadKey(pid, tid), name)
+    yield* this.renameThread(pid, tid)
+  }
+
+  *sortThread(pid: number, tid: number, index: number): Generator<OwnNameEvent> {
+    this.threadOrder.set(this.threadKey(pid, tid), index)
+    yield* this.renameThread(pid, tid)
+  }
+
+  private *renameThread(pid: number, tid: number): Generator<OwnNameEvent> {
     for (let kind = 0; kind < KINDS.length; kind++) {
       const track = this.byThread.get((kind * IDS + (pid % IDS)) * IDS + (tid % IDS))
       const row = track === undefined ? undefined : this.rows[track]!
-      if (row?.isDefined) yield { kind: 'own-name', track: track!, name: row.definition().name }
+      if (!row?.isDefined) continue
+      const { name, ofThread } = row.definition()
+      yield { kind: 'own-name', track: track!, name, ofThread }
     }
   }
 
@@ -208,7 +234,26 @@ export class Rows {
     return this.isKineto && kind === 'process' && this.number(pid) < 0 ? 'profiler' : kind
   }
 
-  private groupOf(row: Row): { name: string; description: string; leads?: boolean } {
+  /** A process or thread whose numbers are numbers, in a file that is not PyTorch's: there, GPUs and streams are written as such, too. */
+  private processOf(pid: number): OwnProcess | undefined {
+    const number = this.number(pid)
+    if (this.isKineto || number < 0 || number > INT32_MAX) return undefined
+    return { pid: number, name: this.processNames.get(pid) ?? '', sortIndex: this.processOrder.get(pid) }
+  }
+
+  private threadOf(pid: number, tid: number): OwnThread | undefined {
+    const [owner, number] = [this.processOf(pid), this.threadNumber(tid)]
+    if (!owner || number < 0 || number > INT32_MAX) return undefined
+    const sortIndex = this.threadOrder.get(this.threadKey(pid, tid))
+    return { pid: owner.pid, tid: number, name: this.names.text(this.threadName(pid, tid)), sortIndex }
+  }
+
+  private groupOf(row: Row): {
+    name: string
+    description: string
+    leads?: boolean
+    ofProcess?: OwnProcess | undefined
+  } {
     const { pid } = row
     const kind = this.groupKind(row)
     if (kind !== 'process') return GROUPS[kind]
@@ -216,6 +261,7 @@ export class Rows {
     return {
       name: this.processTitle(pid),
       description: `Threads and counters of ${name || 'the process'} ${text}.`.replace(' .', '.'),
+      ofProcess: this.processOf(pid),
     }
   }
 
@@ -242,6 +288,7 @@ export class Rows {
       nests: true,
       leads,
       tid: number,
+      ofThread: kind === 'process' ? this.threadOf(pid, tid) : undefined,
     }
   }
 }

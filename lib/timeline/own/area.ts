@@ -86,13 +86,13 @@ export class OwnArea {
     this.tracks.set(id, { definition, nth, uuid: 0, rows: [] })
   }
 
-  private rename({ track: id, name, kind }: OwnNameEvent): void {
+  private rename({ track: id, kind, ...renamed }: OwnNameEvent): void {
     const track = this.tracks.get(id)
     if (!track) throw unknown(kind, id)
-    track.definition = { ...track.definition, name }
+    track.definition = { ...track.definition, ...renamed }
     if (track.uuid === 0) return
     for (const [row, uuid] of [track.uuid, ...track.rows].entries()) {
-      this.context.tracks.rename(uuid, 'own', ofOwn(track), row, this.groupOf(track))
+      this.context.tracks.rename(uuid, 'own', ofOwn(track), row, this.groupOf(track, row))
     }
   }
 
@@ -166,25 +166,27 @@ export class OwnArea {
   /** The n-th row of a track; row 0 is the track itself. */
   private row(track: OwnTrack, row: number): number {
     if (row === 0) return this.uuidOf(track)
-    const uuid = this.context.tracks.add('own', ofOwn(track), row, this.groupOf(track))
+    const uuid = this.context.tracks.add('own', ofOwn(track), row, this.groupOf(track, row))
     track.rows.push(uuid)
     return uuid
   }
 
   private uuidOf(track: OwnTrack): number {
-    if (track.uuid === 0) track.uuid = this.context.tracks.add('own', ofOwn(track), 0, this.groupOf(track))
+    if (track.uuid === 0) track.uuid = this.context.tracks.add('own', ofOwn(track), 0, this.groupOf(track, 0))
     return track.uuid
   }
 
-  /** undefined: the group of the input. */
-  private groupOf({ definition: { group } }: OwnTrack): number | undefined {
+  /** undefined: the group of the input. Further rows of a thread are below it: so they are that thread's. Processes are at the top. */
+  private groupOf({ definition: { group, ofThread, ofProcess }, uuid }: OwnTrack, row: number): number | undefined {
+    if (ofProcess) return 0
+    if (ofThread && row > 0) return uuid
     return group === undefined ? undefined : this.uuidOf(this.tracks.get(group)!)
   }
 }
 
 function ofOwn({ definition, nth }: OwnTrack): of.Own {
-  const { name, description, holds = 'slices', unit, leads = false } = definition
-  return { name, description, holds, unit: holds === 'counter' ? unit : undefined, leads, nth }
+  const { name, description, holds = 'slices', unit, leads = false, ofProcess, ofThread } = definition
+  return { name, description, holds, unit: holds === 'counter' ? unit : undefined, leads, nth, ofProcess, ofThread }
 }
 
 function unknown(kind: string, id: number): UsageError {

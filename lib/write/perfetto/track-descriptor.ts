@@ -1,6 +1,8 @@
 import {
   CounterDescriptor,
   CounterDescriptorUnit,
+  ProcessDescriptor,
+  ThreadDescriptor,
   TracePacket,
   TrackDescriptor,
   TrackDescriptorChildTracksOrdering,
@@ -33,6 +35,23 @@ export function writeTrack(out: ProtoWriter, track: Track): void {
   out.varint(TrackDescriptor.sibling_order_rank, track.rank)
   const merge = TrackDescriptorSiblingMergeBehavior.SIBLING_MERGE_BEHAVIOR_NONE
   out.varint(TrackDescriptor.sibling_merge_behavior, merge)
+  if (track.ofProcess) {
+    const { pid, name, sortIndex } = track.ofProcess
+    const message = out.begin(TrackDescriptor.process)
+    out.varint(ProcessDescriptor.pid, pid)
+    if (sortIndex !== undefined) out.int64(ProcessDescriptor.legacy_sort_index, sortIndex)
+    if (name !== '') out.string(ProcessDescriptor.process_name, name)
+    out.end(message)
+  }
+  if (track.ofThread) {
+    const { pid, tid, name, sortIndex } = track.ofThread
+    const message = out.begin(TrackDescriptor.thread)
+    out.varint(ThreadDescriptor.pid, pid)
+    out.varint(ThreadDescriptor.tid, tid)
+    if (sortIndex !== undefined) out.int64(ThreadDescriptor.legacy_sort_index, sortIndex)
+    if (name !== '') out.string(ThreadDescriptor.thread_name, name)
+    out.end(message)
+  }
   if (track.kind === 'counter') {
     const counter = out.begin(TrackDescriptor.counter)
     const unit = track.unit ?? 'count'

@@ -108,6 +108,11 @@ export class PrintingSink implements Writer {
     draw.endNs = endNs
   }
 
+  slice(track: number, startNs: number, endNs: number, label: Label, extra = label.extra): void {
+    this.begin(track, startNs, { ...label, extra })
+    this.end(track, endNs)
+  }
+
   instant(track: number, atNs: number, label: Label): void {
     this.row(track).draws.push({ startNs: atNs, endNs: INSTANT, text: this.text(label) })
   }

@@ -54,10 +54,13 @@ export class CallEndStage {
     let out: TraceEvent[] | undefined
     for (let i = 0; i < batch.length; i++) {
       const event = batch[i]!
-      const isHeld = event.kind !== 'operator' && this.see(event, ready)
+      if (event.kind === 'operator') {
+        out?.push(event)
+        continue
+      }
+      const isHeld = this.see(event, ready)
       if (ready.length > 0 || isHeld) out ??= batch.slice(0, i)
-      for (const call of ready) out!.push(call)
-      ready.length = 0
+      if (ready.length > 0) out!.push(...ready.splice(0))
       if (!isHeld) out?.push(event)
     }
     return out ?? batch

@@ -23,6 +23,8 @@ export interface Writer {
   track(track: Track): void
   begin(track: number, atNs: number, label: Label): void
   end(track: number, atNs: number): void
+  /** A whole slice, as by `begin` and `end`. `extra`: arguments of its own, in place of the label's. */
+  slice(track: number, startNs: number, endNs: number, label: Label, extra?: readonly Arg[]): void
   instant(track: number, atNs: number, label: Label): void
   counter(track: number, atNs: number, value: number): void
   /** For formats with scheduler events; without it, the timeline draws CPUs as rows of slices. */

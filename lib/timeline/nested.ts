@@ -37,8 +37,7 @@ export class NestedRows {
     }
     const track = this.further!.place(startNs, endNs)
     if (track === undefined) return
-    this.writer.begin(track, startNs, label)
-    this.writer.end(track, endNs)
+    this.writer.slice(track, startNs, endNs, label)
   }
 
   instant(atNs: number, label: Label): void {

@@ -1,3 +1,4 @@
+import type { Arg } from '../model/args.ts'
 import { getOrMake } from '../model/default-map.ts'
 import { LeftOut } from '../model/left-out.ts'
 import type { Label } from '../sink/label.ts'
@@ -140,15 +141,18 @@ export class Lanes {
     private readonly late = false,
   ) {}
 
-  /** Writes a slice; with `then`, also a second one from `endNs` to `thenEndNs`. */
-  place(startNs: number, endNs: number, label: Label, thenEndNs = endNs, then?: Label): void {
-    const track = this.free(startNs, Math.max(endNs, thenEndNs))
+  /** Writes a slice; `extra`: arguments of its own, in place of the label's. */
+  place(startNs: number, endNs: number, label: Label, extra?: readonly Arg[]): void {
+    const track = this.free(startNs, endNs)
+    if (track !== undefined) this.writer.slice(track, startNs, endNs, label, extra)
+  }
+
+  /** The same, and a second slice from `endNs` to `thenEndNs`, which is later. */
+  placeTwo(startNs: number, endNs: number, label: Label, extra: Label['extra'], thenEndNs: number, then: Label): void {
+    const track = this.free(startNs, thenEndNs)
     if (track === undefined) return
-    this.writer.begin(track, startNs, label)
-    this.writer.end(track, endNs)
-    if (!then || thenEndNs <= endNs) return
-    this.writer.begin(track, endNs, then)
-    this.writer.end(track, thenEndNs)
+    this.writer.slice(track, startNs, endNs, label, extra)
+    this.writer.slice(track, endNs, thenEndNs, then)
   }
 
   /** Writes a slice with others in it, of one thread: they nest, the outer ones first. */

@@ -59,9 +59,10 @@ export class ByteWriter {
   }
 
   /** Copies a piece to `at`, where three more bytes than its length are reserved. Returns the end. */
-  protected put(at: number, { view: from, length }: Piece): number {
+  protected put(at: number, { bytes, view: from, length }: Piece): number {
     const { view } = this
-    for (let i = 0; i < length; i += 4) view.setInt32(at + i, from.getInt32(i, true), true)
+    if (length > SHORT && bytes.length - length < 4) this.bytes.set(bytes, at)
+    else for (let i = 0; i < length; i += 4) view.setInt32(at + i, from.getInt32(i, true), true)
     return at + length
   }
 

@@ -55,13 +55,12 @@ export class Operators {
   place(event: OperatorEvent, wait?: Wait, flows?: readonly number[]): void {
     const { worker, startNs, endNs, waitEndNs } = event
     const extra = this.context.detail === 'names' ? undefined : this.perRunArgs(event)
-    const known = this.label(event)
-    const { id, name, category, args } = known
     const arrowsOut = wait && wait.waitedFor === undefined ? wait.arrows : undefined
-    const label = extra || flows || arrowsOut ? { id, name, category, args, extra, flows, arrowsOut } : known
+    const known = this.label(event)
+    const label = flows || arrowsOut ? { ...known, flows, arrowsOut } : known
     const lanes = this.workers[worker] ?? this.addWorker(worker)
-    if (waitEndNs > endNs) lanes.place(startNs, endNs, label, waitEndNs, this.barrier(event.inferred, wait))
-    else lanes.place(startNs, endNs, label)
+    if (waitEndNs > endNs) lanes.placeTwo(startNs, endNs, label, extra, waitEndNs, this.barrier(event.inferred, wait))
+    else lanes.place(startNs, endNs, label, extra)
   }
 
   /** Draws sums of a worker's operators and waits. */

@@ -137,6 +137,14 @@ export class ChromeJsonWriter implements Writer {
     this.out.sign(Ascii.CloseCurly)
   }
 
+  slice(track: number, startNs: number, endNs: number, label: Label, extra = label.extra): void {
+    this.draws++
+    const row = this.rows[track]!
+    this.event(row.begin, startNs)
+    this.label(row, startNs, label, extra)
+    this.end(track, endNs)
+  }
+
   instant(track: number, atNs: number, label: Label): void {
     this.draws++
     const row = this.rows[track]!
@@ -221,9 +229,9 @@ export class ChromeJsonWriter implements Writer {
   }
 
   /** Writes the rest of an event, and its arrows, which are separate events. */
-  private label(row: Row, atNs: number, label: Label): void {
+  private label(row: Row, atNs: number, label: Label, extra = label.extra): void {
     const { out } = this
-    const { name, category, args, extra, flows, flowEnds, arrowsOut, arrowsIn } = label
+    const { name, category, args, flows, flowEnds, arrowsOut, arrowsIn } = label
     out.raw(this.categories.of(category))
     if (typeof name === 'number') out.raw(this.quote(name))
     else out.text(name)

@@ -20,17 +20,20 @@ import type { ArgSet, Label } from '../../sink/label.ts'
 import type { Track } from '../../sink/track.ts'
 import type { Machine, Writer } from '../../sink/writer.ts'
 import { Piece } from '../byte-writer.ts'
-import { END, ScratchEvents } from './event-pieces.ts'
 import { PerfettoScheduler } from './ftrace.ts'
 import { PerfettoGpu, writeLaunch } from './gpu-stages.ts'
 import { IidSet, Iids } from './iids.ts'
 import { writeMachine } from './machine.ts'
+import { PacketWriter, ScratchArgs, SequenceName } from './packet-writer.ts'
 import { ProtoWriter } from './proto-writer.ts'
 import { ORIGIN_CLOCK, TraceClock } from './trace-clock.ts'
 import { writeTrack } from './track-descriptor.ts'
 
 const NONE: readonly Arg[] = []
 const NO_FLOWS: readonly number[] = []
+const NO_ARGS = new Piece(new Uint8Array())
+/** Of the two parts of a time, see {@link PacketWriter}. */
+const HIGH = 2 ** 28
 
 /** The packet sequence of one track, and the ids that are interned in it. */
 class Sequence {
@@ -42,8 +45,7 @@ class Sequence {
   readonly colours = new IidSet()
   readonly labels = new IidSet()
 
-  /** `piece` names the sequence in its packets. */
-  constructor(readonly piece: Piece) {}
+  constructor(readonly name: SequenceName) {}
 }
 
 /**
@@ -53,15 +55,15 @@ class Sequence {
 export class PerfettoWriter implements Writer {
   readonly scheduler: PerfettoScheduler
   readonly gpu: PerfettoGpu
-  private readonly out = new ProtoWriter()
+  private readonly out = new PacketWriter()
   private readonly scratch = new ProtoWriter()
   private readonly setScratch = new ProtoWriter()
   private readonly sequences: (Sequence | undefined)[] = []
   private readonly encodedArgs: (Uint8Array | undefined)[] = []
-  /** By id of labels: their fields, and the whole event that begins a slice. */
+  /** By id of labels: their fields, and all fields of the event that begins a slice. */
   private readonly labelFields: (Uint8Array | undefined)[] = []
-  private readonly bodies: (Piece | undefined)[] = []
-  private readonly scratchEvents = new ScratchEvents()
+  private readonly beginFields: (Piece | undefined)[] = []
+  private readonly scratchArgs = new ScratchArgs()
   private readonly nameIids = new Iids()
   private readonly categoryIids: DefaultMap<string, number> = new DefaultMap(() => this.categoryIids.size + 1)
   private readonly argNameIids = new Iids()
@@ -117,7 +119,32 @@ export class PerfettoWriter implements Writer {
   }
 
   end(track: number, atNs: number): void {
-    this.event(this.sequence(track), atNs, END)
+    const sequence = this.sequence(track)
+    const ts = atNs + this.clock.originTs
+    const high = Math.floor(ts / HIGH) | 0
+    if (ts >= 0) return this.out.sliceEnd(high, (ts - high * HIGH) | 0, sequence.name)
+    const packet = this.packet(sequence, atNs)
+    const event = this.out.begin(TracePacket.track_event)
+    this.out.varint(TrackEvent.type, TrackEventType.TYPE_SLICE_END)
+    this.out.end(event)
+    this.out.end(packet)
+  }
+
+  slice(track: number, startNs: number, endNs: number, label: Label, extra = label.extra): void {
+    const sequence = this.sequence(track)
+    const { originTs } = this.clock
+    const ts = startNs + originTs
+    const endTs = endNs + originTs
+    const args = ts >= 0 && endTs >= ts ? this.encodedBefore(sequence, label, extra) : undefined
+    if (args) {
+      this.events++
+      const high = Math.floor(ts / HIGH) | 0
+      const endHigh = Math.floor(endTs / HIGH) | 0
+      this.out.event(high, (ts - high * HIGH) | 0, sequence.name, this.beginFields[label.id!]!, args)
+      return this.out.sliceEnd(endHigh, (endTs - endHigh * HIGH) | 0, sequence.name)
+    }
+    this.begin(track, startNs, extra === label.extra ? label : { ...label, extra })
+    this.end(track, endNs)
   }
 
   instant(track: number, atNs: number, label: Label): void {
@@ -128,17 +155,12 @@ export class PerfettoWriter implements Writer {
   counter(track: number, atNs: number, value: number): void {
     this.events++
     const sequence = this.sequence(track)
-    if (Number.isSafeInteger(value) && value >= 0) {
-      return this.event(sequence, atNs, this.scratchEvents.sample(value))
-    }
     const { out } = this
-    const packet = this.packet(sequence, atNs)
-    const event = out.begin(TracePacket.track_event)
-    out.varint(TrackEvent.type, TrackEventType.TYPE_COUNTER)
-    if (Number.isSafeInteger(value)) out.int64(TrackEvent.counter_value, value)
-    else out.double(TrackEvent.double_counter_value, value)
-    out.end(event)
-    out.end(packet)
+    const ts = atNs + this.clock.originTs
+    const high = Math.floor(ts / HIGH) | 0
+    if (ts >= 0 && value >= 0 && Number.isSafeInteger(value))
+      return out.sample(high, (ts - high * HIGH) | 0, sequence.name, value)
+    this.rareSample(sequence, atNs, value)
   }
 
   machine(machine: Machine): void {
@@ -169,12 +191,11 @@ export class PerfettoWriter implements Writer {
     const { out } = this
     const { id, extra, flows, flowEnds, arrowsOut, arrowsIn } = label
     const sequence = this.sequence(track)
-    // The fast path: most slices repeat a label of this sequence, whose event is encoded already.
-    const isPlain = !flows && !flowEnds && !arrowsOut && !arrowsIn && type === TrackEventType.TYPE_SLICE_BEGIN
-    if (isPlain && id !== undefined && sequence.labels.has(id)) {
-      const body = this.bodies[id]!
-      const event = extra || label.launched !== undefined ? this.withPerRunArgs(sequence, body, label) : body
-      if (event) return this.event(sequence, atNs, event)
+    const ts = atNs + this.clock.originTs
+    if (type === TrackEventType.TYPE_SLICE_BEGIN && ts >= 0) {
+      const args = this.encodedBefore(sequence, label, extra)
+      const high = Math.floor(ts / HIGH) | 0
+      if (args) return out.event(high, (ts - high * HIGH) | 0, sequence.name, this.beginFields[id!]!, args)
     }
     const packet = this.packet(sequence, atNs)
     const isNew = id === undefined || sequence.labels.add(id)
@@ -192,44 +213,56 @@ export class PerfettoWriter implements Writer {
     out.end(packet)
   }
 
-  /** A slice's begin with integers or interned texts as arguments; undefined if one is not interned yet, or the event is long. */
-  private withPerRunArgs(sequence: Sequence, body: Piece, { extra = NONE, launched }: Label): Piece | undefined {
-    const { scratchEvents } = this
-    const event = scratchEvents.extend(body)
-    for (let i = 0; event && i < extra.length; i++) {
+  /**
+   * The fast path: most slices repeat a label of this sequence, whose fields are encoded already. Returns the slice's own arguments;
+   * undefined if it is not such a slice.
+   */
+  private encodedBefore(sequence: Sequence, label: Label, extra: Label['extra']): Piece | undefined {
+    const { id, launched } = label
+    if (id === undefined || !sequence.labels.has(id)) return undefined
+    if (label.flows || label.flowEnds || label.arrowsOut || label.arrowsIn) return undefined
+    return extra || launched !== undefined ? this.ownArgs(sequence, extra ?? NONE, launched) : NO_ARGS
+  }
+
+  /** Integers and interned texts as arguments; undefined if one is something else or not interned yet, or there are many. */
+  private ownArgs(sequence: Sequence, extra: readonly Arg[], launched: number | undefined): Piece | undefined {
+    const { scratchArgs } = this
+    scratchArgs.clear()
+    for (let i = 0; i < extra.length; i++) {
       const arg = extra[i]!
       const key = this.argNameIids.of(arg.key)
       if (!sequence.argNames.has(key)) return undefined
       if ('name' in arg) {
         const text = this.argTextIids.of(arg.name)
-        if (!sequence.argTexts.has(text) || !scratchEvents.addText(key, text)) return undefined
+        if (!sequence.argTexts.has(text) || !scratchArgs.addText(key, text)) return undefined
       } else if (!('int' in arg) || !Number.isSafeInteger(arg.int) || arg.int < 0) return undefined
-      else if (!scratchEvents.addInt(key, arg.int)) return undefined
+      else if (!scratchArgs.addInt(key, arg.int)) return undefined
     }
-    return event && launched !== undefined && !scratchEvents.addLaunch(launched) ? undefined : event
+    return launched !== undefined && !scratchArgs.addLaunch(launched) ? undefined : scratchArgs.piece
   }
 
-  /** Writes a packet with an encoded event. */
-  private event(sequence: Sequence, atNs: number, event: Piece): void {
-    const ts = atNs + this.clock.originTs
-    if (ts >= 0) return this.out.message(Trace.packet, TracePacket.timestamp, ts, sequence.piece, event)
+  /** A value that is no integer from 0, or one before the origin. */
+  private rareSample(sequence: Sequence, atNs: number, value: number): void {
+    const { out } = this
     const packet = this.packet(sequence, atNs)
-    this.out.piece(event)
-    this.out.end(packet)
+    const event = out.begin(TracePacket.track_event)
+    out.varint(TrackEvent.type, TrackEventType.TYPE_COUNTER)
+    if (Number.isSafeInteger(value)) out.int64(TrackEvent.counter_value, value)
+    else out.double(TrackEvent.double_counter_value, value)
+    out.end(event)
+    out.end(packet)
   }
 
-  /** The encoded fields of labels with this id. Also keeps the whole event that begins a slice. */
+  /** The encoded fields of labels with this id. Also keeps those of the event that begins a slice. */
   private body(id: number, label: Label): Uint8Array {
     let fields = this.labelFields[id]
     if (fields) return fields
     this.fields(this.scratch, label)
     fields = this.scratch.take()
     this.labelFields[id] = fields
-    const event = this.scratch.begin(TracePacket.track_event)
     this.scratch.varint(TrackEvent.type, TrackEventType.TYPE_SLICE_BEGIN)
     this.scratch.raw(fields)
-    this.scratch.end(event)
-    this.bodies[id] = new Piece(this.scratch.take())
+    this.beginFields[id] = new Piece(this.scratch.take())
     return fields
   }
 
@@ -252,7 +285,7 @@ export class PerfettoWriter implements Writer {
       out.bigVarint(TracePacket.timestamp, clock.absolute(atNs))
       out.varint(TracePacket.timestamp_clock_id, clock.id)
     }
-    out.piece(sequence.piece)
+    out.piece(sequence.name.piece)
     return packet
   }
 
@@ -266,11 +299,10 @@ export class PerfettoWriter implements Writer {
   }
 
   private begun(track: number | undefined): Sequence {
-    this.scratch.varint(TracePacket.trusted_packet_sequence_id, ++this.sequenceCount)
-    const sequence = new Sequence(new Piece(this.scratch.take()))
+    const sequence = new Sequence(new SequenceName(++this.sequenceCount))
     const { out } = this
     const packet = out.begin(Trace.packet)
-    out.piece(sequence.piece)
+    out.piece(sequence.name.piece)
     out.varint(TracePacket.sequence_flags, SequenceFlags.SEQ_INCREMENTAL_STATE_CLEARED)
     const defaults = out.begin(TracePacket.trace_packet_defaults)
     if (!this.clock.isNearZero) out.varint(TracePacketDefaults.timestamp_clock_id, ORIGIN_CLOCK)

@@ -1,0 +1,172 @@
+import { DebugAnnotation, Trace, TracePacket, TrackEvent, TrackEventType } from '../../generated/perfetto.ts'
+import { Piece } from '../byte-writer.ts'
+import { writeLaunch } from './gpu-stages.ts'
+import { encodeVarint, ProtoWriter, tagOf, VARINT_BYTES_MAX } from './proto-writer.ts'
+
+/** Of a packet without its encoded pieces: tags, lengths, a time, a value; the last word of a piece may extend beyond it. */
+const PACKET_BYTES_MAX = 4 + 2 * 5 + 2 * VARINT_BYTES_MAX + 3
+/** The length of nearly all packets is one byte. */
+const LENGTH_1_MAX = 0x7f
+
+const PACKET = tagOf(Trace.packet, 'message')
+const TIMESTAMP = tagOf(TracePacket.timestamp, 'varint')
+const EVENT = tagOf(TracePacket.track_event, 'message')
+
+function encoded(write: (out: ProtoWriter) => void): Uint8Array {
+  const out = new ProtoWriter()
+  write(out)
+  return out.take()
+}
+
+const wordOf = (bytes: Uint8Array) => new DataView(Uint8Array.of(...bytes, 0).buffer).getInt32(0, true)
+
+/** The event that ends a slice, from its length on: three bytes. */
+const END = wordOf(
+  encoded((out) => {
+    const event = out.begin(TracePacket.track_event)
+    out.varint(TrackEvent.type, TrackEventType.TYPE_SLICE_END)
+    out.end(event)
+  }).slice(1),
+)
+/** The fields of a counter's sample, up to its value: four bytes. */
+const SAMPLE = wordOf(
+  encoded((out) => {
+    out.varint(TrackEvent.type, TrackEventType.TYPE_COUNTER)
+    out.varint(TrackEvent.counter_value, 0)
+  }).slice(0, -1),
+)
+
+/** What names a sequence in its packets. */
+export class SequenceName {
+  readonly piece: Piece
+  /** With the tag of an event after it. */
+  readonly beforeEvent: Piece
+
+  constructor(id: number) {
+    const name = encoded((out) => out.varint(TracePacket.trusted_packet_sequence_id, id))
+    this.piece = new Piece(name)
+    this.beforeEvent = new Piece(Uint8Array.of(...name, EVENT))
+  }
+}
+
+/**
+ * Writes the packets of events, which nearly all of a trace consists of, from encoded pieces.
+ *
+ * A time is in two parts: its bits from 28 on, and its low 28 bits, four whole groups of a varint. Both are small integers, which V8
+ * passes to functions as they are; for each larger number, it allocates an object.
+ */
+export class PacketWriter extends ProtoWriter {
+  /** A packet with an event: its time, its sequence, the fields of its label, arguments of its own. */
+  event(high: number, low: number, { beforeEvent }: SequenceName, fields: Piece, args: Piece): void {
+    const size = fields.length + args.length
+    this.reserve(PACKET_BYTES_MAX + beforeEvent.length + size)
+    const { bytes, view, position: start } = this
+    bytes[start] = PACKET
+    bytes[start + 2] = TIMESTAMP
+    let at = this.put(putTime(bytes, view, start + 3, high, low), beforeEvent)
+    if (size <= LENGTH_1_MAX) bytes[at++] = size
+    else at = encodeVarint(bytes, at, size)
+    at = this.put(at, fields)
+    if (args.length > 0) at = this.put(at, args)
+    this.position = at
+    this.end(start + 1)
+  }
+
+  /** A packet with the end of a slice. */
+  sliceEnd(high: number, low: number, { beforeEvent }: SequenceName): void {
+    this.reserve(PACKET_BYTES_MAX + beforeEvent.length)
+    const { bytes, view, position: start } = this
+    bytes[start] = PACKET
+    bytes[start + 2] = TIMESTAMP
+    const at = this.put(putTime(bytes, view, start + 3, high, low), beforeEvent)
+    view.setInt32(at, END, true)
+    bytes[start + 1] = at - start + 1
+    this.position = at + 3
+  }
+
+  /** A packet with a counter's sample; its value is an integer from 0 to 2^53 - 1. */
+  sample(high: number, low: number, { beforeEvent }: SequenceName, value: number): void {
+    this.reserve(PACKET_BYTES_MAX + beforeEvent.length)
+    const { bytes, view, position: start } = this
+    bytes[start] = PACKET
+    bytes[start + 2] = TIMESTAMP
+    const at = this.put(putTime(bytes, view, start + 3, high, low), beforeEvent)
+    view.setInt32(at + 1, SAMPLE, true)
+    const end = encodeVarint(bytes, at + 5, value)
+    bytes[at] = end - at - 1
+    bytes[start + 1] = end - start - 2
+    this.position = end
+  }
+}
+
+/** Writes a time as a varint. Returns the end. */
+function putTime(bytes: Uint8Array, view: DataView, at: number, high: number, low: number): number {
+  if (high === 0) return encodeVarint(bytes, at, low)
+  const groups = (low & 0x7f) | ((low & 0x3f80) << 1) | ((low & 0x1fc000) << 2) | ((low & 0xfe00000) << 3)
+  view.setInt32(at, groups | 0x80808080, true)
+  if (high > 0x7f) return encodeVarint(bytes, at + 4, high)
+  bytes[at + 4] = high
+  return at + 5
+}
+
+/** Template of an argument with its tags at 0, 2 and from 4; its length, its name's id and its value are added. */
+const argOf = (field: number) =>
+  encoded((out) => {
+    const annotation = out.begin(TrackEvent.debug_annotations)
+    out.varint(DebugAnnotation.name_iid, 1)
+    out.varint(field, 0)
+    out.end(annotation)
+  }).slice(0, -1)
+const INT_ARG = argOf(DebugAnnotation.int_value)
+const TEXT_ARG = argOf(DebugAnnotation.string_value_iid)
+const ARG_BYTES_MAX = 5 + 2 * VARINT_BYTES_MAX
+/** Room for a few arguments. */
+const SCRATCH_BYTES = 256
+
+/** Reference to the launched work, up to the work's id: the last byte but one is the length of the rest. */
+const LAUNCH = encoded((out) => writeLaunch(out, 0)).slice(0, -1)
+const LAUNCH_LENGTH = LAUNCH.length - 2
+
+/** Encodes the most frequent kinds of arguments from templates. */
+export class ScratchArgs {
+  /** The arguments since {@link clear}. */
+  readonly piece = new Piece(new Uint8Array(), 0, SCRATCH_BYTES)
+
+  clear(): void {
+    this.piece.length = 0
+  }
+
+  /** Adds an integer from 0 to 2^53 - 1. `name`: id of its interned name. Returns false if there may be no room. */
+  addInt(name: number, value: number): boolean {
+    return this.add(INT_ARG, name, value)
+  }
+
+  /** Adds an interned text. */
+  addText(name: number, text: number): boolean {
+    return this.add(TEXT_ARG, name, text)
+  }
+
+  /** Adds the id of GPU work that the slice launched. */
+  addLaunch(work: number): boolean {
+    const { bytes, length: start } = this.piece
+    if (start > SCRATCH_BYTES - ARG_BYTES_MAX) return false
+    for (let i = 0; i < LAUNCH.length; i++) bytes[start + i] = LAUNCH[i]!
+    const end = encodeVarint(bytes, start + LAUNCH.length, work)
+    bytes[start + LAUNCH_LENGTH] = end - start - LAUNCH_LENGTH - 1
+    this.piece.length = end
+    return true
+  }
+
+  private add(arg: Uint8Array, name: number, value: number): boolean {
+    const { bytes, length: start } = this.piece
+    if (start > SCRATCH_BYTES - ARG_BYTES_MAX) return false
+    bytes[start] = arg[0]!
+    bytes[start + 2] = arg[2]!
+    let end = encodeVarint(bytes, start + 3, name)
+    for (let i = 4; i < arg.length; i++) bytes[end++] = arg[i]!
+    end = encodeVarint(bytes, end, value)
+    bytes[start + 1] = end - start - 2
+    this.piece.length = end
+    return true
+  }
+}

@@ -113,6 +113,25 @@ function expectSpeeds({ calls }: Analysis, { calls: counted }: Summary, mouths: 
   ]).toEqual([calls.failed, `${calls.failed}`, `${calls.failed}`])
 }
 
+/** Numbers of operators, workers and issues, and the duration: where the log is summarized by them. */
+function expectSizes({ inputs, run }: Analysis, summary: Summary, { convert, stats }: Mouths): void {
+  const [input] = inputs
+  expect(input).toMatchObject({
+    format: summary.format,
+    clock: summary.clock,
+    times: summary.times,
+    duration_ns: summary.duration_ns,
+    operators: summary.operators,
+  })
+  const number = (text: string | undefined) => text?.replaceAll(/\D/g, '')
+  const size = convert.find((line) => /^ {2}[\d ]+ operators? on /.test(line))
+  if (size === undefined || run.workers === 0) return
+  const [, operators, workers] = /^ {2}([\d ]+) operators? on ([\d ]+) workers?/.exec(size)!
+  expect([number(operators), number(workers)]).toEqual([`${input!.operators}`, `${run.workers}`])
+  expect(after(stats, /^ {2}workers +(\d+), on/)).toBe(`${run.workers}`)
+  expect(after(stats, /^ {2}duration +(.*)$/)).toBe(run.duration_ns === null ? undefined : duration(run.duration_ns))
+}
+
 function expectRequests({ requests }: Analysis, { contents = '' }: Summary, { stats, why }: Mouths): void {
   if (!requests) return
   const { outcomes, count } = requests
@@ -150,6 +169,8 @@ const INPUTS = LOGS.filter((path) => !/\.(c|py)$|own-switches\.txt|boot-v7.*\.tx
 test.each(INPUTS)('%s', async (path) => {
   const of = await mouthsOf(path)
   if (!of) return
+  expect(JSON.parse(JSON.stringify(of.summary))).toEqual(of.summary)
+  expectSizes(of.analysis, of.summary, of.mouths)
   expectSpeeds(of.analysis, of.summary, of.mouths)
   expectRequests(of.analysis, of.summary, of.mouths)
   expectFindings(of.analysis, of.summary, of.mouths)

@@ -1,10 +1,11 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { transform } from 'esbuild'
 import { defineConfig, type Options } from 'tsup'
 
-const shared = { target: 'node20', splitting: false, loader: { '.sql': 'text', '.textproto': 'text' } } as const
+type Plugins = NonNullable<Options['esbuildPlugins']>
 
 /** What a program imports from another build. The CLI imports the very library that a user would: lib is not bundled a second time. */
-const beside = (filter: RegExp, folder: string): NonNullable<Options['esbuildPlugins']>[number] => ({
+const beside = (filter: RegExp, folder: string): Plugins[number] => ({
   name: 'beside',
   setup(build) {
     build.onResolve({ filter }, ({ path }) => ({
@@ -15,7 +16,7 @@ const beside = (filter: RegExp, folder: string): NonNullable<Options['esbuildPlu
 })
 
 /** Sketches are never written as protobuf here: 20 KB less. */
-const sketchesWithoutProtobuf: NonNullable<Options['esbuildPlugins']>[number] = {
+const sketchesWithoutProtobuf: Plugins[number] = {
   name: 'sketches-without-protobuf',
   setup(build) {
     build.onLoad({ filter: /sketches-js.dist.ddsketch.proto.compiled\.js$/ }, () => ({ contents: '' }))
@@ -23,7 +24,7 @@ const sketchesWithoutProtobuf: NonNullable<Options['esbuildPlugins']>[number] = 
 }
 
 /** The SQL package without its comments: 4 KB less. */
-const sqlWithoutComments: NonNullable<Options['esbuildPlugins']>[number] = {
+const sqlWithoutComments: Plugins[number] = {
   name: 'sql-without-comments',
   setup(build) {
     build.onLoad({ filter: /\.sql$/ }, ({ path }) => {
@@ -32,65 +33,98 @@ const sqlWithoutComments: NonNullable<Options['esbuildPlugins']>[number] = {
   },
 }
 
-/** What runs anywhere; test/house.test.ts proves that no Node module slipped in. Nothing is left to be imported. */
-const anywhere = {
-  ...shared,
-  target: 'es2022',
-  platform: 'browser',
-  treeshake: true,
-  noExternal: ['fzstd', '@datadog/sketches-js', '@observablehq/plot', 'd3-hierarchy', '@noble/hashes'],
-  esbuildPlugins: [sketchesWithoutProtobuf, sqlWithoutComments],
-} satisfies Options
+/** Nothing in lib has side effects: files that nothing is imported from are not loaded, and bundlers need not warn that they leave them out. */
+const withoutBareImports: NonNullable<Options['plugins']>[number] = {
+  name: 'without-bare-imports',
+  renderChunk: (code) => ({ code: code.replace(/^import "\..*";\n/gm, '') }),
+}
 
-/** What is not of the two next ones. */
-const clean = ['!ggml2perfetto.*', '!cli/**', '!browser.*', '!report.*', '!tables.*', '!index.cjs', '!index.d.*']
+/** The entries of the package, by their files in lib. */
+const ENTRIES = ['index', 'core', 'sql', 'analysis', 'report', 'tables', 'node', 'datasets']
 
-/** For import, with what the command needs of it: what both contain is in files that both import. */
-const index = {
-  ...shared,
-  entry: ['lib/index.ts', 'lib/cli.ts'],
+/**
+ * Parts of which programs need one without others: they are separate files, which bundlers leave out. Formats are those of the registry.
+ */
+const PARTS = ['errors', 'log/ggtrace-writer'].concat(
+  [...readFileSync('lib/read/index.ts', 'utf8').matchAll(/'\.\/(\w[\w-]*\/.+)\.ts'/g)].map(
+    ([, path]) => `read/${path}`,
+  ),
+)
+
+/**
+ * The library, with what the command needs of it. What several entries contain is in chunks that they import, so that each class exists
+ * once. What runs in browsers is bundled with all that it needs; test/library/builds.test.ts proves that it contains no Node module.
+ */
+const library = {
+  entry: Object.fromEntries([
+    ...[...ENTRIES, 'cli'].map((name) => [name, `lib/${name}.ts`]),
+    ...PARTS.map((path) => [`parts/${path}`, `lib/${path}.ts`]),
+  ]),
   format: ['esm'],
+  target: 'es2022',
+  platform: 'neutral',
   splitting: true,
-  clean,
+  clean: ['!native/**', '!cli/**', '!ggml2perfetto.js', '!**/*.d.*'],
+  external: [/^node:/, '@duckdb/node-api', '@hpcc-js/wasm-graphviz'],
+  noExternal: ['fzstd', '@datadog/sketches-js', '@observablehq/plot', 'd3-hierarchy', '@noble/hashes', 'protobufjs'],
+  loader: { '.sql': 'text', '.textproto': 'text' },
+  esbuildPlugins: [sketchesWithoutProtobuf, sqlWithoutComments],
+  plugins: [withoutBareImports],
+  esbuildOptions(options) {
+    options.chunkNames = 'chunks/[name]-[hash]'
+    options.mainFields = ['module', 'main']
+  },
 } satisfies Options
-const required = { ...shared, entry: ['lib/index.ts'], format: ['cjs'], shims: true } satisfies Options
-const types = { entry: ['lib/index.ts'], format: ['esm', 'cjs'], dts: { only: true } } satisfies Options
-const report = {
-  ...anywhere,
-  entry: ['lib/report.ts'],
-  format: ['esm', 'cjs'],
-  dts: true,
-  minify: true,
-} satisfies Options
+
+/** Where a file of CommonJS is, as `import.meta.url` is where a module is; in bundles for browsers, where their page is. */
+const PLACE = `(typeof __filename === 'string'
+  ? new URL('file:' + __filename.replace(/[%?#\\\\]/g, (sign) => (sign === '\\\\' ? '/' : encodeURIComponent(sign)))).href
+  : globalThis.document?.baseURI)`
+
+/** The same files for `require`: tsup's own ones are rewritten for engines without `?.` and `??`. */
+async function forRequire(): Promise<void> {
+  const files = ['dist', 'dist/chunks'].flatMap((folder) => readdirSync(folder).map((name) => `${folder}/${name}`))
+  for (const path of files.filter((name) => /(?<!cli|ggml2perfetto)\.js$/.test(name))) {
+    const module = readFileSync(path, 'utf8').replaceAll('import.meta.url', PLACE)
+    const { code } = await transform(module, { format: 'cjs', platform: 'node', target: library.target })
+    const between = /(?<=(?:require|import)\("\.{1,2}\/[\w/.-]*)\.js(?="\))/g
+    writeFileSync(path.replace(/\.js$/, '.cjs'), code.replace(between, '.cjs'))
+  }
+}
+
 const program = {
-  ...shared,
   entry: ['bin/ggml2perfetto.ts'],
   format: ['esm'],
+  target: 'node20',
+  splitting: false,
   esbuildPlugins: [beside(/^\.\/main\.ts$/, './cli')],
 } satisfies Options
+
 /** A file for each command, which is loaded when it is used, and what several share. */
 const cli = {
-  ...shared,
   entry: ['bin/main.ts'],
   outDir: 'dist/cli',
   format: ['esm'],
+  target: 'node20',
   splitting: true,
   clean: true,
   esbuildPlugins: [beside(/\/lib\/(cli|report)\.ts$/, '..')],
 } satisfies Options
 
 /** With --no-dts: what the CLI runs, in a tenth of the time. */
-export default defineConfig(({ dts }) =>
-  dts === false
-    ? [index, { ...report, format: ['esm'] }, program, cli]
-    : [
-        index,
-        required,
-        types,
-        { ...anywhere, entry: ['lib/browser.ts'], format: ['esm', 'cjs'], dts: true },
-        report,
-        { ...anywhere, entry: ['lib/tables.ts'], format: ['esm', 'cjs'], dts: true, minify: true },
-        program,
-        cli,
-      ],
-)
+export default defineConfig(({ dts }) => {
+  const isWhole = dts !== false
+  const entry = Object.fromEntries(ENTRIES.map((name) => [name, `lib/${name}.ts`]))
+  return [
+    {
+      ...library,
+      onSuccess: async () => {
+        rmSync('dist/parts', { recursive: true }) // they only import what is in chunks
+        if (isWhole) await forRequire()
+      },
+    },
+    ...(isWhole ? [{ entry, format: ['esm', 'cjs'], dts: { only: true }, clean: true } satisfies Options] : []),
+    program,
+    cli,
+  ]
+})

@@ -1,6 +1,6 @@
 // Converts a log and queries the trace in SQL.
 //   node examples/convert.mjs [log]
-import { convertFile, openTrace } from 'ggml2perfetto'
+import { convertFile, openTrace } from 'ggml2perfetto/node'
 
 const log = process.argv[2] ?? 'examples/moe.csv'
 const { summaries } = await convertFile(log, 'run.pftrace')

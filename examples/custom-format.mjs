@@ -1,6 +1,7 @@
 // A custom log format: the output of a home-made profiler becomes operators on workers.
 //   node examples/custom-format.mjs
-import { convert, LineCursor, openTrace, UNKNOWN } from 'ggml2perfetto'
+import { convert, LineCursor, UNKNOWN } from 'ggml2perfetto/core'
+import { openTrace } from 'ggml2perfetto/node'
 
 const LINE = /^(?<worker>\d+) (?<startUs>\d+) (?<endUs>\d+) (?<op>\w+) (?<tensor>\S+)$/
 
@@ -10,8 +11,7 @@ const myProfiler = {
   sniff: (head) => new TextDecoder().decode(head).startsWith('my profiler 1\n'),
   async *read(source, { names }) {
     yield [{ kind: 'input', format: 'my-profiler', clock: 'MONOTONIC', originNs: 0n, attributes: {} }]
-    const lines = new LineCursor(source, 'my-profiler')
-    const ids = new Map()
+    const [lines, ids] = [new LineCursor(source, 'my-profiler'), new Map()]
     for (let isMore = true, lastNs = 0; isMore; ) {
       isMore = await lines.fill()
       const batch = []

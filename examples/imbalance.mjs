@@ -1,6 +1,7 @@
 // Reads the events of a log without making a trace: how long do workers wait for each other, by op?
 //   node examples/imbalance.mjs [log]
-import { eventsOf, inputOf, Names } from 'ggml2perfetto'
+import { eventsOf, Names } from 'ggml2perfetto'
+import { inputOf } from 'ggml2perfetto/node'
 
 const names = new Names()
 const tensors = []

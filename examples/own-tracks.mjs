@@ -1,6 +1,7 @@
 // Adds custom tracks to those of a log, on the same clock: the requests of a server, and how many of them wait for an answer.
 //   node examples/own-tracks.mjs [log]
-import { convert, inputOf, openTrace, summarizeFile } from 'ggml2perfetto'
+import { convert } from 'ggml2perfetto'
+import { inputOf, openTrace, summarizeFile } from 'ggml2perfetto/node'
 
 const log = process.argv[2] ?? 'examples/moe.csv'
 const { clock, start_ns } = await summarizeFile(log)
@@ -22,8 +23,7 @@ const server = {
     ]
     for (const { id, arrivedNs, doneNs } of requests) {
       const [startNs, endNs] = [Number(arrivedNs - originNs), Number(doneNs - originNs)]
-      const name = names.id(`request ${id}`)
-      yield [{ kind: 'own-slice', track: 0, name, startNs, endNs, args: { client: id, max_tokens: 8 } }]
+      yield [{ kind: 'own-slice', track: 0, name: names.id(`request ${id}`), startNs, endNs, args: { client: id } }]
     }
     for (const ns of requests.flatMap(({ arrivedNs, doneNs }) => [arrivedNs, doneNs])) {
       const value = requests.filter(({ arrivedNs, doneNs }) => arrivedNs <= ns && ns < doneNs).length

@@ -30,15 +30,7 @@ export { Names } from './model/names.ts'
 export { OP_TABLES } from './model/op-tables.ts'
 export { WITHOUT_TIMES } from './model/times.ts'
 export { count, duration, percent, plural, size, threeDigits } from './model/units.ts'
-export {
-  type CheckResult,
-  checkTrace,
-  findView,
-  inputOf,
-  type OpenTrace,
-  openTrace,
-  summarizeFile,
-} from './node/api.ts'
+export { checkTrace, inputOf, openTrace, summarizeFile } from './node/api.ts'
 export { type OpenDataset, openDataset } from './node/dataset.ts'
 export type { DatasetCell, DatasetRows, DatasetStream } from './node/duckdb.ts'
 export { type ExportedRun, exportRun, isDay, removeLeftOvers } from './node/export.ts'
@@ -53,13 +45,14 @@ export { recordRuns } from './node/record/runs.ts'
 export { signalWitness } from './node/record/witness.ts'
 export { type ServedTrace, TraceServer } from './node/serve.ts'
 export { type AnalyzeOptions, analyze } from './pipeline/analyze.ts'
-export { convert, summarize } from './pipeline/convert.ts'
-export { eventsOf, type Input, type LogInput } from './pipeline/inputs.ts'
+export type { Input, LogInput } from './pipeline/inputs.ts'
+export { convert, eventsOf, summarize } from './pipeline/known-formats.ts'
 export { isModel } from './pipeline/models.ts'
 export type { ConvertOptions } from './pipeline/options.ts'
 export { readAnalysis } from './pipeline/read-analysis.ts'
 export type { Cell } from './query/cells.ts'
 export { GGML_PACKAGE, GGML_SQL, GGML_SUMMARY } from './query/ggml-package.ts'
+export { type CheckResult, findView, type OpenTrace } from './query/open-trace.ts'
 export type { QueryResult } from './query/trace-processor.ts'
 export type { MetricBundle } from './query/trace-summary.ts'
 export { VIEWER, type View, viewerUrl } from './query/view.ts'

@@ -9,7 +9,9 @@ import { mkdirSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { analyze, compareRuns, inputOf, recordRuns } from 'ggml2perfetto'
+import { analyze } from 'ggml2perfetto'
+import { compareRuns } from 'ggml2perfetto/analysis'
+import { inputOf, recordRuns } from 'ggml2perfetto/node'
 import { cachedModel, presets } from '../test/llama/gguf.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))

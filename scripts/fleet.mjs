@@ -7,7 +7,8 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { gzipSync } from 'node:zlib'
-import { exportRun, openDataset, TABLES, Tables, tablePath } from '../dist/index.js'
+import { exportRun, openDataset } from '../dist/datasets.js'
+import { TABLES, Tables, tablePath } from '../dist/tables.js'
 import { fleet } from './fleet/rows.mjs'
 
 const LOG = fileURLToPath(new URL('../examples/moe.ggtrace.gz', import.meta.url))

@@ -17,7 +17,8 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const [kept, dist = join(ROOT, 'dist/index.js'), ...folders] = process.argv.slice(2)
 if (!kept) throw new Error('usage: node scripts/same-output.mjs hashes.json [dist/index.js] [folder ...]')
-const { analyze, convert, summarize, tablesOf } = await import(pathToFileURL(dist))
+const { analyze, convert, summarize } = await import(pathToFileURL(dist))
+const { tablesOf } = await import(pathToFileURL(join(dirname(dist), 'tables.js')))
 const dump = process.env.HASH_DUMP
 const only = new RegExp(process.env.ONLY ?? '')
 

@@ -4,7 +4,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { TABLES } from 'ggml2perfetto'
+import { TABLES } from 'ggml2perfetto/tables'
 
 const path = fileURLToPath(new URL('../docs/dataset.md', import.meta.url))
 const [begin, end] = [

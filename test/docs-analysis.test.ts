@@ -4,7 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from '@jest/globals'
-import { analyze, GROUP_KEYS, inputOf } from '../lib/index.ts'
+import { GROUP_KEYS } from '../lib/analysis.ts'
+import { analyze } from '../lib/index.ts'
+import { inputOf } from '../lib/node.ts'
 
 /** docs/analysis.md and the README on `stats`: commands print what is there, and all fields are described. */
 const ROOT = fileURLToPath(new URL('..', import.meta.url))

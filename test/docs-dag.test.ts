@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from '@jest/globals'
-import { METRICS } from '../lib/index.ts'
+import { METRICS } from '../lib/analysis.ts'
 
 /** docs/dag.md: its commands print what is there, its program runs, and all options and figures are described. */
 const ROOT = fileURLToPath(new URL('..', import.meta.url))

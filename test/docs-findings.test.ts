@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from '@jest/globals'
-import { adviceOf, RULES, threadScaling } from '../lib/index.ts'
+import { adviceOf, RULES, threadScaling } from '../lib/analysis.ts'
 
 /** docs/findings.md describes all rules, as they are, and its commands print what is there. */
 const ROOT = fileURLToPath(new URL('..', import.meta.url))

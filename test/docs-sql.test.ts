@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from '@jest/globals'
-import { GGML_PACKAGE, GGML_SQL, GGML_SUMMARY } from '../lib/index.ts'
+import { GGML_PACKAGE, GGML_SQL, GGML_SUMMARY } from '../lib/sql.ts'
 
 /** docs/sql.md: commands print what is there, all views and columns are described; `sql` writes what it says. */
 const ROOT = fileURLToPath(new URL('..', import.meta.url))

@@ -6,7 +6,9 @@ import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
 import ts from 'typescript'
-import { convert, type Input, inputOf, type OpenTrace, openTrace } from '../lib/index.ts'
+import { convert, type Input } from '../lib/index.ts'
+import { inputOf, openTrace } from '../lib/node.ts'
+import type { OpenTrace } from '../lib/sql.ts'
 import { targets } from '../scripts/compatibility/targets.mjs'
 import { counted, everyRecord } from './read/ggtrace-logs.ts'
 import { inputOf as inputOfServer, Server } from './requests/server.ts'
@@ -94,7 +96,7 @@ test('the programs of README and docs/library.md compile as TypeScript under str
   expect(programs.length).toBeGreaterThan(4)
   expect(typeErrors(programs)).toEqual([])
   expect(
-    typeErrors(["import { summarizeFile } from 'ggml2perfetto'\n(await summarizeFile('x')).calls.ttft_ns / 2"]),
+    typeErrors(["import { summarizeFile } from 'ggml2perfetto/node'\n(await summarizeFile('x')).calls.ttft_ns / 2"]),
   ).toEqual([expect.stringContaining('docs-0.mts:2: ')])
 })
 
@@ -125,6 +127,10 @@ describe('docs/library.md', () => {
 
 test('docs/dataset.md: the tables are those of lib/tables', () => {
   node([join(ROOT, 'scripts/tables-docs.mjs'), '--check'], ROOT)
+})
+
+test('exports.md names all that the package exports', () => {
+  node([join(ROOT, 'scripts/exports-docs.mjs'), '--check'], ROOT)
 })
 
 describe('docs/compatibility.md', () => {
@@ -224,7 +230,7 @@ describe('examples', () => {
   })
 
   test('the library loads as CommonJS, too', () => {
-    const script = `require('ggml2perfetto').summarizeFile('${join(ROOT, 'examples/moe.csv')}').then((s) => console.log(s.operators))`
+    const script = `require('ggml2perfetto/node').summarizeFile('${join(ROOT, 'examples/moe.csv')}').then((s) => console.log(s.operators))`
     expect(node(['-e', script], ROOT)).toBe('2664\n')
   })
 })

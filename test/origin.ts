@@ -1,4 +1,4 @@
-import type { Cell } from '../lib/index.ts'
+import type { Cell } from '../lib/sql.ts'
 
 /** A loaded trace. */
 interface Queried {

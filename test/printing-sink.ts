@@ -2,6 +2,7 @@ import { type ConvertOptions, type Input, Names } from '../lib/index.ts'
 import type { Arg } from '../lib/model/args.ts'
 import type { Clock } from '../lib/model/events.ts'
 import { traceOf } from '../lib/pipeline/convert.ts'
+import { withKnown } from '../lib/read/index.ts'
 import type { Label } from '../lib/sink/label.ts'
 import type { Track } from '../lib/sink/track.ts'
 import type { Writer } from '../lib/sink/writer.ts'
@@ -34,7 +35,7 @@ export async function drawn(
 ): Promise<string[]> {
   const names = new Names()
   const sink = new PrintingSink(names, shown)
-  for await (const _ of traceOf([inputs].flat() as readonly Input[], options, names, sink));
+  for await (const _ of traceOf([inputs].flat() as readonly Input[], withKnown(options), names, sink));
   return sink.lines()
 }
 

@@ -1,6 +1,7 @@
 import { createReadStream, statSync, unlinkSync } from 'node:fs'
 import { open, rename, stat, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { UsageError } from '../errors.ts'
 import type { ByteRange, RangedSource, SizeBeside } from '../input/byte-source.ts'
 import { giveToCaller, hiddenNextTo, modeFor, outputTarget } from './outputs.ts'
@@ -50,8 +51,24 @@ export async function fileSize(path: string): Promise<number | undefined> {
   }
 }
 
-/** A file as an input: any part of it can be read at any time, unless it is a pipe. `onRead` as in {@link readFileChunks}. */
-export function fileSource(path: string, onRead?: (bytes: number) => void): AsyncIterable<Uint8Array> | RangedSource {
+/** The path of a file, from its `file:` URL, too. Throws UsageError for another URL. */
+export function pathOf(file: string | URL): string {
+  if (typeof file === 'string') return file
+  if (file.protocol === 'file:') return fileURLToPath(file)
+  throw new UsageError(
+    `${file.href}: expected a path or a file: URL\nhint: { name, source: await fetch(url) } is an input`,
+  )
+}
+
+/**
+ * A file as an input: any part of it can be read at any time, unless it is a pipe. `onRead` as in {@link readFileChunks}. Throws
+ * UsageError for a URL of something else.
+ */
+export function fileSource(
+  file: string | URL,
+  onRead?: (bytes: number) => void,
+): AsyncIterable<Uint8Array> | RangedSource {
+  const path = pathOf(file)
   const source = { [Symbol.asyncIterator]: () => readFileChunks(path, onRead) }
   const range = fileRange(path, onRead)
   return range ? { ...source, range, beside: sizeBeside(path) } : source

@@ -21,6 +21,7 @@ import { Definitions } from '../model/definitions.ts'
 import type { InputEvent, TraceEvent } from '../model/events.ts'
 import type { ModelShape } from '../model/model-shape.ts'
 import { Names } from '../model/names.ts'
+import { withKnown } from '../read/index.ts'
 import { type Accesses, joinOf, readAccesses } from './accesses.ts'
 import type { Placed, Placing } from './clocks/placing.ts'
 import type { Input, Log } from './inputs.ts'
@@ -56,12 +57,13 @@ export async function analyze(inputs: Input | readonly Input[], options: Analyze
   checkMachine(options)
   if (options.expertCaches && options.expertCaches.length > CACHE_SIZES_MAX)
     throw new UsageError(`${options.expertCaches.length} sizes of caches; expected at most ${CACHE_SIZES_MAX}`)
+  const read = withKnown(options)
   const names = new Names()
   const { logs: inLogs, models } = await splitModels(all)
   if (models.length > 1) throw new UsageError(`${models.length} inputs are models; expected at most one`)
   const shape = models[0]
   if (inLogs.length === 0) return onlyModel(assemble([emptyLog(names)], () => [], { ...options, shape }))
-  const run = await RunInputs.open(inLogs, names, options)
+  const run = await RunInputs.open(inLogs, names, read)
   try {
     if (run.isWithoutLogs) return await onlyProfiles(run, names, { ...options, shape })
     const { logs, companions } = run
@@ -69,7 +71,7 @@ export async function analyze(inputs: Input | readonly Input[], options: Analyze
     const placing = run.placing(options)
     const { series, call, expertCaches } = options
     const { ahead, later } = await placeAll(placing, logs)
-    const accesses = await readAccesses(run, names, options)
+    const accesses = await readAccesses(run, names, read)
     const threads = new ThreadHistory(names, {
       pids: logs.flatMap(({ first, isOfScheduler }) => (isOfScheduler ? [] : pidOf(first))),
       hasSwitches: ahead.some(({ log }) => log.hasSwitches),

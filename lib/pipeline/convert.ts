@@ -14,7 +14,7 @@ import { Budget } from './budget/budget.ts'
 import type { Thinning } from './budget/thinning.ts'
 import { Bundle, memberName } from './bundle/bundle.ts'
 import type { Placed } from './clocks/placing.ts'
-import { FindingsPass } from './findings-pass.ts'
+import type { FindingsPass } from './findings-pass.ts'
 import { eventsOf, type Input, type Log, type ReadingOptions } from './inputs.ts'
 import { type ConvertOptions, checkOptions } from './options.ts'
 import { type LogPass, LogReading, RunInputs } from './run-inputs.ts'
@@ -26,7 +26,8 @@ const PIECE_BYTES = 1 << 18
  * Converts logs to one trace: bytes → reader → events → timeline → writer → bytes. Yields the trace in pieces and returns a
  * summary of each input, in their order; the summary of a bundled file is the last one. Memory does not grow with the length
  * of the logs. Several inputs share one timeline, on the first log's clock, if they run on it or their relation to it is known.
- * Companions (definitions of buffers, weights, graphs) complete a log; the order of inputs does not matter.
+ * Companions (definitions of buffers, weights, graphs) complete a log; the order of inputs does not matter. Only the formats that the
+ * options contain are known.
  *
  * Throws FormatError (the rest of an input is not readable; or `strict`) and UsageError (unknown format or option, clocks
  * without a known relation).
@@ -44,7 +45,7 @@ export async function* convert(
   let bundle: Bundle | undefined
   try {
     const trace = `${memberName(run.main.name).replace(/(?<=.)\.gz$/, '')}.pftrace`
-    bundle = await Bundle.open(options.bundle, trace)
+    bundle = await Bundle.open(options.bundle, trace, options.formats)
     const zip = new ZipWriter()
     const summaries = yield* zip.add(trace, drawn(run, all, options, names, writer, bundle))
     yield* zip.add(bundle.path, bundle.content())
@@ -87,7 +88,7 @@ async function* drawn(
   if (logs.length === 1 && !bundle) writer.countFrom?.(logs[0]!.leadNs)
   let bytes = 0
   const shared = {
-    ...{ names, options },
+    ...{ names, options, Findings: await findingsPass(options) },
     written: () => bytes + writer.size,
     drawing: new Drawing(writer, names, options, run.hasSwitches),
     budget: await Budget.of(run, inputs, names, options),
@@ -120,6 +121,12 @@ interface Shared {
   readonly drawing: Drawing
   readonly budget: Budget | undefined
   readonly accesses: Accesses | undefined
+  readonly Findings: typeof FindingsPass | undefined
+}
+
+/** Most programs do not ask for findings: what finds them is loaded for those that do. */
+async function findingsPass({ findings }: Pick<ConvertOptions, 'findings'>): Promise<typeof FindingsPass | undefined> {
+  return findings ? (await import('./findings-pass.ts')).FindingsPass : undefined
 }
 
 /** A log that is drawn. */
@@ -136,7 +143,7 @@ class DrawnLog implements LogPass {
     readonly placed: Placed,
     private readonly shared: Shared,
   ) {
-    const { names, options, written, drawing, budget, accesses } = shared
+    const { names, Findings, written, drawing, budget, accesses } = shared
     const { isOfScheduler } = log
     const before = written()
     this.thinning = budget?.thinning(log, () => written() - before)
@@ -144,7 +151,7 @@ class DrawnLog implements LogPass {
       (ns: number) => placed.timeOf(ns),
       (tid: number) => drawing.scheduler.threads.traced.has(tid),
     ]
-    this.findings = options.findings && !isOfScheduler ? new FindingsPass(names, timeOf, isOwn) : undefined
+    this.findings = Findings && !isOfScheduler ? new Findings(names, timeOf, isOwn) : undefined
     this.timeline = drawing.begin({ isOfScheduler, isSummed: this.thinning?.isPlanned, waited: this.findings?.waited })
     this.reading = new LogReading(names, this.findings)
     this.join = joinOf(accesses, log, names)
@@ -191,7 +198,8 @@ export async function summarize(
   options: ReadingOptions & Pick<ConvertOptions, 'findings'> = {},
 ): Promise<Summary> {
   const names = new Names()
-  const findings = options.findings ? new FindingsPass(names) : undefined
+  const Findings = await findingsPass(options)
+  const findings = Findings && new Findings(names)
   const reading = new LogReading(names, findings)
   for await (const batch of eventsOf(input, names, options)) reading.take(batch)
   const finished = reading.summary.finish()

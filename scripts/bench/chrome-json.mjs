@@ -8,7 +8,8 @@ import { mkdtempSync, openSync, readFileSync, rmSync, statSync, writeSync } from
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { convert, inputOf, openTrace } from 'ggml2perfetto'
+import { convert } from 'ggml2perfetto'
+import { inputOf, openTrace } from 'ggml2perfetto/node'
 import { makeKineto } from './long-kineto.mjs'
 
 const mebibytes = Number(process.argv.slice(2).find((arg) => /^\d+$/.test(arg)) ?? 200)

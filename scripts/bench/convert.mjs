@@ -4,7 +4,8 @@
  * The log is examples/moe.csv repeated, each round 40 ms later.
  */
 import { readFileSync } from 'node:fs'
-import { convert, openTrace } from 'ggml2perfetto'
+import { convert } from 'ggml2perfetto'
+import { openTrace } from 'ggml2perfetto/node'
 
 const operators = Number(process.argv[2] ?? 500_000)
 const detail = process.argv[3] ?? 'shapes'

@@ -9,7 +9,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
-import { convert, openTrace, readFileChunks } from 'ggml2perfetto'
+import { convert, readFileChunks } from 'ggml2perfetto'
+import { openTrace } from 'ggml2perfetto/node'
 import { longLog, perRound } from './long-log.mjs'
 
 const [what, ...args] = process.argv.slice(2)

@@ -5,7 +5,8 @@
  */
 import { readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
-import { eventsOf, tablesOf } from 'ggml2perfetto'
+import { eventsOf } from 'ggml2perfetto'
+import { tablesOf } from 'ggml2perfetto/tables'
 
 const wanted = Number(process.argv[2] ?? 1_000_000)
 const log = { name: 'moe', source: readFileSync(new URL('../../examples/moe.ggtrace.gz', import.meta.url)) }

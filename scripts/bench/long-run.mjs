@@ -10,7 +10,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
-import { convert, inputOf, openTrace } from 'ggml2perfetto'
+import { convert } from 'ggml2perfetto'
+import { inputOf, openTrace } from 'ggml2perfetto/node'
 import { calls, longLog, perRound } from './long-log.mjs'
 
 const LOAD_SECONDS_MAX = 60

@@ -6,7 +6,8 @@
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { convert, inputOf } from 'ggml2perfetto'
+import { convert } from 'ggml2perfetto'
+import { inputOf } from 'ggml2perfetto/node'
 import { makeReport } from './long-nsys.mjs'
 
 const megabytes = Number(process.argv[2] ?? 500)

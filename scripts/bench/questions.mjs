@@ -10,7 +10,8 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { openDataset, QUESTIONS, tablePath } from 'ggml2perfetto'
+import { openDataset, QUESTIONS } from 'ggml2perfetto/datasets'
+import { tablePath } from 'ggml2perfetto/tables'
 import { fleet } from '../fleet/rows.mjs'
 import { templateOf, writeRun } from '../fleet.mjs'
 

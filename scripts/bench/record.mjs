@@ -21,7 +21,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { parseArgs } from 'node:util'
-import { summarizeFile } from 'ggml2perfetto'
+import { summarizeFile } from 'ggml2perfetto/node'
 import { cachedModel, presets } from '../../test/llama/gguf.mjs'
 import { assignments, buildAnyVersion, buildProgram, LIBS, ON_VULKAN, RECORDER } from './llama-program.mjs'
 

@@ -9,7 +9,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
-import { openTrace, readFileChunks } from 'ggml2perfetto'
+import { readFileChunks } from 'ggml2perfetto'
+import { openTrace } from 'ggml2perfetto/node'
 import { longText } from './long-sched.mjs'
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url))

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { summarizeFile } from 'ggml2perfetto'
+import { summarizeFile } from 'ggml2perfetto/node'
 import { CLI, onEnd } from './bench-folder.mjs'
 
 const LIMIT_MS = 180_000

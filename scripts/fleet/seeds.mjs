@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
-import { QUESTIONS } from '../../dist/index.js'
+import { QUESTIONS } from '../../dist/datasets.js'
 import { fleet } from './rows.mjs'
 
 /** Roles of a decode call of examples/moe.ggtrace.gz, with their share of its time; 4 nodes of each. */

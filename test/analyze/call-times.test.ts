@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { SummaryPass } from '../../lib/analyze/summary/summary.ts'
-import { type GgtraceToken, GgtraceWriter, Names, type Summary, summarize } from '../../lib/index.ts'
+import { type GgtraceToken, GgtraceWriter } from '../../lib/core.ts'
+import { Names, type Summary, summarize } from '../../lib/index.ts'
 import { type Batch, Inferred, type TokenEvent } from '../../lib/model/events.ts'
 
 /** TPOT and tok/s: of the same calls, and never at odds. */

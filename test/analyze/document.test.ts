@@ -1,6 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import { expect, test } from '@jest/globals'
-import { analyze, convert, inspect, readAnalysis, summarize } from '../../lib/index.ts'
+import { readAnalysis } from '../../lib/analysis.ts'
+import { analyze, convert, inspect, summarize } from '../../lib/index.ts'
 import { scenario } from './scenario.ts'
 
 /** Stored Analyses: read again, and refused with a reason. */

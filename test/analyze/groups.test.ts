@@ -1,18 +1,11 @@
 import { DDSketch } from '@datadog/sketches-js'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
+import { GROUP_KEYS, groupOperators, readAnalysis } from '../../lib/analysis.ts'
 import { bucketsOf, distributionOf, RELATIVE_ERROR } from '../../lib/analyze/common/sketches.ts'
-import {
-  type Analysis,
-  analyze,
-  convert,
-  GROUP_KEYS,
-  groupOperators,
-  inputOf,
-  type OpenTrace,
-  openTrace,
-  readAnalysis,
-} from '../../lib/index.ts'
+import { type Analysis, analyze, convert } from '../../lib/index.ts'
+import { inputOf, openTrace } from '../../lib/node.ts'
+import type { OpenTrace } from '../../lib/sql.ts'
 import { counted } from '../read/ggtrace-logs.ts'
 import { scenario } from './scenario.ts'
 

@@ -1,7 +1,8 @@
 import { expect, test } from '@jest/globals'
 import { toText } from '../../bin/stats/section.ts'
 import { sectionsOf } from '../../bin/stats/sections.ts'
-import { analyze, lookedAt } from '../../lib/index.ts'
+import { lookedAt } from '../../lib/analysis.ts'
+import { analyze } from '../../lib/index.ts'
 import { reportHtml } from '../../lib/report.ts'
 import { type MadeCall, madeRun } from './findings/made-run.ts'
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { type Analysis, analyze, convert, type EventInput, openTrace, type TraceEvent } from '../../lib/index.ts'
+import { type Analysis, analyze, convert, type EventInput, type TraceEvent } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
 import { type Act, actsOf, eventsOf as scheduleOf } from '../sched/model.ts'
 import { switchOf } from '../sched/schedule.ts'
 import { type Call, eventsOf, logOf, stateOf, tidOf } from './workers-log.ts'

@@ -2,16 +2,8 @@ import { describe, expect, test } from '@jest/globals'
 import { toText } from '../../bin/stats/section.ts'
 import { sectionsOf } from '../../bin/stats/sections.ts'
 import { describeLosses } from '../../bin/summary.ts'
-import {
-  type Analysis,
-  analyze,
-  type ConvertOptions,
-  convert,
-  findings,
-  type Input,
-  lookedAt,
-  type Summary,
-} from '../../lib/index.ts'
+import { findings, lookedAt } from '../../lib/analysis.ts'
+import { type Analysis, analyze, type ConvertOptions, convert, type Input, type Summary } from '../../lib/index.ts'
 import { ISSUES, type IssueCode } from '../../lib/model/issues.ts'
 import { reportHtml } from '../../lib/report.ts'
 import { PROVOKED, type Provocation } from '../model/provoked.ts'

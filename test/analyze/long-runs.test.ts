@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { ThreadHistory } from '../../lib/analyze/threads/thread-history.ts'
-import { analyze, type EventInput, Names, type TraceEvent, UNKNOWN } from '../../lib/index.ts'
+import { UNKNOWN } from '../../lib/core.ts'
+import { analyze, type EventInput, Names, type TraceEvent } from '../../lib/index.ts'
 import { switchOf } from '../sched/schedule.ts'
 import { stateOf, tidOf } from './workers-log.ts'
 

@@ -1,14 +1,7 @@
 import { expect, test } from '@jest/globals'
-import {
-  type Analysis,
-  analyze,
-  convert,
-  type EventInput,
-  Inferred,
-  inputOf,
-  openTrace,
-  UNKNOWN,
-} from '../../lib/index.ts'
+import { Inferred, UNKNOWN } from '../../lib/core.ts'
+import { type Analysis, analyze, convert, type EventInput } from '../../lib/index.ts'
+import { inputOf, openTrace } from '../../lib/node.ts'
 import { scenario } from './scenario.ts'
 
 /** Figures of operators and of calls, against SQL over the trace of the same log, and against small runs that were computed by hand. */

@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
 import { powerSection } from '../../bin/stats/power.ts'
 import { toText } from '../../bin/stats/section.ts'
-import { type Analysis, analyze, type Input, type Phase, type TraceEvent } from '../../lib/index.ts'
+import type { Phase } from '../../lib/core.ts'
+import { type Analysis, analyze, type Input, type TraceEvent } from '../../lib/index.ts'
 import { plainBytes } from '../line/support.ts'
 import { input, inputEvent } from '../sched/schedule.ts'
 

@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
+import { scaling, threadScaling } from '../../lib/analysis.ts'
 import { fitUsl } from '../../lib/analyze/scaling/usl.ts'
-import { type Analysis, analyze, scaling, threadScaling } from '../../lib/index.ts'
+import { type Analysis, analyze } from '../../lib/index.ts'
 import { type Call, eventsOf, logOf } from './workers-log.ts'
 
 /** Runs of one program with several numbers of threads. */

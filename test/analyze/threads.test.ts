@@ -1,5 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
-import { type Analysis, analyze, computingNs, groupOperators } from '../../lib/index.ts'
+import { groupOperators } from '../../lib/analysis.ts'
+import { computingNs } from '../../lib/analyze/operators/computing.ts'
+import { type Analysis, analyze } from '../../lib/index.ts'
 import { comm, switchOf, wakingOf } from '../sched/schedule.ts'
 import { type Call, eventsOf, logOf, stateOf, tidOf } from './workers-log.ts'
 

@@ -1,4 +1,5 @@
-import { type EventInput, type Names, type Phase, type TraceEvent, UNKNOWN } from '../../lib/index.ts'
+import { type Phase, UNKNOWN } from '../../lib/core.ts'
+import type { EventInput, Names, TraceEvent } from '../../lib/index.ts'
 
 /** Hand-made logs of calls that workers compute. */
 

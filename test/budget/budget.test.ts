@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { convert, inputOf, UsageError } from '../../lib/index.ts'
+import { convert, UsageError } from '../../lib/index.ts'
+import { inputOf } from '../../lib/node.ts'
 import { calls, longLog, perRound } from '../../scripts/bench/long-log.mjs'
 import { bytesOf, randomLog } from './random-log.ts'
 import { type Made, made } from './traces.ts'

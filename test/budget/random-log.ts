@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { GgtraceWriter } from '../../lib/index.ts'
+import { GgtraceWriter } from '../../lib/core.ts'
 
 /** Random logs of calls on several workers, and what they contain. */
 

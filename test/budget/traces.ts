@@ -1,4 +1,5 @@
-import { type ConvertOptions, convert, type Input, openTrace, type Summary } from '../../lib/index.ts'
+import { type ConvertOptions, convert, type Input, type Summary } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
 
 /** What the tests of budgets compare: a trace, its size, and what SQL finds in it. */
 

@@ -1,16 +1,16 @@
 import { describe, expect, test } from '@jest/globals'
 import {
-  type Cell,
   type ConvertOptions,
   convert,
   type EventInput,
   eventsOf,
   type LogInput,
   Names,
-  openTrace,
   type Summary,
   type TraceEvent,
 } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
+import type { Cell } from '../../lib/sql.ts'
 import { joined, plainBytes } from '../line/support.ts'
 import { input, inputEvent } from '../sched/schedule.ts'
 import { unzip } from './support.ts'

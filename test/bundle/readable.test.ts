@@ -2,8 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
 import { expect, test } from '@jest/globals'
-import { openTrace } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
 import { perfettoReading } from '../../lib/pipeline/bundle/bundle.ts'
+import { FORMATS } from '../../lib/read/index.ts'
 
 const FIXTURES = fileURLToPath(new URL('../fixtures/', import.meta.url))
 
@@ -28,7 +29,7 @@ async function eventsIn(bytes: Uint8Array): Promise<number> {
 test.each(files)('%s is taken if, and only if, trace_processor shows what is in it', async (path) => {
   const stored = readFileSync(FIXTURES + path)
   const bytes = path.endsWith('.gz') ? gunzipSync(stored) : stored
-  const check = () => perfettoReading(path, bytes.subarray(0, 1 << 20))
+  const check = () => perfettoReading(path, bytes.subarray(0, 1 << 20), FORMATS)
   // Switches of perf itself are no samples: the file is read all the same, only not these.
   const isRead = (await eventsIn(bytes)) > 0 || /perf-data\/(own-)?switches/.test(path)
   if (isRead) expect(check).not.toThrow()
@@ -40,5 +41,5 @@ test.each([
   ['mono.data.gz', 12, /`perf record -o -` writes\nhint: /],
 ])('%s cut to %i bytes is refused', (name, length, message) => {
   const bytes = gunzipSync(readFileSync(`${FIXTURES}perf-data/${name}`)).subarray(0, length)
-  expect(() => perfettoReading(name, bytes)).toThrow(message)
+  expect(() => perfettoReading(name, bytes, FORMATS)).toThrow(message)
 })

@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals'
 import { describeLog, missingParts } from '../../bin/summary.ts'
-import { GgtraceWriter, type Input, type Summary, summarize } from '../../lib/index.ts'
+import { GgtraceWriter } from '../../lib/core.ts'
+import { type Input, type Summary, summarize } from '../../lib/index.ts'
 
 /** What a log lacks, for each of the reasons that it may have: a sentence names the reason that is so. */
 

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
-import { openTrace } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
 import { at, MOE, read, run, useFolder } from './helpers.ts'
 
 /** `--budget` and `--all`: what is in the trace, and what the command says about it. */

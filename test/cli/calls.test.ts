@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
-import { GgtraceWriter } from '../../lib/index.ts'
+import { GgtraceWriter } from '../../lib/core.ts'
 import { at, run, useFolder } from './helpers.ts'
 
 /** What the summary says about calls of the model. */

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { type Comparison, GgtraceWriter } from '../../lib/index.ts'
+import type { Comparison } from '../../lib/analysis.ts'
+import { GgtraceWriter } from '../../lib/core.ts'
 import { presets } from '../llama/gguf.mjs'
 import { ensureLlama, hasLlama, LIB, model, runner } from '../llama/testbed.ts'
 import { at, run, useFolder } from './helpers.ts'

@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { expect, test } from '@jest/globals'
-import { openTrace } from '../../lib/index.ts'
 import { ISSUES } from '../../lib/model/issues.ts'
+import { openTrace } from '../../lib/node.ts'
 import { at, MOE, names, read, run, shell, useFolder, WARM_UP } from './helpers.ts'
 
 useFolder()

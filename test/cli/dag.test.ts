@@ -1,8 +1,8 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import type { Dag, DagDiff } from '../../lib/index.ts'
+import type { Dag, DagDiff } from '../../lib/analysis.ts'
 import { at, run, useFolder } from './helpers.ts'
 
 /** `dag`, built, as users run it. */
@@ -140,7 +140,9 @@ test('--diff of models of different sizes: shapes are one line', () => {
 })
 
 test('Graphviz is loaded by what draws only', () => {
-  const library = readFileSync(fileURLToPath(new URL('../../dist/index.js', import.meta.url)), 'utf8')
+  const chunks = fileURLToPath(new URL('../../dist/chunks/', import.meta.url))
+  const modules = readdirSync(chunks).filter((name) => name.endsWith('.js'))
+  const library = modules.map((name) => readFileSync(join(chunks, name), 'utf8')).join('\n')
   expect(library.match(/.*wasm-graphviz.*/g)!.map((line) => line.trim())).toEqual([
     'const { Graphviz } = await import("@hpcc-js/wasm-graphviz");',
   ])

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { expect, test } from '@jest/globals'
-import { openTrace } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
 import { at, MOE, names, run, useFolder } from './helpers.ts'
 
 useFolder()

@@ -1,7 +1,8 @@
 import { readdirSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import { nextQuery } from '../../bin/commands/convert.ts'
-import { type ConvertOptions, convert, openTrace, type Summary } from '../../lib/index.ts'
+import { type ConvertOptions, convert, type Summary } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
 import { pathOf, plainBytes } from '../line/support.ts'
 
 /** The query that the command proposes after a conversion has an answer: for each fixture, and each kind of trace. */

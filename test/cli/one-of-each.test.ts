@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
-import { convert, inputOf, openTrace } from '../../lib/index.ts'
+import { convert } from '../../lib/index.ts'
+import { inputOf, openTrace } from '../../lib/node.ts'
 import { pathOf } from '../line/support.ts'
 import { begun } from '../read/ggtrace-logs.ts'
 import { at, run, useFolder } from './helpers.ts'

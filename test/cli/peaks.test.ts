@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { measurePeaks, type Peak, type Peaks } from '../../lib/index.ts'
+import { measurePeaks, type Peak, type Peaks } from '../../lib/node.ts'
 import { CPUS, hasTaskset, ON_CPU } from '../machine.ts'
 import { at, CLI, run, useFolder } from './helpers.ts'
 import { canRecord, canRun, linuxTest } from './record-helpers.ts'
@@ -142,9 +142,9 @@ describe('the measuring program', () => {
     const folder = at('package')
     const [program] = execFileSync('find', [at('cache'), '-name', 'peaks'], { encoding: 'utf8' }).split('\n')
     mkdirSync(`${folder}/dist/native/linux-${process.arch}`, { recursive: true })
-    for (const name of ['dist/ggml2perfetto.js', 'dist/index.js', 'package.json'])
+    for (const name of ['dist/ggml2perfetto.js', 'dist/cli.js', 'package.json'])
       copyFileSync(`${HOME}/${name}`, `${folder}/${name}`)
-    cpSync(`${HOME}/dist/cli`, `${folder}/dist/cli`, { recursive: true })
+    for (const name of ['dist/cli', 'dist/chunks']) cpSync(`${HOME}/${name}`, `${folder}/${name}`, { recursive: true })
     cpSync(NATIVE, `${folder}/native`, { recursive: true, filter: (path) => !path.includes('/build') })
     symlinkSync(`${HOME}/node_modules`, `${folder}/node_modules`)
     copyFileSync(program!, `${folder}/dist/native/linux-${process.arch}/peaks`)

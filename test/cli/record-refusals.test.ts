@@ -11,7 +11,7 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
-import { record } from '../../lib/index.ts'
+import { record } from '../../lib/node.ts'
 import { at, CLI, folder, run } from './helpers.ts'
 import { canRecord, canRun, compile, linuxTest, NO_CALL, rootTest, unless, useProgram } from './record-helpers.ts'
 
@@ -112,9 +112,9 @@ describe('the library', () => {
   const home = dirname(dirname(CLI))
   const install = (to: string, library: string | Uint8Array) => {
     mkdirSync(at(`${to}/dist/native/linux-${process.arch}`), { recursive: true })
-    for (const name of ['dist/ggml2perfetto.js', 'dist/index.js', 'package.json'])
+    for (const name of ['dist/ggml2perfetto.js', 'dist/cli.js', 'package.json'])
       copyFileSync(`${home}/${name}`, at(`${to}/${name}`))
-    cpSync(`${home}/dist/cli`, at(`${to}/dist/cli`), { recursive: true })
+    for (const name of ['dist/cli', 'dist/chunks']) cpSync(`${home}/${name}`, at(`${to}/${name}`), { recursive: true })
     cpSync(`${home}/native`, at(`${to}/native`), { recursive: true, filter: (path) => !path.includes('/build') })
     symlinkSync(`${home}/node_modules`, at(`${to}/node_modules`))
     writeFileSync(

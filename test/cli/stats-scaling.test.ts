@@ -1,6 +1,8 @@
 import { writeFileSync } from 'node:fs'
 import { beforeAll, expect, test } from '@jest/globals'
-import { type Finding, GgtraceWriter, type ScalingFigures } from '../../lib/index.ts'
+import type { ScalingFigures } from '../../lib/analysis.ts'
+import { GgtraceWriter } from '../../lib/core.ts'
+import type { Finding } from '../../lib/index.ts'
 import { at, run, useFolder } from './helpers.ts'
 
 /** `stats` of several runs: how speed depends on the number of threads. */

@@ -1,7 +1,8 @@
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { type Analysis, convert, inputOf, openTrace } from '../../lib/index.ts'
+import { type Analysis, convert } from '../../lib/index.ts'
+import { inputOf, openTrace } from '../../lib/node.ts'
 import { counted } from '../read/ggtrace-logs.ts'
 import { at, MOE, names, run, useFolder } from './helpers.ts'
 

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { GgtraceWriter } from '../../lib/index.ts'
+import { GgtraceWriter } from '../../lib/core.ts'
 import { at, CLI, folder, run, useFolder } from './helpers.ts'
 
 /** What an input holds is obeyed by no terminal; files and pipes get it byte by byte. */

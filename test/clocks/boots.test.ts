@@ -1,13 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
-import {
-  type ConvertOptions,
-  convert,
-  type EventInput,
-  type InputEvent,
-  inputOf,
-  type Summary,
-  type TraceEvent,
-} from '../../lib/index.ts'
+import type { InputEvent } from '../../lib/core.ts'
+import { type ConvertOptions, convert, type EventInput, type Summary, type TraceEvent } from '../../lib/index.ts'
+import { inputOf } from '../../lib/node.ts'
 import { plainBytes } from '../line/support.ts'
 import { input, inputEvent, ORIGIN_NS, switchOf } from '../sched/schedule.ts'
 

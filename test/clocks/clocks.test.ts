@@ -1,15 +1,15 @@
 import { describe, expect, test } from '@jest/globals'
+import type { ThreadEvent } from '../../lib/core.ts'
 import {
   type ConvertOptions,
   convert,
   type EventInput,
   eventsOf,
-  inputOf,
   Names,
   type Summary,
-  type ThreadEvent,
   type TraceEvent,
 } from '../../lib/index.ts'
+import { inputOf } from '../../lib/node.ts'
 import { input, inputEvent, ORIGIN_NS, switchOf, traceOf } from '../sched/schedule.ts'
 
 const second = 1_000_000_000n
@@ -264,7 +264,7 @@ describe('inputs on one clock', () => {
         yield next.value
       }
     }
-    const { openTrace } = await import('../../lib/index.ts')
+    const { openTrace } = await import('../../lib/node.ts')
     const trace = await openTrace(read())
     expect(trace.problems()).toEqual([])
     const sql =

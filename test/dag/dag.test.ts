@@ -1,24 +1,13 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { rangesText } from '../../lib/dag/fold.ts'
+import { type Dag, dagOf, draw, METRICS, type MetricName, toDot } from '../../lib/analysis.ts'
+import type { TensorEvent } from '../../lib/core.ts'
+import { sizeOf } from '../../lib/dag/draw.ts'
+import { fold, rangesText } from '../../lib/dag/fold.ts'
 import { graphRuns, inLayers } from '../../lib/dag/layers.ts'
-import {
-  analyze,
-  type Dag,
-  dagOf,
-  draw,
-  drawSvg,
-  eventsOf,
-  fold,
-  inputOf,
-  METRICS,
-  type MetricName,
-  Names,
-  sizeOf,
-  type TensorEvent,
-  toDot,
-  valueText,
-} from '../../lib/index.ts'
+import { valueText } from '../../lib/dag/metrics.ts'
+import { analyze, eventsOf, Names } from '../../lib/index.ts'
+import { drawSvg, inputOf } from '../../lib/node.ts'
 
 /** Graphs as nodes and edges: against the definitions of logs, and by hand. */
 

@@ -1,6 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
+import { dagOf, diffDags, drawDiff } from '../../lib/analysis.ts'
 import { rangesText } from '../../lib/dag/fold.ts'
-import { analyze, dagOf, diffDags, drawDiff, inputOf } from '../../lib/index.ts'
+import { analyze } from '../../lib/index.ts'
+import { inputOf } from '../../lib/node.ts'
 
 /** How graphs differ: recorded ones, and ones with known changes. */
 

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { fleetFigures, type OpenDataset, openDataset, QUESTIONS, type QuestionName } from '../../lib/index.ts'
+import { fleetFigures, type OpenDataset, openDataset, QUESTIONS, type QuestionName } from '../../lib/datasets.ts'
 import { loadDuckDb } from '../../lib/node/duckdb.ts'
 import { fleetReportHtml } from '../../lib/report.ts'
 import { writeDataset, writeMixedDataset } from './datasets.ts'

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { type OpenDataset, openDataset } from '../../lib/index.ts'
+import { type OpenDataset, openDataset } from '../../lib/datasets.ts'
 import { writeDataset } from './datasets.ts'
 
 /** Each table function and each pragma of DuckDB, called by SQL of a user: no setting changes, and no file is written. */

@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs'
-import { sniffFormat } from '../../lib/index.ts'
+import { sniffFormat } from '../../lib/read/index.ts'
 import { pathOf, plainBytes } from '../line/support.ts'
 import { counted, everyRecord } from '../read/ggtrace-logs.ts'
 

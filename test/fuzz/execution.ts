@@ -1,16 +1,15 @@
+import { compareRuns, readAnalysis } from '../../lib/analysis.ts'
 import {
   type Analysis,
   type AnalyzeOptions,
   analyze,
   type ConvertOptions,
-  compareRuns,
   convert,
   eventsOf,
   type Input,
   isOwnError,
   Names,
   type PeakFigures,
-  readAnalysis,
 } from '../../lib/index.ts'
 import { faultsOf as faultsOfTrace } from '../line/hostile.ts'
 import { joined, plainBytes, randomOf } from '../line/support.ts'

@@ -1,44 +1,124 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, posix } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
-import { minifySync } from '@swc/core'
+import { build } from 'esbuild'
 import ts from 'typescript'
 import { importsOf, parse, place, ROOT } from '../sources.ts'
 
-/** What runs in browsers. */
-const BROWSER_FILES = ['browser', 'report', 'tables'].flatMap((name) =>
-  ['js', 'cjs', 'd.ts', 'd.cts'].map((ending) => `dist/${name}.${ending}`),
-)
+/** The entries as they are built, in dist/. */
 
-describe('what is built', () => {
-  test("the browser's build and its types import nothing, and know none of Node's globals", () => {
+/** What runs in browsers. */
+const ANYWHERE = ['index', 'core', 'sql', 'analysis', 'report', 'tables']
+const ENTRIES = [...ANYWHERE, 'node', 'datasets']
+
+/** Every node of a file: without its tokens, as files are large. */
+function* nodesOf(node: ts.Node): Generator<ts.Node> {
+  const below: ts.Node[] = []
+  yield node
+  ts.forEachChild(node, (child) => void below.push(child))
+  for (const child of below) yield* nodesOf(child)
+}
+
+/** A file as it is imported, also where one of types imports `./x.js`. */
+const pathOf = (target: string, from: string) => {
+  const ending = /\.d\.c?ts$/.exec(from)?.[0]
+  return ending === undefined ? target : target.replace(/\.c?js$/, ending)
+}
+
+/** What files import from elsewhere, statically or when they need it. */
+const importedBy = (file: ts.SourceFile): string[] => {
+  const called = [...nodesOf(file)].flatMap((node) => {
+    if (!ts.isCallExpression(node) || !/^(import|require)$/.test(node.expression.getText())) return []
+    const [argument] = node.arguments
+    if (!argument || !ts.isStringLiteral(argument)) return []
+    return [argument.text.startsWith('.') ? posix.join(posix.dirname(file.fileName), argument.text) : argument.text]
+  })
+  return [...importsOf(file).map(({ target }) => target), ...called].map((target) => pathOf(target, file.fileName))
+}
+
+/** The files that are loaded with one, also later, by their paths; and packages and modules of Node. */
+function loadedWith(path: string, found = new Map<string, ts.SourceFile | undefined>()) {
+  if (found.has(path)) return found
+  const isOurs = path.startsWith('dist/')
+  found.set(path, isOurs ? parse(path) : undefined)
+  if (isOurs) for (const target of importedBy(found.get(path)!)) loadedWith(target, found)
+  return found
+}
+
+describe.each(['js', 'cjs', 'd.ts', 'd.cts'])('the entries for browsers, as .%s', (ending) => {
+  const files = new Map(ANYWHERE.flatMap((name) => [...loadedWith(`dist/${name}.${ending}`)]))
+
+  test('import only files of the package', () => {
+    expect([...files.keys()].filter((path) => !path.startsWith('dist/'))).toEqual([])
+  })
+
+  test("know none of Node's globals", () => {
     const wrong: string[] = []
-    for (const path of BROWSER_FILES) {
-      const file = parse(path)
-      wrong.push(...importsOf(file).map(({ statement, target }) => `${place(file, statement)}: imports ${target}`))
-      const look = (node: ts.Node): void => {
-        const isImport = node.kind === ts.SyntaxKind.ImportKeyword
-        const isGlobal = ts.isIdentifier(node) && /^(require|process|__dirname|NodeJS)$/.test(node.text)
-        const isField = () =>
-          (ts.isPropertyAccessExpression(node.parent) ||
-            ts.isPropertyAssignment(node.parent) ||
-            ts.isMethodDeclaration(node.parent)) &&
-          node.parent.name === node
-        if (isImport || (isGlobal && !isField())) wrong.push(`${place(file, node)}: ${node.getText()}`)
-        ts.forEachChild(node, look)
+    for (const file of files.values()) {
+      for (const node of nodesOf(file!)) {
+        if (!ts.isIdentifier(node) || !/^(process|__dirname|NodeJS)$/.test(node.text)) continue
+        const { parent } = node
+        const isField =
+          (ts.isPropertyAccessExpression(parent) ||
+            ts.isPropertyAssignment(parent) ||
+            ts.isMethodDeclaration(parent)) &&
+          parent.name === node
+        if (!isField) wrong.push(`${place(file!, node)}: ${node.getText()}`)
       }
-      look(file)
     }
     expect(wrong).toEqual([])
   })
+})
 
-  test("the browser's build is as small as docs/library.md says: less than 370 KB, minified and gzip'ed", () => {
-    const { code } = minifySync(readFileSync(join(ROOT, 'dist/browser.js'), 'utf8'), { module: true })
-    expect(gzipSync(code).length).toBeLessThan(370_000)
-  })
+test('DuckDB is imported by datasets only', () => {
+  const importing = ENTRIES.filter((name) => loadedWith(`dist/${name}.js`).has('@duckdb/node-api'))
+  expect(importing).toEqual(['datasets'])
+})
 
-  test("the tables' build is as small as docs/dataset.md says: less than 350 KB, gzip'ed", () => {
-    expect(gzipSync(readFileSync(join(ROOT, 'dist/tables.js'))).length).toBeLessThan(350_000)
+test('each class exists once, whichever entry exports it', async () => {
+  const exported = new Map<string, Set<unknown>>()
+  for (const name of ENTRIES) {
+    for (const [key, value] of Object.entries(await import(join(ROOT, `dist/${name}.js`)))) {
+      if (!/^class\b/.test(String(value))) continue
+      exported.set(key, (exported.get(key) ?? new Set()).add(value))
+    }
+  }
+  expect([...exported.keys()]).toEqual(expect.arrayContaining(['FormatError', 'Names', 'UsageError', 'SqlError']))
+  expect([...exported].filter(([, values]) => values.size > 1).map(([key]) => key)).toEqual([])
+})
+
+/** Bytes of a program, minified and gzip'ed: of the file that a page loads first with all that it imports, without what it loads later. */
+async function sizeOf(program: string, splitting = true): Promise<number> {
+  const { outputFiles, metafile } = await build({
+    stdin: { contents: program, resolveDir: ROOT, sourcefile: 'program.js' },
+    ...{ bundle: true, minify: true, splitting, format: 'esm', write: false, metafile: true, outdir: 'out' },
+    absWorkingDir: ROOT,
+    logLevel: 'error',
   })
+  const first = new Set<string>()
+  const add = (path: string) => {
+    if (first.has(path)) return
+    first.add(path)
+    for (const { path: other, kind } of metafile.outputs[path]!.imports) if (kind === 'import-statement') add(other)
+  }
+  add(
+    Object.keys(metafile.outputs).find(
+      (path) => metafile.outputs[path]!.entryPoint !== undefined && /stdin|program/.test(path),
+    )!,
+  )
+  const files = outputFiles.filter(({ path }) => [...first].some((name) => path.endsWith(name)))
+  return gzipSync(Buffer.concat(files.map(({ contents }) => contents))).length
+}
+
+test('an error alone is as small as docs/library.md says', async () => {
+  for (const name of ['index', 'core'])
+    expect(await sizeOf(`export { FormatError } from './dist/${name}.js'`, false)).toBeLessThan(2000)
+})
+
+test.each([
+  ['all of the main entry', "export * from './dist/index.js'", 330],
+  ['all of tables', "export * from './dist/tables.js'", 340],
+  ['core with one family', "export { convert, ggtrace } from './dist/core.js'", 140],
+])('%s is as small as docs/library.md says', async (_, program, kilobytes) => {
+  expect(await sizeOf(program)).toBeLessThan(kilobytes * 1000)
 })

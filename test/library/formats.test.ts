@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
+import { LineCursor, UNKNOWN } from '../../lib/core.ts'
 import {
   convert,
   type EventInput,
@@ -6,13 +7,11 @@ import {
   type Format,
   FormatError,
   type Input,
-  LineCursor,
   Names,
-  openTrace,
   summarize,
   type TraceEvent,
-  UNKNOWN,
 } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
 import { converted, storedBytes } from '../line/support.ts'
 
 /** Formats that users bring along: `<start> <end> <op> <tensor>` per line. */

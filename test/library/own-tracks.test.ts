@@ -1,6 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { convert, type EventInput, type OwnEvent, openTrace, type TraceEvent } from '../../lib/index.ts'
+import type { OwnEvent } from '../../lib/core.ts'
+import { convert, type EventInput, type TraceEvent } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
 import { pathOf, storedBytes } from '../line/support.ts'
 import { zeroOf } from '../origin.ts'
 
@@ -145,7 +147,8 @@ describe('own tracks', () => {
   })
 
   test('can be drawn within the group of a log, from its own events', async () => {
-    const { convert: run, eventsOf, inputOf } = await import('../../lib/index.ts')
+    const { convert: run, eventsOf } = await import('../../lib/index.ts')
+    const { inputOf } = await import('../../lib/node.ts')
     const withRates: EventInput = {
       name: 'log',
       async *events(names) {

@@ -1,15 +1,17 @@
 import { execFileSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { build } from 'esbuild'
 import { needsOf } from '../elf.ts'
 
 /** The package as users get it: packed, installed into an empty folder, and used from there. */
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const MOE = join(ROOT, 'examples/moe.csv')
+const ENTRIES = ['index', 'core', 'sql', 'analysis', 'report', 'tables', 'node', 'datasets']
 const { files } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { files: string[] }
 
 let folder: string
@@ -53,9 +55,7 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 test('holds the builds, their types, trace_processor, the native parts, and nothing of the workshop', () => {
-  const expected = ['index', 'browser', 'report', 'tables'].flatMap((name) =>
-    ['js', 'cjs', 'd.ts', 'd.cts'].map((ending) => `dist/${name}.${ending}`),
-  )
+  const expected = ENTRIES.flatMap((name) => ['js', 'cjs', 'd.ts', 'd.cts'].map((ending) => `dist/${name}.${ending}`))
   expected.push(
     'dist/ggml2perfetto.js',
     'dist/cli/main.js',
@@ -85,7 +85,8 @@ test('holds the builds, their types, trace_processor, the native parts, and noth
 describe('by checkers of packages', () => {
   for (const [name, args] of [
     ['publint', ['run', '--strict']],
-    ['attw', ['--profile', 'node16', '--format', 'ascii']],
+    // WASM has no types.
+    ['attw', ['--profile', 'node16', '--format', 'ascii', '--exclude-entrypoints', 'trace_processor.wasm']],
   ] as const) {
     const testIf = hasTool(name) ? test : test.skip
     testIf(`${name} finds no problem`, () => {
@@ -98,7 +99,7 @@ describe('in Node', () => {
   test('as an ES module: converts, and asks SQL', () => {
     const program = write(
       'use.mjs',
-      `import { convertFile, openTrace, record } from 'ggml2perfetto'
+      `import { convertFile, openTrace, record } from 'ggml2perfetto/node'
        const { summaries } = await convertFile(${JSON.stringify(MOE)}, 'esm.pftrace.gz')
        const trace = await openTrace('esm.pftrace.gz')
        const [[n]] = trace.query("select count(*) from slice where category = 'operator'").rows
@@ -110,7 +111,8 @@ describe('in Node', () => {
   test('as CommonJS: converts, and asks SQL', () => {
     const program = write(
       'use.cjs',
-      `const { convert, inputOf, openTrace } = require('ggml2perfetto')
+      `const { convert } = require('ggml2perfetto')
+       const { inputOf, openTrace } = require('ggml2perfetto/node')
        openTrace(convert(inputOf(${JSON.stringify(MOE)}))).then((trace) => {
          console.log(trace.query("select count(*) from slice where category = 'operator'").rows[0][0])
        })`,
@@ -118,18 +120,20 @@ describe('in Node', () => {
     expect(run(process.execPath, [program])).toBe('2664\n')
   })
 
-  test("the browser's build, either way, and by the `browser` condition", () => {
+  test('each entry has the same names for import and require, under each condition', () => {
     const program = write(
-      'browser.mjs',
+      'names.mjs',
       `import { createRequire } from 'node:module'
-       import * as esm from 'ggml2perfetto/browser'
-       const cjs = createRequire(import.meta.url)('ggml2perfetto/browser')
-       const main = await import('ggml2perfetto')
-       const onlyNode = Object.keys(main).filter((name) => !(name in esm))
-       console.log(Object.keys(esm).every((name) => name in cjs && name in main), onlyNode.includes('openTrace'))`,
+       const require = createRequire(import.meta.url)
+       const entries = ${JSON.stringify(ENTRIES.map((name) => (name === 'index' ? '' : `/${name}`)))}
+       for (const entry of entries) {
+         const esm = Object.keys(await import('ggml2perfetto' + entry)).filter((name) => name !== 'module.exports')
+         console.log(entry, esm.sort().join() === Object.keys(require('ggml2perfetto' + entry)).sort().join(), esm.join())
+       }`,
     )
-    expect(run(process.execPath, [program])).toBe('true true\n')
-    expect(run(process.execPath, ['-C', 'browser', program])).toBe('true false\n')
+    const names = run(process.execPath, [program])
+    expect(names).not.toContain(' false ')
+    for (const condition of ['browser', 'worker']) expect(run(process.execPath, ['-C', condition, program])).toBe(names)
   })
 
   test('the command', () => {
@@ -140,8 +144,9 @@ describe('in Node', () => {
 
 describe('in TypeScript, strict, libraries checked, too', () => {
   const PROGRAM = `
-    import { convert, eventsOf, type Format, gzip, type Input, Names, type OwnEvent, type Summary } from 'ggml2perfetto/browser'
-    import { LineCursor, toWebStream, type TraceEvent, UNKNOWN } from 'ggml2perfetto/browser'
+    import { convert, eventsOf, type Format, gzip, type Input, Names, type Summary, toWebStream } from 'ggml2perfetto'
+    import { LineCursor, type OwnEvent, type TraceEvent, UNKNOWN } from 'ggml2perfetto/core'
+    import { type OpenTrace, openTrace } from 'ggml2perfetto/sql'
 
     export const format: Format = {
       name: 'mine', title: 'Mine', sniff: (head) => head[0] === 1,
@@ -165,6 +170,10 @@ describe('in TypeScript, strict, libraries checked, too', () => {
       }
     }
     export const events = eventsOf(inputs[0]!, new Names())
+    export async function names(trace: OpenTrace): Promise<string[]> {
+      const { rows } = await openTrace(new Uint8Array(), { wasm: new Uint8Array() })
+      return [...rows<{ name: string }>('select name from slice where dur > ?', [5]), ...trace.rows<{ name: string }>('')].map(({ name }) => name)
+    }
     // @ts-expect-error: no such detail
     convert(inputs, { detail: 'everything' })
   `
@@ -176,7 +185,8 @@ describe('in TypeScript, strict, libraries checked, too', () => {
   const NODE = `
     import { createReadStream } from 'node:fs'
     import { Readable } from 'node:stream'
-    import { convert, convertFile, openTrace, record, toWebStream } from 'ggml2perfetto'
+    import { convert, toWebStream } from 'ggml2perfetto'
+    import { convertFile, openTrace, record } from 'ggml2perfetto/node'
 
     export async function use(): Promise<number> {
       const { summaries } = await convertFile('a', 'b', { tokens: [1, 2] })
@@ -221,15 +231,140 @@ describe('in TypeScript, strict, libraries checked, too', () => {
   })
 
   test('moduleResolution bundler, with a browser’s types and none of Node', () => {
-    const names = [write('web.ts', WEB), write('main.ts', WEB.replaceAll('ggml2perfetto/browser', 'ggml2perfetto'))]
+    const names = [write('web.ts', WEB)]
     const options = { module: 'esnext', moduleResolution: 'bundler', types: [], lib: ['ES2022', 'DOM'] }
     expect(compile(names, { ...options, customConditions: ['browser'] })).toBe('')
   })
 })
 
+describe('in a bundle without settings', () => {
+  /** What a tool would do with the library: it converts, queries and reports. `WASM` is replaced by where the tool has trace_processor. */
+  const program = (wasm: string) => `
+    import { analyze, convert, FormatError, summarize } from 'ggml2perfetto'
+    import { groupOperators } from 'ggml2perfetto/analysis'
+    import { convert as convertKnown, FormatError as Same, ggtrace } from 'ggml2perfetto/core'
+    import { reportHtml } from 'ggml2perfetto/report'
+    import { openTrace } from 'ggml2perfetto/sql'
+    import { tablesOf } from 'ggml2perfetto/tables'
+
+    export async function use(source, wasm) {
+      const log = { name: 'run', source }
+      const trace = await openTrace(convert(log), { wasm })
+      const [[n]] = trace.query("select count(*) from slice where category = ?", ['operator']).rows
+      const analysis = await analyze(log)
+      const { operators } = await summarize(log, { findings: true })
+      let bytes = 0
+      for await (const piece of convertKnown(log, { formats: [ggtrace] })) bytes += piece.length
+      for await (const piece of tablesOf(log, { traceId: '0'.repeat(32) }, { name: 'x', version: '1' })) bytes += piece.bytes.length
+      return [n === operators, n, groupOperators(analysis, 'op').length > 0, reportHtml(analysis).includes('<svg'), bytes > 0, FormatError === Same].join()
+    }
+    ${wasm}`
+  const LOG = join(ROOT, 'examples/moe.ggtrace.gz')
+  const WASM = join(ROOT, 'vendor/trace_processor.wasm')
+  const IN_NODE = `
+    import { readFileSync } from 'node:fs'
+    import { pathToFileURL } from 'node:url'
+    import { summarizeFile } from 'ggml2perfetto/node'
+    const log = ${JSON.stringify(LOG)}
+    const { operators } = await summarizeFile(log)
+    const places = [${JSON.stringify(WASM)}].flatMap((path) => [pathToFileURL(path), readFileSync(path), new WebAssembly.Module(readFileSync(path))])
+    for (const wasm of places) console.log(await use(readFileSync(log), wasm), operators)`
+  /** The same with the functions of a page or a worker only. */
+  const ON_THE_WEB = `
+    globalThis.result = use(globalThis.log, globalThis.wasm)`
+  const EXPECTED = 'true,2898,true,true,true,true'
+  const isRight = (printed: string) => expect(printed).toBe(`${EXPECTED} 2898\n`.repeat(3))
+
+  /** Runs a bundle for pages or workers where there is no \`require\`, no \`process\` and nothing to import. */
+  const onTheWeb = (bundle: string) => {
+    const host = write(
+      'host.mjs',
+      `import { readFileSync } from 'node:fs'
+       globalThis.log = readFileSync(${JSON.stringify(LOG)})
+       globalThis.wasm = readFileSync(${JSON.stringify(WASM)})
+       const print = console.log
+       delete globalThis.process
+       await import(${JSON.stringify(bundle)})
+       print(await globalThis.result)`,
+    )
+    return run(process.execPath, [host])
+  }
+
+  test.each(['esm', 'cjs'] as const)('esbuild, for Node, as %s', async (format) => {
+    const body =
+      format === 'esm'
+        ? IN_NODE
+        : `${IN_NODE.replace('const { operators }', 'async function main() { const { operators }')}}\nmain()`
+    const [entry, outfile] = [
+      write(`esbuild-${format}.js`, program(body)),
+      join(folder, `out/${format}.${format === 'esm' ? 'mjs' : 'cjs'}`),
+    ]
+    const { warnings } = await build({
+      entryPoints: [join(folder, entry)],
+      bundle: true,
+      platform: 'node',
+      format,
+      outfile,
+      logLevel: 'silent',
+    })
+    expect(warnings.filter(({ id }) => id !== 'empty-import-meta')).toEqual([])
+    isRight(run(process.execPath, [outfile]))
+  })
+
+  test('esbuild, for browsers and workers', async () => {
+    const [entry, outfile] = [write('esbuild-web.js', program(ON_THE_WEB)), join(folder, 'out/web.mjs')]
+    const { warnings } = await build({
+      entryPoints: [join(folder, entry)],
+      bundle: true,
+      format: 'esm',
+      outfile,
+      minify: true,
+      logLevel: 'silent',
+    })
+    expect(warnings).toEqual([])
+    expect(onTheWeb(outfile)).toBe(`${EXPECTED}\n`)
+  })
+
+  const testIf = hasTool('webpack') ? test : test.skip
+  testIf('webpack, for Node', () => {
+    const entry = write('webpack-node.mjs', program(IN_NODE))
+    const printed = run('webpack', [
+      '--mode',
+      'production',
+      '--target',
+      'node',
+      '--entry',
+      `./${entry}`,
+      '-o',
+      join(folder, 'out/webpack-node'),
+    ])
+    expect(printed).not.toMatch(/ERROR|WARNING/)
+    isRight(run(process.execPath, [join(folder, 'out/webpack-node/main.js')]))
+  })
+
+  testIf.each(['web', 'webworker'])('webpack, for %s', (target) => {
+    const entry = write(`webpack-${target}.mjs`, program(ON_THE_WEB))
+    const output = join(folder, `out/webpack-${target}`)
+    const printed = run('webpack', [
+      '--mode',
+      'production',
+      '--target',
+      target,
+      '--entry',
+      `./${entry}`,
+      '-o',
+      output,
+      '--no-performance',
+    ])
+    expect(printed).not.toMatch(/ERROR|WARNING/)
+    expect(readdirSync(output).filter((name) => name.endsWith('.wasm'))).toHaveLength(1)
+  })
+})
+
 describe('in other runtimes', () => {
   const PROGRAM = `
-    import { convert, inputOf, openTrace, summarizeFile } from 'ggml2perfetto'
+    import { convert } from 'ggml2perfetto'
+    import { inputOf, openTrace, summarizeFile } from 'ggml2perfetto/node'
     const log = ${JSON.stringify(MOE)}
     const trace = await openTrace(convert(inputOf(log)))
     const { rows } = trace.query("select count(*) from slice where category = 'operator'")

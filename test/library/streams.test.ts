@@ -9,18 +9,8 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip, gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import {
-  type ByteSource,
-  checkTrace,
-  convert,
-  convertFile,
-  gzip,
-  type Input,
-  openTrace,
-  summarize,
-  type TraceEvent,
-  toWebStream,
-} from '../../lib/index.ts'
+import { type ByteSource, convert, gzip, type Input, summarize, type TraceEvent, toWebStream } from '../../lib/index.ts'
+import { checkTrace, convertFile, openTrace } from '../../lib/node.ts'
 import { converted, cut, joined, pathOf, plainBytes } from '../line/support.ts'
 
 /** Bytes in and out, in all the kinds of streams there are. */

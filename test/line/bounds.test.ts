@@ -1,13 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
-import {
-  type BlasCall,
-  convert,
-  type Input,
-  openTrace,
-  type Summary,
-  TRACE_KINDS,
-  type TraceEvent,
-} from '../../lib/index.ts'
+import type { BlasCall } from '../../lib/core.ts'
+import { convert, type Input, type Summary, type TraceEvent } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
+import { TRACE_KINDS } from '../../lib/write/index.ts'
 import { reportOf, WHOLE } from '../read/reports.ts'
 import { faultsOf, importFaults } from './hostile.ts'
 

@@ -1,5 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
-import { Inferred, type OperatorEvent, openTrace, type Summary, summarize, type TraceEvent } from '../../lib/index.ts'
+import { Inferred, type OperatorEvent } from '../../lib/core.ts'
+import { type Summary, summarize, type TraceEvent } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
 import { converted, eventsIn, plainBytes } from './support.ts'
 
 /** What each fixture is about: the peculiarity that it has is read as it should be. */

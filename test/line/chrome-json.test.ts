@@ -2,7 +2,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
-import { type ConvertOptions, convert, convertFile, type Input, openTrace } from '../../lib/index.ts'
+import { type ConvertOptions, convert, type Input } from '../../lib/index.ts'
+import { convertFile, openTrace } from '../../lib/node.ts'
 import { type Content, jsonContent, perfettoContent } from './same.ts'
 import {
   cut,

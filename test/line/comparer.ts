@@ -1,4 +1,4 @@
-import type { Cell, OpenTrace } from '../../lib/index.ts'
+import type { Cell, OpenTrace } from '../../lib/sql.ts'
 import { zeroOf } from '../origin.ts'
 
 /**

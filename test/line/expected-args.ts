@@ -1,4 +1,5 @@
-import { formatShape, type Names, type OperatorEvent, type TensorEvent } from '../../lib/index.ts'
+import { formatShape, type OperatorEvent, type TensorEvent } from '../../lib/core.ts'
+import type { Names } from '../../lib/index.ts'
 import type { Args } from './comparer.ts'
 
 /** The arguments of operators, by the rules of docs/tracks.md. */

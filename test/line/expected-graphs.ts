@@ -1,4 +1,5 @@
-import { type GraphEvent, Inferred, type Names, type TokenEvent, type TraceEvent } from '../../lib/index.ts'
+import { type GraphEvent, Inferred, type TokenEvent } from '../../lib/core.ts'
+import type { Names, TraceEvent } from '../../lib/index.ts'
 import type { Args } from './comparer.ts'
 
 interface GraphSlice {

@@ -1,4 +1,5 @@
-import type { Names, StateEvent, TraceEvent } from '../../lib/index.ts'
+import type { StateEvent } from '../../lib/core.ts'
+import type { Names, TraceEvent } from '../../lib/index.ts'
 import type { Args } from './comparer.ts'
 
 interface StateSlice {

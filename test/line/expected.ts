@@ -1,16 +1,13 @@
 import {
   type BufferEvent,
-  type ByteSource,
-  type ConvertOptions,
   Inferred,
   type IssueEvent,
-  type Names,
   type OperatorEvent,
   parseTensorName,
   type TensorEvent,
   type TokenEvent,
-  type TraceEvent,
-} from '../../lib/index.ts'
+} from '../../lib/core.ts'
+import type { ByteSource, ConvertOptions, Names, TraceEvent } from '../../lib/index.ts'
 import { ISSUES } from '../../lib/model/issues.ts'
 import { type Args, counterRow, factRow, sliceRow, trackRow } from './comparer.ts'
 import { inferredArg, operatorArgs, WAIT_BIT } from './expected-args.ts'

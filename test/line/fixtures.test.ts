@@ -4,15 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, test } from '@jest/globals'
-import {
-  type ByteSource,
-  type ConvertOptions,
-  checkTrace,
-  convert,
-  convertFile,
-  openTrace,
-  sniffFormat,
-} from '../../lib/index.ts'
+import { type ByteSource, type ConvertOptions, convert } from '../../lib/index.ts'
+import { checkTrace, convertFile, openTrace } from '../../lib/node.ts'
+import { sniffFormat } from '../../lib/read/index.ts'
 import { differences, rowsOf } from './comparer.ts'
 import { expectedOfAll, expectedRows } from './expected.ts'
 import {

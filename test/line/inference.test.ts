@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { formatShape, Names, OP_TABLES, parseTensorName } from '../../lib/index.ts'
+import { formatShape, OP_TABLES, parseTensorName } from '../../lib/core.ts'
+import { Names } from '../../lib/index.ts'
 import { givenOpNames, inferOpNames, type OpUse } from '../../lib/read/common/op-table.ts'
 import { pickOrigin, TimeGuard } from '../../lib/read/common/time-guard.ts'
 import { Workers } from '../../lib/read/profinfer/threads.ts'

@@ -3,6 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { isOwnError } from '../../lib/errors.ts'
 import { Names } from '../../lib/index.ts'
 import { traceOf } from '../../lib/pipeline/convert.ts'
+import { withKnown } from '../../lib/read/index.ts'
 import { PrintingSink } from '../printing-sink.ts'
 import { FIXTURES, plainBytes } from './support.ts'
 
@@ -30,7 +31,7 @@ async function shownAndCounted(bytes: Uint8Array) {
   const names = new Names()
   const sink = new PrintingSink(names)
   try {
-    const trace = traceOf([{ name: 'log', source: bytes }], {}, names, sink)
+    const trace = traceOf([{ name: 'log', source: bytes }], withKnown({}), names, sink)
     for (;;) {
       const { done, value } = await trace.next()
       if (!done) continue

@@ -5,11 +5,11 @@ import {
   analyze,
   type EventInput,
   eventsOf,
-  inputOf as fileOf,
   isOwnError,
   Names,
   type TraceEvent,
 } from '../../lib/index.ts'
+import { inputOf as fileOf } from '../../lib/node.ts'
 import { everyRecord } from '../read/ggtrace-logs.ts'
 import { faultsOf, faultsOfTexts, madeOf, SERIES, textsOf } from '../read/made.ts'
 import { LOGS, ROOT } from '../tables/of-logs.ts'

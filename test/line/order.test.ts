@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from '@jest/globals'
-import { type AnalyzeOptions, analyze, convert, type LogInput, tablesOf, UsageError } from '../../lib/index.ts'
+import { type AnalyzeOptions, analyze, convert, type LogInput, UsageError } from '../../lib/index.ts'
+import { tablesOf } from '../../lib/tables.ts'
 import { plainBytes } from './support.ts'
 
 /** The inputs of a run: in each order, the same trace, Analysis, tables, or the same error. */

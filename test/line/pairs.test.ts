@@ -1,5 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
-import { analyze, convert, type Input, isOwnError, sniffFormat, tablesOf } from '../../lib/index.ts'
+import { analyze, convert, type Input, isOwnError } from '../../lib/index.ts'
+import { sniffFormat } from '../../lib/read/index.ts'
+import { tablesOf } from '../../lib/tables.ts'
 import { PROVOKED } from '../model/provoked.ts'
 import { PROVOKED_BY_KERNEL } from '../model/provoked-kernel.ts'
 import { alloc, encode, json } from '../read/companion-files.ts'

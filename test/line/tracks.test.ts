@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { type Cell, type OpenTrace, openTrace, parseTensorName, type Summary, summarize } from '../../lib/index.ts'
+import { parseTensorName } from '../../lib/core.ts'
+import { type Summary, summarize } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
+import type { Cell, OpenTrace } from '../../lib/sql.ts'
 import { pathsOf } from './comparer.ts'
 import { converted, storedBytes } from './support.ts'
 

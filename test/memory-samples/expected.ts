@@ -1,4 +1,5 @@
-import { eventsOf, type LogInput, Names, type TensorEvent } from '../../lib/index.ts'
+import type { TensorEvent } from '../../lib/core.ts'
+import { eventsOf, type LogInput, Names } from '../../lib/index.ts'
 
 /** Page faults by tensor, by an independent join of what perf prints with the addresses in the log. */
 

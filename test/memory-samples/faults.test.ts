@@ -1,6 +1,7 @@
 import { gunzipSync } from 'node:zlib'
 import { beforeAll, expect, test } from '@jest/globals'
-import { type Analysis, analyze, convert, openTrace } from '../../lib/index.ts'
+import { type Analysis, analyze, convert } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
 import { plainBytes, storedBytes } from '../line/support.ts'
 import { expectedFaults } from './expected.ts'
 

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals'
-import { type AccessEvent, analyze, type EventInput, type Names, type TraceEvent } from '../../lib/index.ts'
+import type { AccessEvent } from '../../lib/core.ts'
+import { analyze, type EventInput, type Names, type TraceEvent } from '../../lib/index.ts'
 
 /** To which tensor a sample belongs, of a log and samples whose answers are known. */
 

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import type { AccessEvent } from '../../lib/index.ts'
+import type { AccessEvent } from '../../lib/core.ts'
 import { eventsIn } from '../line/support.ts'
 import { type PerfEventSpec, pair, perfFile, type Record, TYPE } from './perf-file.ts'
 

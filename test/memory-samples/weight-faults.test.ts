@@ -1,14 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
-import {
-  type AccessEvent,
-  type Analysis,
-  analyze,
-  type EventInput,
-  findings,
-  lookedAt,
-  type Names,
-  type TraceEvent,
-} from '../../lib/index.ts'
+import { findings, lookedAt } from '../../lib/analysis.ts'
+import type { AccessEvent } from '../../lib/core.ts'
+import { type Analysis, analyze, type EventInput, type Names, type TraceEvent } from '../../lib/index.ts'
 import { reportHtml } from '../../lib/report.ts'
 import { plainBytes, storedBytes } from '../line/support.ts'
 import { drawingsOf, figuresOf, marksOf, tableOf } from '../report/svg.ts'

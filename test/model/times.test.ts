@@ -1,6 +1,8 @@
 import { describe, expect, it } from '@jest/globals'
-import { analyze, Inferred, inputOf, type LogInput, summarize } from '../../lib/index.ts'
+import { Inferred } from '../../lib/core.ts'
+import { analyze, type LogInput, summarize } from '../../lib/index.ts'
 import { isPlaced, isTimed, timesOf } from '../../lib/model/times.ts'
+import { inputOf } from '../../lib/node.ts'
 import { plainBytes } from '../line/support.ts'
 
 /** What the times of an input are, and what follows for durations. */

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { type TensorEvent, workOf } from '../../lib/index.ts'
+import { workOf } from '../../lib/analysis.ts'
+import type { TensorEvent } from '../../lib/core.ts'
 
 /** Work of operators, beside what was counted by hand. */
 

@@ -3,7 +3,7 @@ import { chmodSync, cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writ
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { Inferred } from '../../lib/index.ts'
+import { Inferred } from '../../lib/core.ts'
 import { aloneProgram, hasLlama, LIB, model, run } from '../llama/testbed.ts'
 import { NANO, newLog, RECORDER, readLog, useRecorder } from './recording.ts'
 

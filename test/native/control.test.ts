@@ -1,7 +1,8 @@
 import { statSync } from 'node:fs'
 import { constants } from 'node:os'
 import { describe, expect, test } from '@jest/globals'
-import { convert, inputOf, openTrace } from '../../lib/index.ts'
+import { convert } from '../../lib/index.ts'
+import { inputOf, openTrace } from '../../lib/node.ts'
 import { hasLlama, model } from '../llama/testbed.ts'
 import { callNumber, NANO, newLog, type Recording, readLog, recordHosts, useRecorder } from './recording.ts'
 

@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { missingParts } from '../../bin/summary.ts'
-import { summarizeFile } from '../../lib/index.ts'
+import { summarizeFile } from '../../lib/node.ts'
 import { hasLlama, model, runHosts } from '../llama/testbed.ts'
 import { NANO, newLog, RECORDER, type Steps, useRecorder } from './recording.ts'
 

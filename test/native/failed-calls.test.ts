@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { convert, inputOf, openTrace, summarize } from '../../lib/index.ts'
+import { convert, summarize } from '../../lib/index.ts'
+import { inputOf, openTrace } from '../../lib/node.ts'
 import { hasLlama, model } from '../llama/testbed.ts'
 import { NANO, readLog, recordHosts, useRecorder } from './recording.ts'
 

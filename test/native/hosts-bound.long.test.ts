@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { Inferred } from '../../lib/index.ts'
+import { Inferred } from '../../lib/core.ts'
 import { CLANG, canBuild, NO_INTERPOSITION, ownCpu, type Way } from '../llama/own-cpu.ts'
 import { ensureLlama, hasLlama, model } from '../llama/testbed.ts'
 import { NANO_MOE, readLog, recordHosts, useRecorder } from './recording.ts'

@@ -1,5 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { analyze, inputOf, lookedAt, RULES } from '../../lib/index.ts'
+import { lookedAt, RULES } from '../../lib/analysis.ts'
+import { analyze } from '../../lib/index.ts'
+import { inputOf } from '../../lib/node.ts'
 import { canBuild, OPENMP, ownCpu } from '../llama/own-cpu.ts'
 import { ensureLlama, model } from '../llama/testbed.ts'
 import { CPUS } from '../machine.ts'

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
-import { inputOf } from '../../lib/index.ts'
+import { inputOf } from '../../lib/node.ts'
 import type { Preset } from '../llama/gguf.mjs'
 import { ensureLlama, hasLlama, model, run, vulkanEnvironment } from '../llama/testbed.ts'
 import { expectPossible, livesIn, memoryOf } from '../timeline/lives.ts'

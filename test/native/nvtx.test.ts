@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { convert, inputOf, openTrace } from '../../lib/index.ts'
+import { convert } from '../../lib/index.ts'
+import { inputOf, openTrace } from '../../lib/node.ts'
 import { hasLlama, model } from '../llama/testbed.ts'
 import {
   buildRecorder,

@@ -4,16 +4,9 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect } from '@jest/globals'
-import {
-  convert,
-  eventsOf,
-  type FunctionEvent,
-  inputOf,
-  Names,
-  openTrace,
-  type TensorEvent,
-  type TraceEvent,
-} from '../../lib/index.ts'
+import type { FunctionEvent, TensorEvent } from '../../lib/core.ts'
+import { convert, eventsOf, Names, type TraceEvent } from '../../lib/index.ts'
+import { inputOf, openTrace } from '../../lib/node.ts'
 import type { Model, ModelSpec } from '../llama/gguf.mjs'
 import { type Call, ensureLlama, type Run, type RunOptions, runHosts } from '../llama/testbed.ts'
 

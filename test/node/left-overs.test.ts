@@ -16,7 +16,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, test } from '@jest/globals'
-import { exportRun, openDataset } from '../../lib/index.ts'
+import { exportRun, openDataset } from '../../lib/datasets.ts'
 import { unfinished } from '../../lib/node/export.ts'
 
 /** Folders of processes that were killed, those of others, and datasets that change while they are read. */

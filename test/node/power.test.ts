@@ -2,7 +2,8 @@ import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, expect, test } from '@jest/globals'
-import { analyze, inputOf, type RecordResult, record } from '../../lib/index.ts'
+import { analyze } from '../../lib/index.ts'
+import { inputOf, type RecordResult, record } from '../../lib/node.ts'
 
 /** Meters of the kernel during a program, of a made sysfs and of this machine. */
 

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { orderOf } from '../../lib/index.ts'
+import { orderOf } from '../../lib/node/record/runs.ts'
 
 test('each side comes equally often, and blocks of four have both orders', () => {
   fc.assert(

@@ -1,7 +1,8 @@
 import { request } from 'node:http'
 import { connect, createServer } from 'node:net'
 import { afterEach, describe, expect, test } from '@jest/globals'
-import { type ServedTrace, TraceServer, VIEWER } from '../../lib/index.ts'
+import { type ServedTrace, TraceServer } from '../../lib/node.ts'
+import { VIEWER } from '../../lib/sql.ts'
 
 const TRACE = Buffer.alloc(3_000_000, 'ggml2perfetto ')
 

@@ -2,19 +2,10 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import {
-  analyze,
-  convert,
-  type EventInput,
-  eventsOf,
-  GGML_PACKAGE,
-  GGML_SQL,
-  Inferred,
-  inputOf,
-  Names,
-  openTrace,
-  type Phase,
-} from '../../lib/index.ts'
+import { Inferred, type Phase } from '../../lib/core.ts'
+import { analyze, convert, type EventInput, eventsOf, Names } from '../../lib/index.ts'
+import { inputOf, openTrace } from '../../lib/node.ts'
+import { GGML_PACKAGE, GGML_SQL } from '../../lib/sql.ts'
 import { logOf, type MadeCall, span } from '../analyze/calls/made-run.ts'
 import { logOfRequests } from '../analyze/requests/made-requests.ts'
 import {

@@ -1,13 +1,7 @@
 import { expect } from '@jest/globals'
-import {
-  type Analysis,
-  type Cell,
-  type ConvertOptions,
-  convert,
-  type Input,
-  type OpenTrace,
-  openTrace,
-} from '../../lib/index.ts'
+import { type Analysis, type ConvertOptions, convert, type Input } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
+import type { Cell, OpenTrace } from '../../lib/sql.ts'
 
 /** Comparison of an Analysis with the figures that the package `ggml` computes from the trace of the same log. */
 

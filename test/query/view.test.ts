@@ -1,17 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
-import {
-  type ConvertOptions,
-  convert,
-  findView,
-  type OpenTrace,
-  openTrace,
-  type TraceEvent,
-  VIEWER,
-  type View,
-  viewerUrl,
-} from '../../lib/index.ts'
+import { type ConvertOptions, convert, type TraceEvent } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
+import { findView, type OpenTrace, VIEWER, type View, viewerUrl } from '../../lib/sql.ts'
 import { input, ORIGIN_NS } from '../sched/schedule.ts'
 
 const MOE = readFileSync('examples/moe.csv')

@@ -1,6 +1,9 @@
 import { Readable } from 'node:stream'
 import { describe, expect, test } from '@jest/globals'
-import { convert, findView, type Names, openTrace, type TraceEvent, UNKNOWN, viewerUrl } from '../../lib/index.ts'
+import { UNKNOWN } from '../../lib/core.ts'
+import { convert, type Names, type TraceEvent } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
+import { findView, viewerUrl } from '../../lib/sql.ts'
 import { input, inputEvent, type Step, switchOf, wakingOf } from '../sched/schedule.ts'
 
 /** The track *Why slow*: operators that took far longer than others of their kind, and by what. */

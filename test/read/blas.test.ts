@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { type Analysis, analyze, type BlasEvent, openTrace, type Summary, summarize } from '../../lib/index.ts'
+import type { BlasEvent } from '../../lib/core.ts'
+import { type Analysis, analyze, type Summary, summarize } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
 import { attempt, sameInPieces } from '../line/hostile.ts'
 import { converted, eventsIn, pathOf, plainBytes, randomOf } from '../line/support.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { openTrace } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
 import { converted, cut } from '../line/support.ts'
 import { ARROWS, documentOf, type JsonEvent, rowsOf, SLICES, toldOf } from './chrome-json/documents.ts'
 

@@ -1,6 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
-import { type ByteSource, type OwnSliceEvent, summarize } from '../../lib/index.ts'
+import type { OwnSliceEvent } from '../../lib/core.ts'
+import { type ByteSource, summarize } from '../../lib/index.ts'
 import { converted, cut, eventsIn, randomOf } from '../line/support.ts'
 
 /** Documents of any length, of any order of their members, and with anything behind them: nothing of them is held whole. */

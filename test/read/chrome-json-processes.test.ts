@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { openTrace } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
 import { converted } from '../line/support.ts'
 
 /** Processes and threads of Chrome JSON are those that trace_processor finds in the file itself: SQL by process and thread works. */

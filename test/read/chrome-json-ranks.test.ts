@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { type Analysis, analyze, openTrace } from '../../lib/index.ts'
+import { type Analysis, analyze } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
 import { converted, plainBytes } from '../line/support.ts'
 import { documentOf, type JsonEvent } from './chrome-json/documents.ts'
 

@@ -1,5 +1,7 @@
 import { describe, expect, it, test } from '@jest/globals'
-import { analyze, Inferred, openTrace, type RequestEvent } from '../../lib/index.ts'
+import { Inferred, type RequestEvent } from '../../lib/core.ts'
+import { analyze } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
 import { converted, cut, eventsIn, plainBytes } from '../line/support.ts'
 
 /** Requests as clients measured them, and as spans of servers describe them. Damaged ones: traces-of-others.test.ts. */

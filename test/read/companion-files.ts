@@ -1,5 +1,7 @@
 import { expect } from '@jest/globals'
-import { type Cell, convert, type Input, openTrace } from '../../lib/index.ts'
+import { convert, type Input } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
+import type { Cell } from '../../lib/sql.ts'
 
 /** What tests of companions share: inputs from texts, and lines as the logger writes them. */
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { convert, FORMATS, sniffFormat } from '../../lib/index.ts'
+import { convert, FORMATS } from '../../lib/index.ts'
+import { sniffFormat } from '../../lib/read/index.ts'
 import { joined, plainBytes } from '../line/support.ts'
 import { alloc, encode, input, json, rowsOf } from './companion-files.ts'
 

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals'
-import { convert, openTrace } from '../../lib/index.ts'
+import { convert } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
 import { everyRecord, read } from './ggtrace-logs.ts'
 
 /** Work of a GPU in a log: its places, its nodes, what launched it. */

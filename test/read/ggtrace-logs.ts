@@ -1,4 +1,5 @@
-import { eventsOf, type GgtraceThread, GgtraceWriter, Names, type TraceEvent } from '../../lib/index.ts'
+import { type GgtraceThread, GgtraceWriter } from '../../lib/core.ts'
+import { eventsOf, Names, type TraceEvent } from '../../lib/index.ts'
 import { checksum, Header } from '../../lib/log/ggtrace-layout.ts'
 
 /** Logs to read, and ways to take them apart. */

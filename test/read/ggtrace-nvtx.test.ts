@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { convert, openTrace, summarize } from '../../lib/index.ts'
+import { convert, summarize } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
 import { altered, begun, blocksOf, fieldsOf, joined, read } from './ggtrace-logs.ts'
 
 /** NVTX records, from our own writer to SQL. What real programs announce is in test/native/nvtx.test.ts. */

@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { Inferred, type TraceEvent } from '../../lib/index.ts'
+import { Inferred } from '../../lib/core.ts'
+import type { TraceEvent } from '../../lib/index.ts'
 import { begun, read } from './ggtrace-logs.ts'
 
 test('any sequence of records is read as it was written', async () => {

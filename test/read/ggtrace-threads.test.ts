@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { convert, openTrace } from '../../lib/index.ts'
+import { convert } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
 import { begun, joined, read } from './ggtrace-logs.ts'
 
 /** Calls by turns from several threads: a log has them block by block, each thread's for itself. */

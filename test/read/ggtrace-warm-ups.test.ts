@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { eventsOf, type GgtraceToken, GgtraceWriter, Names, type TokenEvent } from '../../lib/index.ts'
+import { type GgtraceToken, GgtraceWriter, type TokenEvent } from '../../lib/core.ts'
+import { eventsOf, Names } from '../../lib/index.ts'
 import { Inferred } from '../../lib/model/events.ts'
 
 const MS = 1e6

@@ -1,18 +1,11 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import {
-  type Cell,
-  convert,
-  FORMATS,
-  GgtraceWriter,
-  Inferred,
-  Names,
-  type OpenTrace,
-  openTrace,
-  sniffFormat,
-  summarize,
-} from '../../lib/index.ts'
+import { GgtraceWriter, Inferred } from '../../lib/core.ts'
+import { convert, FORMATS, Names, summarize } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
+import { sniffFormat } from '../../lib/read/index.ts'
+import type { Cell, OpenTrace } from '../../lib/sql.ts'
 import { ORIGIN_TS } from '../origin.ts'
 import { begun, everyRecord, FIXTURES, joined, killed, ORIGIN_NS, read, tiny } from './ggtrace-logs.ts'
 

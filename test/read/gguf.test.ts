@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { modelOf } from '../../lib/index.ts'
+import { modelOf } from '../../lib/analysis.ts'
 import { isGguf, readGguf } from '../../lib/read/gguf/gguf.ts'
 import { type GgufParts, ggufFile } from '../analyze/model/gguf-file.ts'
 import { layoutOf, presets } from '../llama/gguf.mjs'

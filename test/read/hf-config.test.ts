@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { modelOf } from '../../lib/index.ts'
+import { modelOf } from '../../lib/analysis.ts'
 import { noNumbersIn } from './made.ts'
 
 /**

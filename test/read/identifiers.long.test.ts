@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { openTrace, summarize } from '../../lib/index.ts'
+import { summarize } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
 import { converted, plainBytes } from '../line/support.ts'
 import { faultsOf, madeOf } from './made.ts'
 import {

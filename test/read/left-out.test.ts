@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
-import { convert, openTrace, type Summary, summarize } from '../../lib/index.ts'
+import { convert, type Summary, summarize } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
 import { joined, pathOf, plainBytes } from '../line/support.ts'
 import { reportOf, rows } from './reports.ts'
 

@@ -1,6 +1,9 @@
 import { describe, expect, it, test } from '@jest/globals'
 import { benchmarksSection } from '../../bin/stats/benchmarks.ts'
-import { analyze, type BenchmarkEvent, compareRuns, Inferred, openTrace } from '../../lib/index.ts'
+import { compareRuns } from '../../lib/analysis.ts'
+import { type BenchmarkEvent, Inferred } from '../../lib/core.ts'
+import { analyze } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
 import { converted, cut, eventsIn, plainBytes } from '../line/support.ts'
 
 /** Results of llama-bench in all its forms. Damaged ones: traces-of-others.test.ts. */

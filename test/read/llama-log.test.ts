@@ -1,5 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
-import { analyze, type BenchmarkEvent, openTrace, summarize, type TraceEvent } from '../../lib/index.ts'
+import type { BenchmarkEvent } from '../../lib/core.ts'
+import { analyze, summarize, type TraceEvent } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
 import { converted, eventsIn, plainBytes } from '../line/support.ts'
 
 /** What programs of llama.cpp print about their own speed. Damaged logs: traces-of-others.test.ts. */

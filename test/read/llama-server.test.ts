@@ -1,5 +1,6 @@
 import { describe, expect, it, test } from '@jest/globals'
-import { convert, type Input, type TaskEvent } from '../../lib/index.ts'
+import type { TaskEvent } from '../../lib/core.ts'
+import { convert, type Input } from '../../lib/index.ts'
 import { attempt, sameInPieces } from '../line/hostile.ts'
 import { cut, eventsIn, plainBytes, randomOf } from '../line/support.ts'
 

@@ -5,22 +5,10 @@ import { describeFinding } from '../../bin/findings.ts'
 import { toMarkdown, toText } from '../../bin/stats/section.ts'
 import { sectionsOf } from '../../bin/stats/sections.ts'
 import { describeLogs } from '../../bin/summary.ts'
-import {
-  type Analysis,
-  type AnalyzeOptions,
-  analyze,
-  type Comparison,
-  dagOf,
-  draw,
-  type Input,
-  lookedAt,
-  type Summary,
-  type TableName,
-  tablesOf,
-  toDot,
-  whyRequest,
-} from '../../lib/index.ts'
+import { type Comparison, dagOf, draw, lookedAt, toDot, whyRequest } from '../../lib/analysis.ts'
+import { type Analysis, type AnalyzeOptions, analyze, type Input, type Summary } from '../../lib/index.ts'
 import { reportHtml } from '../../lib/report.ts'
+import { type TableName, tablesOf } from '../../lib/tables.ts'
 import { drawn } from '../printing-sink.ts'
 
 /** All that ggml2perfetto makes of an input, and what must not be in it. */

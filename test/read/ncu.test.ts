@@ -1,16 +1,8 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import {
-  type Analysis,
-  analyze,
-  convert,
-  findings,
-  type Input,
-  type KernelProfileEvent,
-  type Names,
-  openTrace,
-  summarize,
-  type TraceEvent,
-} from '../../lib/index.ts'
+import { findings } from '../../lib/analysis.ts'
+import type { KernelProfileEvent } from '../../lib/core.ts'
+import { type Analysis, analyze, convert, type Input, type Names, summarize, type TraceEvent } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
 import { figuresOf, metricOf } from '../../lib/read/gpu/ncu/metrics.ts'
 import { cut, eventsIn, joined, plainBytes, randomOf } from '../line/support.ts'
 

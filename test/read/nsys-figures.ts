@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import sqlite from 'node-sqlite3-wasm'
-import type { openTrace } from '../../lib/index.ts'
+import type { openTrace } from '../../lib/node.ts'
 import { ZERO_NS } from '../origin.ts'
 
 /** What a report of Nsight Systems says by SQL, and what its trace says by SQL: the same, if all is well. */

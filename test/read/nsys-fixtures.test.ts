@@ -1,5 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
-import { openTrace, sniffFormat, summarize } from '../../lib/index.ts'
+import { summarize } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
+import { sniffFormat } from '../../lib/read/index.ts'
 import { attempt, importFaults } from '../line/hostile.ts'
 import { converted, plainBytes, randomOf } from '../line/support.ts'
 import { ZERO_NS } from '../origin.ts'

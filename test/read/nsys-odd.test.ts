@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { describeFinding } from '../../bin/findings.ts'
-import { analyze, openTrace, summarize } from '../../lib/index.ts'
+import { analyze, summarize } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
 import { attempt, type Outcome } from '../line/hostile.ts'
 import { converted, plainBytes } from '../line/support.ts'
 import { ZERO_NS } from '../origin.ts'

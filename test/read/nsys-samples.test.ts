@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
-import { openTrace } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
 import { converted } from '../line/support.ts'
 import { ZERO_NS } from '../origin.ts'
 import * as figures from './nsys-figures.ts'

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import sqlite from 'node-sqlite3-wasm'
-import { eventsOf, fileSource, Names, summarize, type TraceEvent } from '../../lib/index.ts'
+import { eventsOf, Names, summarize, type TraceEvent } from '../../lib/index.ts'
+import { fileSource } from '../../lib/node.ts'
 import { reportOf } from './reports.ts'
 
 /** Reports that were changed with SQLite itself: read right, or an issue says what is not read. */

@@ -1,5 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
-import { openTrace, sniffFormat, summarize } from '../../lib/index.ts'
+import { summarize } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
+import { sniffFormat } from '../../lib/read/index.ts'
 import { converted, cut, OTHER_FIXTURES, plainBytes, SCHEDULER_FIXTURES } from '../line/support.ts'
 
 /** Forms in which files of other programs come, besides those that their formats describe: they are read, not refused. */

@@ -1,5 +1,7 @@
 import { describe, expect, it, test } from '@jest/globals'
-import { type ConvertOptions, convert, type Input, openTrace, sniffFormat, type TraceEvent } from '../../lib/index.ts'
+import { type ConvertOptions, convert, type Input, type TraceEvent } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
+import { sniffFormat } from '../../lib/read/index.ts'
 import { pathsOf } from '../line/comparer.ts'
 import { attempt, sameInPieces } from '../line/hostile.ts'
 import { converted, eventsIn, joined, plainBytes, randomOf } from '../line/support.ts'

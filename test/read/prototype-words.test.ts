@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { convert, eventsOf, modelOf, Names, summarize, type TraceEvent } from '../../lib/index.ts'
+import { modelOf } from '../../lib/analysis.ts'
+import { convert, eventsOf, Names, summarize, type TraceEvent } from '../../lib/index.ts'
 import { plainBytes } from '../line/support.ts'
 import { begun } from './ggtrace-logs.ts'
 import { faultsOf, madeOf } from './made.ts'

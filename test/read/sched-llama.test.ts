@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { convert, openTrace, summarize } from '../../lib/index.ts'
+import { convert, summarize } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
 import { eventsIn, plainBytes } from '../line/support.ts'
 import { ZERO_NS } from '../origin.ts'
 import { inputOf } from './sched-text.ts'

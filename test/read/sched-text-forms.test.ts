@@ -1,6 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { sniffFormat, TaskState, type TraceEvent } from '../../lib/index.ts'
+import { TaskState } from '../../lib/core.ts'
+import type { TraceEvent } from '../../lib/index.ts'
+import { sniffFormat } from '../../lib/read/index.ts'
 import { eventsIn } from '../line/support.ts'
 import { inputOf } from './sched-text.ts'
 

@@ -1,4 +1,5 @@
-import type { InputEvent, Names, TraceEvent } from '../../lib/index.ts'
+import type { InputEvent } from '../../lib/core.ts'
+import type { Names, TraceEvent } from '../../lib/index.ts'
 import type { Expected } from './sched-lines.ts'
 
 /** The first event: what the input is. */

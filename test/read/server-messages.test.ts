@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
-import { eventsOf, Names, type TaskEvent } from '../../lib/index.ts'
+import type { TaskEvent } from '../../lib/core.ts'
+import { eventsOf, Names } from '../../lib/index.ts'
 import { begun } from './ggtrace-logs.ts'
 
 /** The steps that lines of llama-server's log state, as a .ggtrace contains them in MESSAGE records, 100 ns apart. */

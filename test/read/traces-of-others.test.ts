@@ -1,5 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
-import { Names, openTrace, sniffFormat, summarize, type TraceEvent } from '../../lib/index.ts'
+import { Names, summarize, type TraceEvent } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
+import { sniffFormat } from '../../lib/read/index.ts'
 import { Marks } from '../../lib/read/kernel/tracepoints/marks.ts'
 import { Tracepoints } from '../../lib/read/kernel/tracepoints/tracepoints.ts'
 import { attempt, spread } from '../line/hostile.ts'

@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from '@jest/globals'
-import { type Analysis, analyze, compareRuns, inputOf, readAnalysis } from '../../lib/index.ts'
+import { compareRuns, readAnalysis } from '../../lib/analysis.ts'
+import { type Analysis, analyze } from '../../lib/index.ts'
+import { inputOf } from '../../lib/node.ts'
 import { reportHtml } from '../../lib/report.ts'
 
 /** Stored Analyses that were made to do harm: no text of one becomes an element of a page, and no value of a wrong type is read. */

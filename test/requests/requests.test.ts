@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { eventsOf, Names, type RequestEvent, type TraceEvent } from '../../lib/index.ts'
+import type { RequestEvent } from '../../lib/core.ts'
+import { eventsOf, Names, type TraceEvent } from '../../lib/index.ts'
 import { type Asked, inputOf, Server } from './server.ts'
 
 async function requestsOf(events: readonly TraceEvent[], length?: number): Promise<RequestEvent[]> {

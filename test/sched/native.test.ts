@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import type { Cell, OpenTrace, TraceEvent } from '../../lib/index.ts'
+import type { TraceEvent } from '../../lib/index.ts'
+import type { Cell, OpenTrace } from '../../lib/sql.ts'
 import { type Act, actsOf, eventsOf, expectedSlices, expectedStates } from './model.ts'
 import { comm, input, inputEvent, ORIGIN_NS, switchOf, traceOf, wakingOf } from './schedule.ts'
 

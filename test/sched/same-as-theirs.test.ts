@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { openTrace } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
 import { formatOf, plainBytes, SCHEDULER_FIXTURES } from '../line/support.ts'
 import { reportOf, scriptOf } from '../read/sched/texts.ts'
 import { expectedIn } from '../read/sched-lines.ts'

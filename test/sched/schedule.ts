@@ -1,14 +1,7 @@
-import {
-  type ConvertOptions,
-  convert,
-  type EventInput,
-  type Names,
-  type OpenTrace,
-  openTrace,
-  type SwitchEvent,
-  type TraceEvent,
-  type WakingEvent,
-} from '../../lib/index.ts'
+import type { SwitchEvent, WakingEvent } from '../../lib/core.ts'
+import { type ConvertOptions, convert, type EventInput, type Names, type TraceEvent } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
+import type { OpenTrace } from '../../lib/sql.ts'
 
 /** Hand-made scheduler events, and what trace_processor should make of them. */
 export const ORIGIN_NS = 5_000_000_000n

@@ -1,4 +1,6 @@
-import { type ConvertOptions, convert, type LogInput, type OpenTrace, openTrace } from '../../lib/index.ts'
+import { type ConvertOptions, convert, type LogInput } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
+import type { OpenTrace } from '../../lib/sql.ts'
 import type { Said } from '../read/sched/texts.ts'
 import { type Expected, eventIn } from '../read/sched-lines.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
+import { UNKNOWN } from '../../lib/core.ts'
 import type { EventInput, Names, TraceEvent } from '../../lib/index.ts'
-import { UNKNOWN } from '../../lib/index.ts'
 import { WaitedCpus } from '../../lib/threads/takers.ts'
 import { drawn } from '../printing-sink.ts'
 import { type Act, actsOf, eventsOf, expectedSlices } from './model.ts'

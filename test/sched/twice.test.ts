@@ -1,14 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
-import {
-  type Cell,
-  convert,
-  type Input,
-  type Names,
-  openTrace,
-  plural,
-  type Summary,
-  type TraceEvent,
-} from '../../lib/index.ts'
+import { convert, type Input, type Names, type Summary, type TraceEvent } from '../../lib/index.ts'
+import { plural } from '../../lib/model/units.ts'
+import { openTrace } from '../../lib/node.ts'
+import type { Cell } from '../../lib/sql.ts'
 import { plainBytes } from '../line/support.ts'
 import { drawn } from '../printing-sink.ts'
 import { input, inputEvent, ORIGIN_NS, switchOf, wakingOf } from './schedule.ts'

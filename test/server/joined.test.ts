@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from '@jest/globals'
-import { convert, eventsOf, GgtraceWriter, type Input, Names, type TaskEvent } from '../../lib/index.ts'
+import { GgtraceWriter, type TaskEvent } from '../../lib/core.ts'
+import { convert, eventsOf, type Input, Names } from '../../lib/index.ts'
 import { fixture } from './answers.ts'
 
 /** A server's log together with a recording of the same run: both are put on one clock, by the steps of their tasks. */

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from '@jest/globals'
-import { eventsOf, Inferred, Names, type RequestEvent, type TraceEvent } from '../../lib/index.ts'
+import { Inferred, type RequestEvent } from '../../lib/core.ts'
+import { eventsOf, Names, type TraceEvent } from '../../lib/index.ts'
 import type { Timings } from '../llama/client.ts'
 import { fixture, readAnswers } from './answers.ts'
 

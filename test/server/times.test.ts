@@ -1,15 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it, test } from '@jest/globals'
-import {
-  type Analysis,
-  analyze,
-  convert,
-  findings,
-  lookedAt,
-  openTrace,
-  type RequestRow,
-  whyRequest,
-} from '../../lib/index.ts'
+import { findings, lookedAt, type RequestRow, whyRequest } from '../../lib/analysis.ts'
+import { type Analysis, analyze, convert } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
 import { fixture } from './answers.ts'
 
 /** Durations of a server's requests come from recorded times, or from what the server measured; from nothing else. */

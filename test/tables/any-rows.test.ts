@@ -6,7 +6,8 @@ import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { parquetMetadata, parquetReadObjects } from 'hyparquet'
-import { type Column, ROW_GROUP, TABLE_NAMES, TABLES, type TableName, Tables } from '../../lib/index.ts'
+import { ROW_GROUP } from '../../lib/tables/table-file.ts'
+import { type Column, TABLE_NAMES, TABLES, type TableName, Tables } from '../../lib/tables.ts'
 
 /** Any rows of any table, written as Parquet, are read back equal and in their order, by two independent readers. */
 const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-any-rows-'))

@@ -7,7 +7,9 @@ import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { RecordBatchReader, tableFromIPC } from 'apache-arrow'
 import { parquetReadObjects } from 'hyparquet'
-import { exportArrow, exportRun, ROW_GROUP, TABLE_NAMES, TABLES, type TableName, Tables } from '../../lib/index.ts'
+import { exportArrow, exportRun } from '../../lib/datasets.ts'
+import { ROW_GROUP } from '../../lib/tables/table-file.ts'
+import { TABLE_NAMES, TABLES, type TableName, Tables } from '../../lib/tables.ts'
 
 /** Streams of Arrow have the rows of the Parquet files, read by the library of Apache Arrow. */
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))

@@ -18,7 +18,8 @@ import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
 import { afterAll, expect, test } from '@jest/globals'
 import { parquetReadObjects } from 'hyparquet'
-import { exportRun, Tables, traceIdOf } from '../../lib/index.ts'
+import { exportRun, traceIdOf } from '../../lib/datasets.ts'
+import { Tables } from '../../lib/tables.ts'
 
 /** The command `export`: runs are added once, whole, and failures are named. */
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))

@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { parquetReadObjects } from 'hyparquet'
-import { inputOf, type TableName, tablesOf } from '../../lib/index.ts'
+import { inputOf } from '../../lib/node.ts'
+import { type TableName, tablesOf } from '../../lib/tables.ts'
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 

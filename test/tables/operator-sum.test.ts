@@ -1,6 +1,9 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { Names, PHASES, Tables, TablesPass, type TensorEvent, type TraceEvent, UNKNOWN } from '../../lib/index.ts'
+import { PHASES, type TensorEvent, UNKNOWN } from '../../lib/core.ts'
+import { Names, type TraceEvent } from '../../lib/index.ts'
+import { TablesPass } from '../../lib/tables/tables-pass.ts'
+import { Tables } from '../../lib/tables.ts'
 import '../seed.ts'
 import { duckDb, SUMS } from './duckdb.ts'
 

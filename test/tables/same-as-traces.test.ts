@@ -1,6 +1,8 @@
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
-import { convert, inputOf, openTrace, type TableName } from '../../lib/index.ts'
+import { convert } from '../../lib/index.ts'
+import { inputOf, openTrace } from '../../lib/node.ts'
+import type { TableName } from '../../lib/tables.ts'
 import { duckDb, SUMS } from './duckdb.ts'
 import { byHyparquet, LOGS, ROOT, tablesIn, texts } from './of-logs.ts'
 

@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { type Cell, convert, type EventInput, inputOf, type OpenTrace, openTrace, UNKNOWN } from '../../lib/index.ts'
+import { UNKNOWN } from '../../lib/core.ts'
+import { convert, type EventInput } from '../../lib/index.ts'
+import { inputOf, openTrace } from '../../lib/node.ts'
+import type { Cell, OpenTrace } from '../../lib/sql.ts'
 import { drawn } from '../printing-sink.ts'
 
 /** Arguments that SQL groups by, in the trace of a recorded mixture of experts at the default level of detail. */

@@ -1,13 +1,8 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import {
-  convert,
-  type EventInput,
-  inputOf,
-  type OpenTrace,
-  openTrace,
-  type TraceEvent,
-  UNKNOWN,
-} from '../../lib/index.ts'
+import { UNKNOWN } from '../../lib/core.ts'
+import { convert, type EventInput, type TraceEvent } from '../../lib/index.ts'
+import { inputOf, openTrace } from '../../lib/node.ts'
+import type { OpenTrace } from '../../lib/sql.ts'
 
 /** The text from which the Perfetto UI derives a slice's colour, read as it reads it (trace_processor_slice_track.ts). */
 

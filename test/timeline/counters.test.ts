@@ -1,5 +1,7 @@
 import { expect, test } from '@jest/globals'
-import { convert, GgtraceWriter, openTrace, summarize } from '../../lib/index.ts'
+import { GgtraceWriter } from '../../lib/core.ts'
+import { convert, summarize } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
 import { drawn } from '../printing-sink.ts'
 
 /** Counters of operators, from a log with known values to arguments, rates, graphs and slices. */

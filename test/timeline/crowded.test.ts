@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals'
-import { convert, openTrace } from '../../lib/index.ts'
+import { convert } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
 
 /** Slices that overlap more others than a track has rows for: as many as there are rows are drawn, the others counted. */
 

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { openTrace } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
 import { converted } from '../line/support.ts'
 import { begun } from '../read/ggtrace-logs.ts'
 

@@ -1,13 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
-import {
-  type ConvertOptions,
-  convert,
-  findView,
-  type GgtraceToken,
-  GgtraceWriter,
-  openTrace,
-  summarize,
-} from '../../lib/index.ts'
+import { type GgtraceToken, GgtraceWriter } from '../../lib/core.ts'
+import { type ConvertOptions, convert, summarize } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
+import { findView } from '../../lib/sql.ts'
 import { drawn, type Shown } from '../printing-sink.ts'
 
 /** Calls that llama.cpp refused or gave up: drawn and counted as such, and in no rate. */

@@ -1,5 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
-import { convert, type EventInput, type OpenTrace, openTrace, type TraceEvent } from '../../lib/index.ts'
+import { convert, type EventInput, type TraceEvent } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
+import type { OpenTrace } from '../../lib/sql.ts'
 import { plainBytes, storedBytes } from '../line/support.ts'
 import { ORIGIN_TS, ZERO_NS } from '../origin.ts'
 import { input, inputEvent, switchOf, wakingOf } from '../sched/schedule.ts'

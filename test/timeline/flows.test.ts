@@ -1,5 +1,7 @@
 import { expect, test } from '@jest/globals'
-import { convert, eventsOf, inputOf, Names, openTrace, type TensorEvent } from '../../lib/index.ts'
+import type { TensorEvent } from '../../lib/core.ts'
+import { convert, eventsOf, Names } from '../../lib/index.ts'
+import { inputOf, openTrace } from '../../lib/node.ts'
 import { drawn } from '../printing-sink.ts'
 
 /** Arrows of one call, beside the edges that its graph has. */

@@ -1,5 +1,7 @@
 import { expect, test } from '@jest/globals'
-import { convert, GgtraceWriter, inputOf, openTrace } from '../../lib/index.ts'
+import { GgtraceWriter } from '../../lib/core.ts'
+import { convert } from '../../lib/index.ts'
+import { inputOf, openTrace } from '../../lib/node.ts'
 import { drawn } from '../printing-sink.ts'
 
 /** The Graphs row covers each call: its graphs, and what the program does between them. */

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { convert, inputOf, openTrace } from '../../lib/index.ts'
+import { convert } from '../../lib/index.ts'
+import { inputOf, openTrace } from '../../lib/node.ts'
 import { drawn } from '../printing-sink.ts'
 import { expectPossible, livesIn, memoryOf, overlaps } from './lives.ts'
 import { type ArenaOp, runsOf, simulate } from './simulated-arena.ts'

@@ -1,5 +1,7 @@
 import { expect, test } from '@jest/globals'
-import { type ConvertOptions, convert, GgtraceWriter, inputOf, openTrace } from '../../lib/index.ts'
+import { GgtraceWriter } from '../../lib/core.ts'
+import { type ConvertOptions, convert } from '../../lib/index.ts'
+import { inputOf, openTrace } from '../../lib/node.ts'
 import { drawn } from '../printing-sink.ts'
 
 /** The time before the first call is a phase: `load`. */

@@ -1,5 +1,8 @@
 import { expect, test } from '@jest/globals'
-import { convert, GgtraceWriter, type Input, inputOf, type OpenTrace, openTrace } from '../../lib/index.ts'
+import { GgtraceWriter } from '../../lib/core.ts'
+import { convert, type Input } from '../../lib/index.ts'
+import { inputOf, openTrace } from '../../lib/node.ts'
+import type { OpenTrace } from '../../lib/sql.ts'
 
 /** The order of tracks, as the viewer shows them: what leads is at the top, what never changes is in a closed group. */
 

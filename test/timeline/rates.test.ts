@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { convert, inputOf, type OpenTrace, openTrace } from '../../lib/index.ts'
+import { convert } from '../../lib/index.ts'
+import { inputOf, openTrace } from '../../lib/node.ts'
+import type { OpenTrace } from '../../lib/sql.ts'
 
 /** Rates and the KV cache of a recorded run, beside what SQL works out from the slices. */
 

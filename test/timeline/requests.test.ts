@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { convert, eventsOf, Names, type OpenTrace, openTrace, type RequestEvent } from '../../lib/index.ts'
+import type { RequestEvent } from '../../lib/core.ts'
+import { convert, eventsOf, Names } from '../../lib/index.ts'
+import { openTrace } from '../../lib/node.ts'
+import type { OpenTrace } from '../../lib/sql.ts'
 import { inputOf, Server } from '../requests/server.ts'
 
 /** The rows of requests in the trace of an emulated server, read back by SQL. */

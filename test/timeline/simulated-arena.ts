@@ -1,4 +1,4 @@
-import { GgtraceWriter } from '../../lib/index.ts'
+import { GgtraceWriter } from '../../lib/core.ts'
 
 /** A graph allocator as ggml's works, with what it must know of each tensor: when it may give its memory to another. */
 

@@ -1,6 +1,8 @@
 import { expect, test } from '@jest/globals'
-import { convert, type EventInput, inputOf, type Names, openTrace, UNKNOWN } from '../../lib/index.ts'
+import { UNKNOWN } from '../../lib/core.ts'
+import { convert, type EventInput, type Names } from '../../lib/index.ts'
 import type { OperatorEvent, TensorEvent, TraceEvent } from '../../lib/model/events.ts'
+import { inputOf, openTrace } from '../../lib/node.ts'
 import { ORIGIN_TS } from '../origin.ts'
 import { drawn } from '../printing-sink.ts'
 

@@ -5,8 +5,8 @@ import { type ByteSource, chunksOf } from '../../input/byte-source.ts'
 import { isGzip, peek } from '../../input/gunzip.ts'
 import type { Clock, ClocksEvent, InputEvent, TraceEvent } from '../../model/events.ts'
 import { Names } from '../../model/names.ts'
-import { HEAD_BYTES, type PerfettoReading } from '../../read/format.ts'
-import { sniffFormat } from '../../read/index.ts'
+import { formatIn } from '../../read/detect.ts'
+import { type Format, HEAD_BYTES, type PerfettoReading } from '../../read/format.ts'
 import type { Clocks, Joined } from '../clocks/clocks.ts'
 import { chained, inverse, type Relation, timeOf } from '../clocks/relation.ts'
 import { type BegunInput, begin, type LogInput, type OpenInput, openInputs } from '../inputs.ts'
@@ -54,12 +54,12 @@ export class Bundle {
    * Begins to read a file, for its clock; `trace`: name of our trace in the archive. Throws UsageError for a file that Perfetto
    * cannot read, or that can be read only once.
    */
-  static async open(file: LogInput, trace: string): Promise<Bundle> {
+  static async open(file: LogInput, trace: string, formats: readonly Format[] = []): Promise<Bundle> {
     const { name, source } = file
     const { head, rest } = await peek(chunksOf(source, name), READABLE_BYTES)
     await rest.return()
-    const reading = perfettoReading(name, head)
-    const [input] = await openInputs([file], new Names(), {}).catch((error) => {
+    const reading = perfettoReading(name, head, formats)
+    const [input] = await openInputs([file], new Names(), { formats }).catch((error) => {
       throw isStream(source) ? onceOnly(name) : error
     })
     try {
@@ -155,10 +155,10 @@ export class Bundle {
 }
 
 /** How Perfetto reads a file with these first bytes. Throws UsageError if it cannot. */
-export function perfettoReading(name: string, head: Uint8Array): PerfettoReading {
+export function perfettoReading(name: string, head: Uint8Array, formats: readonly Format[]): PerfettoReading {
   const refuse = (why: string) => new UsageError(`${name}: cannot be bundled: ${why}`)
   if (isGzip(head)) throw refuse(`it is compressed by gzip\nhint: gunzip ${name}`)
-  const format = sniffFormat(head.subarray(0, HEAD_BYTES))
+  const format = formatIn(head.subarray(0, HEAD_BYTES), formats)
   if (!format) throw refuse(NEITHER)
   if (!format.perfetto) {
     throw refuse(

@@ -4,6 +4,7 @@ import type { Summary } from '../../analyze/summary/figures.ts'
 import { UsageError } from '../../errors.ts'
 import type { Clock, TraceEvent } from '../../model/events.ts'
 import { Names } from '../../model/names.ts'
+import { withKnown } from '../../read/index.ts'
 import type { TableName } from '../../tables/schema.ts'
 import type { TablesFormat } from '../../tables/table-file.ts'
 import { type TablePiece, Tables } from '../../tables/tables.ts'
@@ -60,7 +61,7 @@ export async function* tablesOf(
   const names = new Names()
   const { traceId, format, compression } = options
   const tables = new Tables({ traceId, format, compression, createdBy: `${exporter.name} version ${exporter.version}` })
-  const run = await RunInputs.open(all, names, options)
+  const run = await RunInputs.open(all, names, withKnown(options))
   try {
     const threads = new RunThreads(names, run.hasSwitches)
     const shared = { tables, names, threads }

@@ -1,13 +1,6 @@
 import { expect, test } from '@jest/globals'
-import {
-  type Analysis,
-  analyze,
-  convert,
-  type EventInput,
-  type Names,
-  openTrace,
-  type TraceEvent,
-} from '../../../lib/index.ts'
+import { type Analysis, analyze, convert, type EventInput, type Names, type TraceEvent } from '../../../lib/index.ts'
+import { openTrace } from '../../../lib/node.ts'
 
 /** Calls on a backend that computes asynchronously: they return before their work is done, and the program waits when it reads results. */
 const MS = 1e6

@@ -1,11 +1,5 @@
-import {
-  type Analysis,
-  type AnalyzeOptions,
-  analyze,
-  type EventInput,
-  type Names,
-  UNKNOWN,
-} from '../../../lib/index.ts'
+import { UNKNOWN } from '../../../lib/core.ts'
+import { type Analysis, type AnalyzeOptions, analyze, type EventInput, type Names } from '../../../lib/index.ts'
 import type {
   Batch,
   InputEvent,

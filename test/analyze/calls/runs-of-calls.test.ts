@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { type Analysis, analyze, type GgtraceToken, GgtraceWriter } from '../../../lib/index.ts'
+import { type GgtraceToken, GgtraceWriter } from '../../../lib/core.ts'
+import { type Analysis, analyze } from '../../../lib/index.ts'
 
 const MS = 1e6
 const [CONTEXT, OTHER] = [0x1000, 0x2000]

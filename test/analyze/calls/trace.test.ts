@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { type Analysis, analyze, convert, inputOf, type OpenTrace, openTrace, summarize } from '../../../lib/index.ts'
+import { type Analysis, analyze, convert, summarize } from '../../../lib/index.ts'
+import { inputOf, openTrace } from '../../../lib/node.ts'
+import type { OpenTrace } from '../../../lib/sql.ts'
 
 /** The figures of calls, computed again in SQL from the converted trace. */
 

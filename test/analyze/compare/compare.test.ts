@@ -1,5 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { type Analysis, analyze, compareRuns, gateOf, inputOf } from '../../../lib/index.ts'
+import { compareRuns, gateOf } from '../../../lib/analysis.ts'
+import { type Analysis, analyze } from '../../../lib/index.ts'
+import { inputOf } from '../../../lib/node.ts'
 
 /** Runs made from a recorded one: its times, varied by known factors. */
 

@@ -1,4 +1,4 @@
-import type { Phase } from '../../../lib/index.ts'
+import type { Phase } from '../../../lib/core.ts'
 
 /** The figures of choices of experts, computed again in the simplest way: quadratic, with all choices in memory. */
 

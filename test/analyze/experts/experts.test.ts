@@ -1,15 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import {
-  type Analysis,
-  analyze,
-  type ExpertCacheSize,
-  eventsOf,
-  inputOf,
-  Names,
-  type Phase,
-  type TensorEvent,
-} from '../../../lib/index.ts'
+import type { Phase, TensorEvent } from '../../../lib/core.ts'
+import { type Analysis, analyze, type ExpertCacheSize, eventsOf, Names } from '../../../lib/index.ts'
+import { inputOf } from '../../../lib/node.ts'
 import {
   distancesOf,
   firstHalf,

@@ -1,4 +1,5 @@
-import { type EventInput, type Phase, type TraceEvent, UNKNOWN } from '../../../lib/index.ts'
+import { type Phase, UNKNOWN } from '../../../lib/core.ts'
+import type { EventInput, TraceEvent } from '../../../lib/index.ts'
 
 /** A call: for each layer its tokens' experts, and how long its product takes on two workers, in ns. */
 export interface MadeCall {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { analyze, type EventInput, type Finding, lookedAt } from '../../../lib/index.ts'
+import { lookedAt } from '../../../lib/analysis.ts'
+import { analyze, type EventInput, type Finding } from '../../../lib/index.ts'
 import { checkedFindings, decodes, type MadeCall, madeRun } from './made-run.ts'
 
 /** One symptom has several causes: each is named where there is evidence for it, and nowhere else. */

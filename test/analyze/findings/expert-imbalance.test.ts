@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals'
-import { analyze, lookedAt } from '../../../lib/index.ts'
+import { lookedAt } from '../../../lib/analysis.ts'
+import { analyze } from '../../../lib/index.ts'
 import { EXPERT_BYTES, logOf, type MadeCall } from '../experts/made-log.ts'
 import { expectChecks } from './made-run.ts'
 

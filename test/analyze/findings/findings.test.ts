@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { adviceOf, analyze, convert, type Finding, findings, lookedAt, RULES } from '../../../lib/index.ts'
+import { adviceOf, findings, lookedAt, RULES } from '../../../lib/analysis.ts'
+import { analyze, convert, type Finding } from '../../../lib/index.ts'
 import { checkedFindings, decodes, type MadeStep, madeRun } from './made-run.ts'
 
 /** Workers with equal work in two matrix products and a norm. */

@@ -1,18 +1,18 @@
 import { expect } from '@jest/globals'
+import { findings } from '../../../lib/analysis.ts'
+import type { Phase } from '../../../lib/core.ts'
 import {
   type Analysis,
   analyze,
   convert,
   type EventInput,
   type Finding,
-  findings,
   type Input,
-  openTrace,
-  type Phase,
   type TraceEvent,
 } from '../../../lib/index.ts'
 import { type IssueCode, issueOf } from '../../../lib/model/issues.ts'
 import type { FunctionPurpose } from '../../../lib/model/request-events.ts'
+import { openTrace } from '../../../lib/node.ts'
 
 /** One node of a call: how long each worker computes, in ns. All wait for the longest. */
 export interface MadeStep {

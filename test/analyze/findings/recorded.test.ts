@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from '@jest/globals'
-import { type Analysis, analyze, findings, type Input } from '../../../lib/index.ts'
+import { findings } from '../../../lib/analysis.ts'
+import { type Analysis, analyze, type Input } from '../../../lib/index.ts'
 import { checkedFindings } from './made-run.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))

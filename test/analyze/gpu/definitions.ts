@@ -1,4 +1,4 @@
-import type { GpuDevice } from '../../../lib/index.ts'
+import type { GpuDevice } from '../../../lib/analysis.ts'
 
 /**
  * The definitions of TraceLens and HTA, computed as they compute them: from lists of intervals, in ns. TraceLens at 171dd74

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
+import type { GpuDevice } from '../../../lib/analysis.ts'
 import { GpuStatistics } from '../../../lib/analyze/gpu/gpu-statistics.ts'
-import { analyze, type GpuDevice, Names, type TraceEvent } from '../../../lib/index.ts'
+import { analyze, Names, type TraceEvent } from '../../../lib/index.ts'
 import { plainBytes } from '../../line/support.ts'
 import { expectChecks } from '../findings/made-run.ts'
 import { analysisOf, devicesOf, type MadeCall, type MadeWork, madeInput } from './made.ts'

@@ -1,4 +1,5 @@
-import { type Analysis, analyze, type EventInput, type GpuDevice, type TraceEvent } from '../../../lib/index.ts'
+import type { GpuDevice } from '../../../lib/analysis.ts'
+import { type Analysis, analyze, type EventInput, type TraceEvent } from '../../../lib/index.ts'
 
 /** GPU work, calls and ranges that a test makes. */
 

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals'
-import { type AnalyzeOptions, analyze, type EventInput, groupOperators, type TraceEvent } from '../../../lib/index.ts'
+import { groupOperators } from '../../../lib/analysis.ts'
+import { type AnalyzeOptions, analyze, type EventInput, type TraceEvent } from '../../../lib/index.ts'
 import { scenario } from '../scenario.ts'
 
 /** The scenario's call, of which a GPU computes a further product: 32 × 8 weights of q4_0 (144 bytes) by 4 columns. */

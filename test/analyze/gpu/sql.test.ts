@@ -1,5 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
-import { analyze, type Cell, type OpenTrace, openTrace } from '../../../lib/index.ts'
+import { analyze } from '../../../lib/index.ts'
+import { openTrace } from '../../../lib/node.ts'
+import type { Cell, OpenTrace } from '../../../lib/sql.ts'
 import { converted, GPU_FIXTURES, plainBytes } from '../../line/support.ts'
 
 /** The figures of GPUs, computed again in SQL from the converted trace. */

@@ -1,14 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import {
-  type Analysis,
-  analyze,
-  type ConvertOptions,
-  convert,
-  inputOf,
-  type LogInput,
-  openTrace,
-} from '../../../lib/index.ts'
+import { type Analysis, analyze, type ConvertOptions, convert, type LogInput } from '../../../lib/index.ts'
+import { inputOf, openTrace } from '../../../lib/node.ts'
 import { type ArenaOp, runsOf, simulate } from '../../timeline/simulated-arena.ts'
 import { smallRun } from './small-run.ts'
 

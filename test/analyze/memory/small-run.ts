@@ -1,4 +1,5 @@
-import { type EventInput, type TraceEvent, UNKNOWN } from '../../../lib/index.ts'
+import { UNKNOWN } from '../../../lib/core.ts'
+import type { EventInput, TraceEvent } from '../../../lib/index.ts'
 
 /**
  * One decode call of five operators, each of 100 ns from 100 ns on, on one worker:

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { costAt, costUpTo, decodeBytes, modelOf, prefillFlop } from '../../../lib/index.ts'
+import { costAt, costUpTo, decodeBytes, modelOf, prefillFlop } from '../../../lib/analysis.ts'
 import { layoutOf, type ModelSpec } from '../../llama/gguf.mjs'
 import { type GgufParts, ggufFile } from './gguf-file.ts'
 

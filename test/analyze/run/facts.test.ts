@@ -1,7 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
-import { type Analysis, analyze, type EventInput, inputOf, UNKNOWN } from '../../../lib/index.ts'
+import { UNKNOWN } from '../../../lib/core.ts'
+import { type Analysis, analyze, type EventInput } from '../../../lib/index.ts'
 import type { BufferEvent, TensorEvent, TraceEvent } from '../../../lib/model/events.ts'
 import { issueOf } from '../../../lib/model/issues.ts'
+import { inputOf } from '../../../lib/node.ts'
 
 /** What ran, and what was recorded. */
 

@@ -1,18 +1,15 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
+import { type OperatorEvent, type TensorEvent, UNKNOWN } from '../../../lib/core.ts'
 import {
   type Analysis,
   analyze,
   convert,
   type EventInput,
   eventsOf,
-  inputOf,
   Names,
-  type OperatorEvent,
-  openTrace,
-  type TensorEvent,
   type TraceEvent,
-  UNKNOWN,
 } from '../../../lib/index.ts'
+import { inputOf, openTrace } from '../../../lib/node.ts'
 import { smallRun } from '../memory/small-run.ts'
 
 /** The graph of a call, against the definitions of the log alone, against SQL over its trace, and against runs that were made by hand. */

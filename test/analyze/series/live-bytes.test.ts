@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals'
-import { analyze, convert, inputOf, openTrace } from '../../../lib/index.ts'
+import { analyze, convert } from '../../../lib/index.ts'
+import { inputOf, openTrace } from '../../../lib/node.ts'
 import { smallRun } from '../memory/small-run.ts'
 
 /** Live bytes over one call, against the counter of the trace. */

@@ -1,16 +1,9 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { Bins } from '../../../lib/analyze/series/bins.ts'
-import {
-  type Analysis,
-  analyze,
-  type ExpertsEvent,
-  eventsOf,
-  inputOf,
-  Names,
-  type OperatorEvent,
-  type TensorEvent,
-} from '../../../lib/index.ts'
+import type { ExpertsEvent, OperatorEvent, TensorEvent } from '../../../lib/core.ts'
+import { type Analysis, analyze, eventsOf, Names } from '../../../lib/index.ts'
+import { inputOf } from '../../../lib/node.ts'
 import { smallRun } from '../memory/small-run.ts'
 
 /** Maps of reads, offset × time, against a computation from the log's events alone. */

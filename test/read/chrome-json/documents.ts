@@ -1,4 +1,5 @@
-import { openTrace, summarize } from '../../../lib/index.ts'
+import { summarize } from '../../../lib/index.ts'
+import { openTrace } from '../../../lib/node.ts'
 import { converted } from '../../line/support.ts'
 import { drawn } from '../../printing-sink.ts'
 

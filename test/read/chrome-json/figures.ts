@@ -1,4 +1,4 @@
-import { openTrace } from '../../../lib/index.ts'
+import { openTrace } from '../../../lib/node.ts'
 import { converted } from '../../line/support.ts'
 import { ZERO_NS } from '../../origin.ts'
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { FORMATS, type InputEvent } from '../../../lib/index.ts'
+import type { InputEvent } from '../../../lib/core.ts'
+import { FORMATS } from '../../../lib/index.ts'
 import { cut, eventsIn, plainBytes } from '../../line/support.ts'
 import { heardFrom, withoutCpus } from './events.ts'
 import { scriptOf } from './texts.ts'

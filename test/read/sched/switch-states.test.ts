@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
-import { convert, openTrace, type TraceEvent } from '../../../lib/index.ts'
+import { convert, type TraceEvent } from '../../../lib/index.ts'
 import { TaskState } from '../../../lib/model/events.ts'
+import { openTrace } from '../../../lib/node.ts'
 import { eventsIn, plainBytes } from '../../line/support.ts'
 
 /** The bits of `prev_state` differ between kernels: a recording carries the text by which its kernel prints them. */

@@ -1,4 +1,4 @@
-import { TaskState } from '../../../lib/index.ts'
+import { TaskState } from '../../../lib/core.ts'
 import { plainBytes } from '../../line/support.ts'
 
 /** What other tools print of a recording, as events with absolute times, names and states in words. */

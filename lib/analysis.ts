@@ -1,0 +1,57 @@
+/** Statistics of runs: reads, compares and explains them. */
+export type * from './analyze/analysis.ts'
+export { ANALYSIS_SCHEMA } from './analyze/analysis.ts'
+export { compareRuns, type RunsOfSide } from './analyze/compare/compare.ts'
+export * from './analyze/compare/figures.ts'
+export { type Gate, gateOf } from './analyze/compare/gate.ts'
+export type { ExpertCacheSize } from './analyze/experts/caches.ts'
+export { findings, lookedAt, RULES } from './analyze/findings/findings.ts'
+export { type Advice, adviceOf, type Program } from './analyze/findings/program.ts'
+export type { Limit, Looked, Rule } from './analyze/findings/rule.ts'
+export { scalingSentence, threadScaling } from './analyze/findings/thread-scaling.ts'
+export {
+  type RequestReason,
+  requestsWith,
+  type WhichRequest,
+  type WhyRequest,
+  whyRequest,
+} from './analyze/findings/why-request.ts'
+export { parsePeakFile, peaksOfMachine } from './analyze/model/peaks.ts'
+export { costAt, costUpTo, decodeBytes, prefillFlop, type StaticOptions } from './analyze/model/static.ts'
+export {
+  GROUP_KEYS,
+  type GroupCounter,
+  type GroupKey,
+  type GroupShare,
+  groupOperators,
+  type OperatorGroup,
+} from './analyze/operators/groups.ts'
+export {
+  type PhaseScaling,
+  type RoleScalingFigures,
+  SCALING_SCHEMA,
+  type ScalingFigures,
+  type ScalingFit,
+  type SpeedByWorkers,
+  scaling,
+  type WorkerCount,
+} from './analyze/scaling/scaling.ts'
+export { DAG_SCHEMA, type Dag, type DagEdge, type DagNode, type DagRange, dagOf, type Range } from './dag/dag.ts'
+export {
+  DAG_DIFF_SCHEMA,
+  type DagDiff,
+  type DiffNode,
+  type DiffPart,
+  type DiffSide,
+  diffDags,
+  type NamedDag,
+} from './dag/diff.ts'
+export { type DrawOptions, draw, type NodeValues } from './dag/draw.ts'
+export { drawDiff } from './dag/draw-diff.ts'
+export { type Drawing, toDot } from './dag/drawing.ts'
+export { type ColorScale, METRICS, type Metric, type MetricName } from './dag/metrics.ts'
+export { type Work, workOf } from './model/work.ts'
+export { type AnalyzeOptions, analyze } from './pipeline/analyze.ts'
+export type { LogInput } from './pipeline/inputs.ts'
+export { type ModelAnalysis, modelOf } from './pipeline/models.ts'
+export { readAnalysis } from './pipeline/read-analysis.ts'

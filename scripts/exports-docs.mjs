@@ -1,0 +1,94 @@
+/**
+ * Writes docs/exports.md: all names that the entries of the package export, each with the first sentence of its documentation. With --check,
+ * writes nothing and exits 1 if the committed page is stale, or a name is not documented.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import ts from 'typescript'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const path = join(root, 'docs/exports.md')
+const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+const entries = Object.keys(exports).filter((key) => exports[key].import)
+const fileOf = (key) => join(root, `lib/${key === '.' ? 'index' : key.slice(2)}.ts`)
+
+const { options } = ts.parseJsonConfigFileContent(
+  { ...ts.readConfigFile(join(root, 'tsconfig.json'), ts.sys.readFile).config, include: [] },
+  ts.sys,
+  root,
+)
+const program = ts.createProgram(entries.map(fileOf), options)
+const checker = program.getTypeChecker()
+
+const bare = []
+
+/** The first sentence of a text, on one line, without links. */
+const firstSentence = (text) =>
+  /^.*?[.](?=\s|$)|^.*/s
+    .exec(text.replace(/\{@link ([^}]+)\}/g, '`$1`').replace(/\s+/g, ' '))[0]
+    .replaceAll('|', '\\|')
+    .trim()
+
+/** A format's title is its documentation. */
+const titleOf = ({ valueDeclaration }) => /title: '((?:[^'\\]|\\.)*)'/.exec(valueDeclaration?.getText() ?? '')?.[1]
+
+function textOf(symbol, entry) {
+  const text = ts.displayPartsToString(symbol.getDocumentationComment(checker))
+  const isFormat = symbol.valueDeclaration?.getSourceFile().fileName.includes('/lib/read/')
+  const title =
+    text === '' && isFormat ? (titleOf(symbol) ?? ' ').replace(/^\s*$/, 'A format of that family') : undefined
+  if (text === '' && title === undefined) bare.push(`${entry}: ${symbol.name}`)
+  return title === undefined ? firstSentence(text) : `The format: ${title}.`
+}
+
+function sectionOf(key) {
+  const name = key === '.' ? 'ggml2perfetto' : `ggml2perfetto${key.slice(1)}`
+  const module = program.getSourceFile(fileOf(key))
+  const [about] = ts.getLeadingCommentRanges(module.text, 0) ?? []
+  const rows = checker.getExportsOfModule(checker.getSymbolAtLocation(module)).map((exported) => {
+    const symbol = exported.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(exported) : exported
+    const isType = !(symbol.flags & ts.SymbolFlags.Value) || isTypeOnly(exported)
+    return { name: exported.name, isType, text: textOf(symbol, name) }
+  })
+  rows.sort((a, b) => (a.name.toLowerCase() < b.name.toLowerCase() ? -1 : 1))
+  const table = (title, chosen) =>
+    chosen.length === 0
+      ? ''
+      : `\n| ${title} | |\n|---|---|\n${chosen.map(({ name, text }) => `| \`${name}\` | ${text} |`).join('\n')}\n`
+  const first = module.text
+    .slice(about.pos, about.end)
+    .replace(/^\/\*\*|\*\/$|^ \* ?/gm, '')
+    .trim()
+  return `\n## ${name}\n\n${first}\n${table(
+    'value',
+    rows.filter(({ isType }) => !isType),
+  )}${table(
+    'type',
+    rows.filter(({ isType }) => isType),
+  )}`
+}
+
+/** Is a value exported as a type only, by `export type`? */
+function isTypeOnly(exported) {
+  for (let at = exported; at.flags & ts.SymbolFlags.Alias; at = checker.getImmediateAliasedSymbol(at))
+    if (at.declarations?.some((declaration) => ts.isTypeOnlyImportOrExportDeclaration(declaration))) return true
+  return false
+}
+
+const page = `# All names
+
+Generated from the documentation in the code by \`node scripts/exports-docs.mjs\`. [library.md](library.md) shows how they are used. Types of events are in
+[\`lib/model\`](architecture.md), fields of an Analysis in [analysis.md](analysis.md), columns of tables in [dataset.md](dataset.md).
+${entries.map(sectionOf).join('')}`
+
+if (bare.length > 0) {
+  console.error(`without documentation:\n${bare.join('\n')}`)
+  process.exit(1)
+}
+if (process.argv.includes('--check')) {
+  if (readFileSync(path, 'utf8') !== page) {
+    console.error('docs/exports.md is stale: node scripts/exports-docs.mjs')
+    process.exit(1)
+  }
+} else writeFileSync(path, page)

@@ -1,15 +1,19 @@
-/** Tests run on the TypeScript sources; swc only strips the types (`npm run types` checks them). */
+/** Tests run on the TypeScript sources, of lib as one file; swc only strips the types (`npm run types` checks them). */
 export default {
   testEnvironment: '<rootDir>/test/environment.cjs',
   roots: ['<rootDir>/test'],
   testPathIgnorePatterns: ['\\.long\\.test\\.ts$'], // npm run test:long
   extensionsToTreatAsEsm: ['.ts', '.sql', '.textproto'],
   transform: {
-    '\\.ts$': ['@swc/jest', { jsc: { target: 'es2022', parser: { syntax: 'typescript' } }, module: { type: 'es6' } }],
+    '\\.ts$': [
+      '<rootDir>/test/lib-transform.mjs',
+      { jsc: { target: 'es2022', parser: { syntax: 'typescript' } }, module: { type: 'es6' } },
+    ],
     '\\.(sql|textproto)$': '<rootDir>/test/text-transform.cjs',
   },
+  globalSetup: '<rootDir>/test/lib-bundle.mjs',
   setupFiles: ['<rootDir>/test/seed.ts'],
-  workerIdleMemoryLimit: '100MB', // what suites leave behind is searched by each garbage collection of the next
+  workerIdleMemoryLimit: '300MB', // what suites leave behind is searched by each garbage collection of the next
   testTimeout: 300_000, // ends what hangs; a busy machine is no fault
   maxWorkers: '100%', // of the cores; by default one of two stays idle
 }

@@ -1,9 +1,6 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import { beforeAll, expect, test } from '@jest/globals'
 import { writeDataset } from '../fleet/datasets.ts'
-import { at, CLI, run, useFolder } from './helpers.ts'
+import { at, run, useFolder } from './helpers.ts'
 
 useFolder()
 
@@ -25,27 +22,6 @@ test('prints rows as a table, CSV and JSON', () => {
   expect(table).toMatchObject({ code: 0, stderr: expect.stringContaining('Time of a token by host') })
   expect(table.stdout).toContain('(0 rows)')
 })
-
-test('prints large results in little memory', async () => {
-  const sql = "select i, 'row ' || i as name, i * 1.5 as value from range(2000000) as r (i)"
-  for (const format of ['csv', 'json']) {
-    const child = spawn(process.execPath, [CLI, 'ask', at('dataset'), sql, '--format', format], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    })
-    const ended = once(child, 'exit')
-    let lines = 0
-    let peakKiB = 0
-    for await (const piece of child.stdout as AsyncIterable<Buffer>) {
-      for (let at = piece.indexOf(10); at >= 0; at = piece.indexOf(10, at + 1)) lines++
-      const [, kib] = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8')) ?? []
-      if (kib !== undefined) peakKiB = Number(kib) // a process that has ended has none
-    }
-    expect(await ended).toEqual([0, null])
-    expect(lines).toBe(2_000_000 + (format === 'csv' ? 1 : 0))
-    expect(peakKiB).toBeLessThan(400 * 1024)
-    expect(peakKiB).toBeGreaterThan(10 * 1024)
-  }
-}, 60_000)
 
 test('a result that fails at a later row is an error', () => {
   const sql = "select cast(case when i = 2999999 then 'x' else '1' end as int) as n from range(3000000) as r (i)"

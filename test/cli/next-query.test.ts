@@ -1,4 +1,5 @@
 import { readdirSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { nextQuery } from '../../bin/commands/convert.ts'
 import { type ConvertOptions, convert, type Summary } from '../../lib/index.ts'
@@ -31,8 +32,14 @@ async function rowsOf(names: readonly string[], options: ConvertOptions): Promis
   }
 }
 
-describe.each(['perfetto', 'json'] as const)('in a %s trace', (to) => {
-  test.each(FIXTURES)('of %s', async (name) => {
+/** One of each format: trace_processor reads JSON slowly. `npm run test:long` takes all. */
+const OF_EACH = FIXTURES.filter((name, i) => dirname(name) !== dirname(FIXTURES[i - 1] ?? ''))
+
+describe.each([
+  ['perfetto', FIXTURES],
+  ['json', 'isLong' in globalThis ? FIXTURES : OF_EACH],
+] as const)('in a %s trace', (to, fixtures) => {
+  test.each(fixtures)('of %s', async (name) => {
     expect(await rowsOf([name], { to })).not.toBe(0)
   })
 

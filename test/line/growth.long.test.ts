@@ -9,7 +9,7 @@ import { workOf } from './work.ts' // before all that it counts
 
 /**
  * Twice as much of anything is some twice the work, for each format that can be read: lines, numbers, names, elements, keys, levels, the
- * length of a line. Work is counted, not timed; what single formats can have more of is in complexity.test.ts.
+ * length of a line. Work is counted, not timed; what single formats can have more of is in complexity.long.test.ts.
  */
 
 /** Twice of something may cost this many times the work. */

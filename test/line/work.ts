@@ -1,7 +1,7 @@
 import { type Profiler, Session } from 'node:inspector'
 
-/** Scripts whose work counts. */
-const COUNTED = /\/lib\/(?!generated)/
+/** Scripts whose work counts: the modules of lib, and the file of those that a program runs (test/lib-bundle.mjs). */
+const COUNTED = /\/lib(\/(?!generated)|\.\w+\.mjs$)/
 
 // Functions are counted only if V8 compiles them after this: a test imports this file before all that imports lib.
 const session = new Session()

@@ -181,6 +181,16 @@ arm64(`the recorder on arm64 (${missing === undefined ? 'qemu-user' : `needs ${m
     expect(of('input')[0]!.attributes['cpu']).toBe('CPU implementer 0x41, part 0xd0c')
   })
 
+  test('the measuring program of peaks runs', () => {
+    const peaks = join(folder, 'peaks')
+    const make = ['-s', '-C', NATIVE, `BUILD=${folder}`, 'CC=aarch64-linux-gnu-gcc', 'CFLAGS=-O2 -static', peaks]
+    execFileSync('make', make)
+    expect(JSON.parse(execFileSync('qemu-aarch64-static', [peaks], { encoding: 'utf8' }))).toMatchObject({
+      fp32Flops: { instructionSet: 'NEON', one: expect.any(Number) },
+      int8Ops: { instructionSet: 'NEON dotprod' },
+    })
+  })
+
   test.each(['backend', 'plan', 'sched', 'named'])('ggml alone, by %s', async (way) => {
     const [first, ...rest] = [...(await aloneOnArm64()), way, '5']
     const log = newLog()

@@ -328,7 +328,7 @@ test('calls of any kind, of several contexts', async () => {
         return [...prompts, ...drafts, verification]
       })
       const log = logOf(calls)
-      const trace = await traceOf(log)
+      const trace = await traceOf(log, {}, ['calls'])
       sameCalls(await analyze(log), trace)
       trace.close()
     }),

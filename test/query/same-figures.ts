@@ -13,11 +13,16 @@ export function rowsOf(trace: OpenTrace, sql: string): Row[] {
   return rows.map((row) => Object.fromEntries(columns.map((column, i) => [column, row[i]!])))
 }
 
-/** The converted trace, opened, with the modules of the package included. */
-export async function traceOf(inputs: Input | readonly Input[], options: ConvertOptions = {}): Promise<OpenTrace> {
+const MODULES = ['calls', 'operators', 'workers', 'waits', 'interference', 'experts', 'requests', 'sums']
+
+/** The converted trace, opened, with modules of the package included: by default all. */
+export async function traceOf(
+  inputs: Input | readonly Input[],
+  options: ConvertOptions = {},
+  modules: readonly string[] = MODULES,
+): Promise<OpenTrace> {
   const trace = await openTrace(convert(inputs as Input, options))
-  for (const module of ['calls', 'operators', 'workers', 'waits', 'interference', 'experts', 'requests', 'sums'])
-    trace.query(`INCLUDE PERFETTO MODULE ggml.${module}`)
+  for (const module of modules) trace.query(`INCLUDE PERFETTO MODULE ggml.${module}`)
   return trace
 }
 

@@ -42,8 +42,8 @@ export class SequenceName {
   /** With the tag of an event after it. */
   readonly beforeEvent: Piece
 
-  constructor(id: number) {
-    const name = encoded((out) => out.varint(TracePacket.trusted_packet_sequence_id, id))
+  /** `name`: the field with its id, encoded. */
+  constructor(name: Uint8Array) {
     this.piece = new Piece(name)
     this.beforeEvent = new Piece(Uint8Array.of(...name, EVENT))
   }

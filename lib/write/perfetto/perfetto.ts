@@ -299,7 +299,8 @@ export class PerfettoWriter implements Writer {
   }
 
   private begun(track: number | undefined): Sequence {
-    const sequence = new Sequence(new SequenceName(++this.sequenceCount))
+    this.scratch.varint(TracePacket.trusted_packet_sequence_id, ++this.sequenceCount)
+    const sequence = new Sequence(new SequenceName(this.scratch.take()))
     const { out } = this
     const packet = out.begin(Trace.packet)
     out.piece(sequence.name.piece)

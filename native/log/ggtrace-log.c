@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "ggtrace-file.h"
 #include "ggtrace-inside.h"
 
 #define GGTRACE_POISON
@@ -29,6 +30,23 @@ void ggtrace_flush(struct ggtrace * log) {
     pthread_mutex_lock(&log->shared->lock);
     ggtrace_seal(&log->shared->writers[CONTROL]);
     pthread_mutex_unlock(&log->shared->lock);
+}
+
+/* Fails silently: what has no room later is counted then. */
+void ggtrace_expect(struct ggtrace * log, uint32_t bytes) {
+    if (!is_alive(log)) return;
+    const int before = errno;
+    struct shared * shared = log->shared;
+    struct ggtrace_writer * control = &shared->writers[CONTROL];
+    pthread_mutex_lock(&shared->lock);
+    const uint64_t end = LOAD(shared->file_end) + 2ull * (bytes + log->segment_bytes);
+    const bool may_take = is_alive(log) && (!log->bytes_max || end < log->bytes_max / 2) && ggtrace_may_reach(end) && !ggtrace_is_cut(log);
+    if (may_take && control->segment_end - control->at < (ptrdiff_t) bytes) {
+        ggtrace_seal(control);
+        ggtrace_take_segment(control, bytes);
+    }
+    pthread_mutex_unlock(&shared->lock);
+    errno = before;
 }
 
 /* ---- Writers of threads ---- */

@@ -96,6 +96,7 @@ void ggtrace_close(struct ggtrace * log);
  */
 void ggtrace_abandon(struct ggtrace * log);
 
+void ggtrace_expect(struct ggtrace * log, uint32_t bytes); /* of definitions: takes the space for them now, if much is left of bytes_max */
 /* Seals the open run block or definitions block, so that it gets its checksum. For events: ggtrace_writer_flush. */
 void ggtrace_flush(struct ggtrace * log);
 

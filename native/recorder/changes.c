@@ -4,13 +4,14 @@
 
 #include "common/table.h"
 #include "recorder/graph.h"
+#include "recorder/ops.h"
 #include "recorder/registry-inside.h"
 
 /* More inputs than this are not watched. */
 enum { INPUTS_MAX = 512 };
 
 static bool is_input(const void * source) {
-    if (!source || !registry_is_op(source, "NONE")) return false;
+    if (!source || op_of(source) != OP_NONE) return false;
     void * buffer = registry.layout->buffer < 0 ? NULL : layout_pointer(source, registry.layout->buffer);
     const bool is_weight = buffer && registry.api->buffer_get_usage && registry.api->buffer_get_usage(buffer) == 1;
     return !is_weight;
@@ -55,7 +56,7 @@ void changes_prepare(struct graph * graph) {
     for (int i = 0; i < graph->node_count; i++) {
         for (int k = 0; k < registry.layout->source_count; k++) {
             const void * source = registry_source(graph->nodes[i].tensor, k);
-            if (!nodes || (source && !registry_is_op(source, "NONE") && !set_has(nodes, mask, source))) return;
+            if (!nodes || (source && op_of(source) != OP_NONE && !set_has(nodes, mask, source))) return;
             if (!is_input(source)) continue;
             int at = 0;
             while (at < count && found[at] != source) at++;
@@ -116,7 +117,7 @@ static bool has_same_links(const void * node, const void * before) {
     const struct tensor_layout * layout = registry.layout;
     return layout_i32(node, layout->op) == layout_i32(before, layout->op) &&
         memcmp((const char *) node + layout->sources, (const char *) before + layout->sources, 8 * (size_t) layout->source_count) == 0 &&
-        registry_is_computed(node) == registry_is_computed(before);
+        op_is_computed(node) == op_is_computed(before);
 }
 
 /* The nodes of `graph` whose structs have changed; -1: too many, or it is another graph. */

@@ -10,6 +10,7 @@
 #include "recorder/control.h"
 #include "recorder/descriptions.h"
 #include "recorder/full.h"
+#include "recorder/ops.h"
 #include "recorder/registry-inside.h"
 #include "common/table.h"
 
@@ -88,11 +89,11 @@ static const void * source_of(const void * node, int i) {
 static _Atomic bool views_start;
 
 void graphs_note_view(const void * tensor) {
-    if (!registry_is_computed(tensor)) atomic_store_explicit(&views_start, true, memory_order_relaxed);
+    if (!op_is_computed(tensor)) atomic_store_explicit(&views_start, true, memory_order_relaxed);
 }
 
 static bool is_linked(const void * node, bool has_views) {
-    return registry_is_computed(node) || (has_views && !registry_is_op(node, "NONE") && registry_has_elements(node));
+    return op_is_computed(node) || (has_views && op_of(node) != OP_NONE && op_has_elements(node));
 }
 
 /* Links the nodes that are computed, and marks those that workers look for. */
@@ -107,7 +108,7 @@ static void link_nodes(struct graph * graph) {
         graph->nodes[i].fuses_with_next = false;
         graph->nodes[i].chooses_experts = false;
         if (!is_linked(node, graph->has_views)) continue;
-        if (next < count && registry_is_op(node, "RMS_NORM") && registry_is_op(graph->nodes[next].tensor, "MUL")) {
+        if (next < count && op_of(node) == OP_RMS_NORM && op_of(graph->nodes[next].tensor) == OP_MUL) {
             const void * product = graph->nodes[next].tensor;
             graph->nodes[i].fuses_with_next = source_of(product, 0) == node || source_of(product, 1) == node;
         }
@@ -116,7 +117,7 @@ static void link_nodes(struct graph * graph) {
     graph->first = next;
     for (int i = graph->first; i < count; i = graph->nodes[i].next) {
         const void * node = graph->nodes[i].tensor;
-        if (!registry_is_op(node, "MUL_MAT_ID") || source_of(node, 2) == choice) continue;
+        if (op_of(node) != OP_MUL_MAT_ID || source_of(node, 2) == choice) continue;
         choice = source_of(node, 2);
         graph->experts[i] = registry_tensor_locked(choice);
         graph->nodes[i].chooses_experts = graph->experts[i] != 0;
@@ -129,6 +130,7 @@ static bool is_wanted(const void * node) {
 
 /* Clears the ids of nodes whose operators are not recorded; fused nodes only together. */
 static void leave_out(const struct graph * graph) {
+    if (control_takes_all_ops()) return;
     int fused = -1;
     for (int i = 0; i < graph->node_count; i++) {
         if (i == fused) continue;
@@ -199,7 +201,8 @@ static struct graph * define_graph(void * cgraph, int count, uint64_t hash, uint
     for (int i = 0; i < count; i++) {
         graph->nodes[i].tensor = registry.api->graph_node(cgraph, i);
         graph->ids[i] = registry_tensor_locked(graph->nodes[i].tensor);
-        graph->fingerprints[i] = registry_fingerprint_node(graph->nodes[i].tensor);
+        const struct fingerprint * fingerprint = registry_fingerprint_of(graph->nodes[i].tensor);
+        graph->fingerprints[i] = fingerprint ? *fingerprint : registry_fingerprint_node(graph->nodes[i].tensor);
         memcpy(graph->snapshot + (size_t) i * registry_compared_bytes(), graph->nodes[i].tensor, registry_compared_bytes());
     }
     link_nodes(graph);
@@ -261,6 +264,12 @@ static struct graph * renew(void * cgraph, int count, uint32_t backend) {
     return graph;
 }
 
+void graphs_expect(void * cgraph) {
+    enum { DEFINED_BYTES = 350 }; /* for each node, of a prompt's graph and a token's: the nodes, their sources and names */
+    const int count = registry.gave_up || !registry.api || !registry.api->graph_n_nodes ? 0 : registry.api->graph_n_nodes(cgraph);
+    if (count > 0 && count < (int) GGTRACE_NODES_MAX) ggtrace_expect(registry.log, (uint32_t) count * DEFINED_BYTES);
+}
+
 static _Atomic uint32_t generation = 1;
 
 void graphs_may_change(void) {
@@ -291,10 +300,12 @@ struct graph * graphs_get(void * cgraph, uint32_t backend, bool scheduled) {
     if (!graph) graph = renew(cgraph, count, backend);
     if (!graph) {
         uint64_t hash = mix(6, backend);
+        registry_begin_walk();
         for (int i = 0; i < count; i++) hash = mix(hash, registry_fingerprint_node(api->graph_node(cgraph, i)).whole);
         graph = known;
         while (graph && (graph->fingerprint != hash || graph->node_count != count)) graph = graph->next_known;
         if (!graph) graph = define_graph(cgraph, count, hash, backend);
+        registry_end_walk();
     }
     if (graph) {
         atomic_fetch_add_explicit(&graph->users, 1, memory_order_relaxed);
@@ -328,5 +339,5 @@ uint32_t graphs_only_node(void * cgraph) {
 }
 
 uint32_t graphs_node(const void * node) {
-    return registry_is_computed(node) && is_wanted(node) ? registry_tensor(node) : 0;
+    return op_is_computed(node) && is_wanted(node) ? registry_tensor(node) : 0;
 }

@@ -22,6 +22,9 @@ struct graph * graphs_get(void * cgraph, uint32_t backend, bool scheduled);
 void graphs_leave(struct graph * graph);
 void graphs_may_change(void);
 
+/* Memory is reserved for a graph like those that will be computed: takes the log's space for their definitions, before a call waits for it. */
+void graphs_expect(void * cgraph);
+
 /* A node was started that is no link of its graph: this ggml passes the hook for views, as versions up to 2025 do. */
 void graphs_note_view(const void * tensor);
 

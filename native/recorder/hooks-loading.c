@@ -3,6 +3,7 @@
 #include "recorder/hook.h"
 #include "recorder/loading.h"
 #include "recorder/recorder.h"
+#include "recorder/runs.h"
 
 #define CONTEXT(pointer) ((uint64_t) (uintptr_t) (pointer))
 
@@ -112,6 +113,7 @@ LOAD_ALL_DATA(OF_VECTOR)
         void * context = real(model, parameters);                                     \
         stage.function.context = CONTEXT(context);                                    \
         loading_end(&stage);                                                          \
+        runs_prepare(recording_level());                                              \
         return context;                                                               \
     }
 CREATE_CONTEXT(llama_init_from_model)

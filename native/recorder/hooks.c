@@ -181,6 +181,7 @@ HOOK(bool, ggml_backend_sched_reserve, void * scheduler, void * cgraph) {
     struct stage stage; /* outside of a call */
     loading_begin(&stage, GGTRACE_RESERVE_GRAPHS, NULL);
     if (calls_inside()) stage.function.start = 0;
+    else if (recording_level() >= LEVEL_GRAPH) graphs_expect(cgraph);
     const bool has_room = real(scheduler, cgraph);
     loading_end(&stage);
     parts_end(start, GGTRACE_RESERVE);
@@ -255,6 +256,12 @@ HOOK(void *, ggml_backend_buft_alloc_buffer, void * buffer_type, size_t size) {
     void * buffer = real(buffer_type, size);
     if (buffer && recording_level() != LEVEL_OFF) registry_note_allocation(buffer, ggtrace_now());
     return buffer;
+}
+
+HOOK(void, ggml_backend_buffer_set_usage, void * buffer, int usage) {
+    REAL(ggml_backend_buffer_set_usage, void, void *, int);
+    real(buffer, usage);
+    if (usage == GGTRACE_USAGE_WEIGHTS && recording_level() >= LEVEL_GRAPH) registry_expect_buffer(buffer);
 }
 
 static void record_free(void * buffer) {

@@ -52,6 +52,7 @@ void ggml_api_load(struct ggml_api * api, void * library) {
     *(void **) &api->buffer_get_size = symbol(library, "ggml_backend_buffer_get_size");
     *(void **) &api->buffer_get_usage = symbol(library, "ggml_backend_buffer_get_usage");
     *(void **) &api->buffer_is_host = symbol(library, "ggml_backend_buffer_is_host");
+    *(void **) &api->buffer_is_multi = symbol(library, "ggml_backend_buffer_is_multi_buffer");
     *(void **) &api->version = symbol(library, "ggml_version");
 }
 

@@ -49,6 +49,7 @@ struct ggml_api {
     size_t (*buffer_get_size)(void * buffer);
     int (*buffer_get_usage)(void * buffer);
     bool (*buffer_is_host)(void * buffer);
+    bool (*buffer_is_multi)(void * buffer);
     const char * (*version)(void);
 };
 

@@ -16,6 +16,7 @@ struct registry {
     bool gave_up;
     /* Number of buffers freed so far: objects met after a free are new, even with the address and contents of an old one. */
     uint64_t freed;
+    uint32_t walk; /* number of the graph that is looked at for the first time, see registry_begin_walk; 0: none */
     struct table graphs; /* that the log defines, since the last free */
 };
 
@@ -61,6 +62,13 @@ uint64_t registry_fingerprint(const void * tensor);
 struct fingerprint registry_fingerprint_node(const void * node);
 uint64_t registry_own_fingerprint(const void * tensor);
 
+/*
+ * Until registry_end_walk, no tensor changes: each is hashed and looked up once, however many nodes have it as their source. That is
+ * most of the work for a new graph.
+ */
+void registry_begin_walk(void);
+void registry_end_walk(void);
+
 /* Sets the fingerprint of a node. Set again when a graph is computed again, because another graph may have used the same memory. */
 void registry_set_fingerprint(const void * node, struct fingerprint fingerprint);
 
@@ -69,13 +77,5 @@ struct fingerprint * registry_fingerprint_of(const void * node);
 
 /* A source of a node; NULL if there is none, or if the node is its own source (ggml_cast). */
 const void * registry_source(const void * node, int i);
-
-/* Has the tensor this op, by ggml's name? */
-bool registry_is_op(const void * tensor, const char * op);
-
-bool registry_has_elements(const void * tensor);
-
-/* ggml skips nodes that need no computing (ggml-cpu.c: ggml_op_is_empty, the compute flag). */
-bool registry_is_computed(const void * node);
 
 #endif

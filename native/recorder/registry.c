@@ -7,6 +7,7 @@
 
 #include "recorder/full.h"
 #include "recorder/mapped.h"
+#include "recorder/ops.h"
 #include "recorder/origins.h"
 #include "common/table.h"
 
@@ -17,9 +18,24 @@ struct registry registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static struct table names, tensors, buffers;
 static uint32_t name_count, tensor_count, buffer_count;
 
+/* What is known of a tensor's address. */
+struct meeting {
+    struct fingerprint fingerprint;
+    uint64_t now;  /* what registry_fingerprint returned in this walk */
+    uint32_t walk, id; /* id: of the tensor, if it was looked up in this walk; else 0 */
+};
+
 static struct table met;
-static struct fingerprint * fingerprints;
-static uint32_t fingerprint_count;
+static struct meeting * meetings;
+static uint32_t meeting_count, walk_count;
+
+void registry_begin_walk(void) {
+    registry.walk = ++walk_count;
+}
+
+void registry_end_walk(void) {
+    registry.walk = 0;
+}
 
 void registry_open(struct ggtrace * log) {
     registry.log = log;
@@ -116,6 +132,13 @@ static uint32_t buffer_id(void * buffer) {
     return id;
 }
 
+void registry_expect_buffer(void * buffer) {
+    pthread_mutex_lock(&registry.lock);
+    const struct ggml_api * api = registry.api;
+    if (api && api->buffer_is_multi && !api->buffer_is_multi(buffer)) buffer_id(buffer); /* buffers of buffers have no address: ggml aborts */
+    pthread_mutex_unlock(&registry.lock);
+}
+
 uint32_t registry_tensor_buffer(const void * tensor) {
     const int offset = registry.layout->buffer;
     if (registry.gave_up || offset < 0) return 0;
@@ -131,7 +154,7 @@ static void count_free(void) {
     table_clear(&tensors);
     table_clear(&registry.graphs);
     table_clear(&met);
-    fingerprint_count = 0;
+    meeting_count = 0;
 }
 
 uint32_t registry_buffer_forget(void * buffer) {
@@ -153,21 +176,34 @@ size_t registry_compared_bytes(void) {
     return (size_t) (registry.layout->name + registry.layout->name_bytes);
 }
 
-struct fingerprint * registry_fingerprint_of(const void * tensor) {
-    if (!fingerprints && !(fingerprints = reserve(FINGERPRINTS_MAX * sizeof(*fingerprints)))) return NULL;
+static struct meeting * meet(const void * tensor) {
+    if (!meetings && !(meetings = reserve(FINGERPRINTS_MAX * sizeof(*meetings)))) return NULL;
     struct entry * entry = table_at(&met, mix(9, (uint64_t) (uintptr_t) tensor));
-    if (entry && entry->id == 0 && fingerprint_count + 1 < FINGERPRINTS_MAX) entry->id = ++fingerprint_count;
-    return entry && entry->id ? &fingerprints[entry->id] : full_count(FULL_FINGERPRINTS);
+    if (entry && entry->id == 0 && meeting_count + 1 < FINGERPRINTS_MAX) entry->id = ++meeting_count;
+    return entry && entry->id ? &meetings[entry->id] : full_count(FULL_FINGERPRINTS);
+}
+
+struct fingerprint * registry_fingerprint_of(const void * tensor) {
+    struct meeting * meeting = meet(tensor);
+    return meeting ? &meeting->fingerprint : NULL;
 }
 
 uint64_t registry_own_fingerprint(const void * tensor) {
     return hash_bytes(mix(mix(4, registry.freed), (uint64_t) (uintptr_t) tensor), tensor, registry_compared_bytes());
 }
 
-uint64_t registry_fingerprint(const void * tensor) {
+static bool is_met_now(const struct meeting * meeting) { return meeting && registry.walk && meeting->walk == registry.walk; }
+
+static uint64_t fingerprint(const void * tensor, struct meeting * meeting) {
+    if (is_met_now(meeting)) return meeting->now;
     const uint64_t own = registry_own_fingerprint(tensor);
-    const struct fingerprint * known = registry_fingerprint_of(tensor);
-    return known && known->own == own ? known->whole : own;
+    const uint64_t now = meeting && meeting->fingerprint.own == own ? meeting->fingerprint.whole : own;
+    if (meeting) *meeting = (struct meeting){.fingerprint = meeting->fingerprint, .now = now, .walk = registry.walk};
+    return now;
+}
+
+uint64_t registry_fingerprint(const void * tensor) {
+    return fingerprint(tensor, meet(tensor));
 }
 
 /* ggml_cast makes the node its own source (for backends that treat it as ggml_cpy). */
@@ -194,26 +230,8 @@ struct fingerprint registry_fingerprint_node(const void * node) {
 }
 
 void registry_set_fingerprint(const void * node, struct fingerprint fingerprint) {
-    struct fingerprint * known = registry_fingerprint_of(node);
-    if (known) *known = fingerprint;
-}
-
-bool registry_is_op(const void * tensor, const char * op) {
-    return strcmp(registry.api->op_name(layout_i32(tensor, registry.layout->op)), op) == 0;
-}
-
-bool registry_has_elements(const void * tensor) {
-    for (int i = 0; i < TENSOR_DIMS; i++) if (layout_i64(tensor, registry.layout->ne + 8 * i) == 0) return false;
-    return true;
-}
-
-bool registry_is_computed(const void * node) {
-    const struct tensor_layout * layout = registry.layout;
-    const char * op = registry.api->op_name(layout_i32(node, layout->op));
-    static const char * const empty[] = {"NONE", "RESHAPE", "VIEW", "PERMUTE", "TRANSPOSE"};
-    for (size_t i = 0; i < sizeof(empty) / sizeof(*empty); i++) if (strcmp(op, empty[i]) == 0) return false;
-    if (layout->compute_flag && (layout_i32(node, layout->flags) & layout->compute_flag) == 0) return false;
-    return registry_has_elements(node);
+    struct meeting * meeting = meet(node);
+    if (meeting) *meeting = (struct meeting){.fingerprint = fingerprint, .now = fingerprint.whole, .walk = registry.walk};
 }
 
 /* UNARY and GLU are many ops with one number. They are named by what they compute, and get numbers that no ggml uses. */
@@ -222,8 +240,8 @@ enum { OWN_OPS_FROM = 1024, OWN_OPS_MAX = 256 };
 static uint16_t own_op_number(int32_t op, const char * name) {
     static const char * own[OWN_OPS_MAX];
     for (int i = 0; i < OWN_OPS_MAX; i++) {
-        if (own[i] && strcmp(own[i], name) == 0) return (uint16_t) (OWN_OPS_FROM + i);
-        if (own[i]) continue;
+        if (own[i] && own[i] != name && strcmp(own[i], name) != 0) continue;
+        if (own[i]) return (uint16_t) (OWN_OPS_FROM + i);
         own[i] = name;
         ggtrace_define_op(registry.log, (uint32_t) (OWN_OPS_FROM + i), name_id(name));
         return (uint16_t) (OWN_OPS_FROM + i);
@@ -236,7 +254,8 @@ static uint16_t op_number(const void * tensor) {
     static bool is_defined[256];
     const int32_t op = layout_i32(tensor, registry.layout->op);
     const char * name = registry_op_name(tensor);
-    if (strcmp(name, registry.api->op_name(op)) != 0) return own_op_number(op, name);
+    const char * plain = registry.api->op_name(op);
+    if (name != plain && strcmp(name, plain) != 0) return own_op_number(op, name);
     if (op >= 0 && op < 256 && !is_defined[op]) {
         is_defined[op] = true;
         ggtrace_define_op(registry.log, (uint32_t) op, name_id(name));
@@ -285,7 +304,7 @@ static uint32_t tensor_id(const void * tensor, int depth);
 static void describe(const void * tensor, int depth, struct description * description) {
     const struct tensor_layout * layout = registry.layout;
     struct ggtrace_tensor * definition = &description->definition;
-    *definition = (struct ggtrace_tensor){.flags = registry_is_computed(tensor) ? 0 : GGTRACE_NOT_COMPUTED};
+    *definition = (struct ggtrace_tensor){.flags = op_is_computed(tensor) ? 0 : GGTRACE_NOT_COMPUTED};
     uint32_t count = 0;
     for (int i = 0; i < layout->source_count; i++) {
         const uint32_t source = tensor_id(registry_source(tensor, i), depth + 1);
@@ -342,7 +361,12 @@ static uint32_t id_of(const void * tensor, uint64_t fingerprint, int depth) {
 
 /* 0 if there is none or memory is short. Recursion is deep only if the sources' graph was not recorded. */
 static uint32_t tensor_id(const void * tensor, int depth) {
-    return tensor && depth <= DEPTH_MAX ? id_of(tensor, registry_fingerprint(tensor), depth) : 0;
+    if (!tensor || depth > DEPTH_MAX) return 0;
+    struct meeting * meeting = meet(tensor);
+    if (is_met_now(meeting) && meeting->id) return meeting->id;
+    const uint32_t id = id_of(tensor, fingerprint(tensor, meeting), depth);
+    if (is_met_now(meeting)) meeting->id = id;
+    return id;
 }
 
 void registry_give_up(void) {

@@ -45,6 +45,9 @@ void registry_give_up(void);
 /* A buffer was just allocated. Works before registry_init too. */
 void registry_note_allocation(const void * buffer, uint64_t time);
 
+/* A buffer of weights is about to be used: defines it, and finds the mapped files, before a call waits for it. */
+void registry_expect_buffer(void * buffer);
+
 /* Removes a buffer that is about to be freed. Returns its id; 0 if it was never used. */
 uint32_t registry_buffer_forget(void * buffer);
 

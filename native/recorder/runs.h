@@ -17,6 +17,9 @@ struct run {
     uint64_t start;
 };
 
+/* A context was created: does what the first graph run would do otherwise, in the time of a call. */
+void runs_prepare(int level);
+
 /* `backend` is NULL if ggml is called without one: its CPU code computes the graph. */
 void runs_begin(struct run * run, void * backend, void * cgraph, int level);
 

@@ -5,7 +5,8 @@
 
 #include "recorder/graphs.h"
 #include "recorder/recording.h"
-#include "recorder/registry-inside.h"
+#include "recorder/ops.h"
+#include "recorder/registry.h"
 #include "recorder/runs.h"
 
 enum { KERNEL_BYTES = 128 };
@@ -26,7 +27,7 @@ static bool is_node(const void * node, const char * label, size_t op_bytes, cons
 /* The id of the last of fused nodes that is computed: views after it are part of the fusion, too. 0: that is the first one. */
 static uint32_t last_computed(const struct graph * graph, int first, int last) {
     if (last >= graph->node_count) last = graph->node_count - 1;
-    while (last > first && !registry_is_computed(graph->nodes[last].tensor)) last--;
+    while (last > first && !op_is_computed(graph->nodes[last].tensor)) last--;
     return last > first ? graph->ids[last] : 0;
 }
 

@@ -62,6 +62,7 @@ static void * hammer_thread(void * argument) {
         struct ggtrace_writer * writer = ggtrace_writer_acquire(log_file, ith);
         const uint32_t name = 1 + ith * 20 + round;
         CHECK(ggtrace_define_name(log_file, name, "a name of some length", 5 + round % 16));
+        if (round % 8 == 0) ggtrace_expect(log_file, 1000 * round);
         ggtrace_call(writer, ggtrace_now(), round);
         write_some(writer, (uint32_t) writer->records_sealed, 100 + ith);
         ggtrace_counter(writer, ggtrace_now(), name, ith);
@@ -142,6 +143,7 @@ static void fill(const char * path, const char * filler) {
     CHECK((log_file = ggtrace_open(path, &usual)));
     struct ggtrace_writer * writer = ggtrace_writer_of_thread(log_file, 0);
     errno = 77;
+    ggtrace_expect(log_file, 3u << 19); /* more than the limit; on the disk without room, all that is left */
     const uint64_t began = ggtrace_now();
     write_some(writer, 1, RECORDS);
     CHECK(errno == 77);
@@ -240,6 +242,7 @@ static void closed(struct ggtrace * log) {
     ggtrace_writer_release(writer);
     CHECK(!ggtrace_define_op(log, 1, 1) && !ggtrace_clocks(log));
     CHECK(!ggtrace_define_graph(log, 1, 1, (const uint32_t[]){1}, 1));
+    ggtrace_expect(log, 10000);
     ggtrace_flush(log);
     ggtrace_close(log);
 }

@@ -1,12 +1,13 @@
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { costAt } from '../../lib/analysis.ts'
 import { type Analysis, analyze } from '../../lib/index.ts'
 import { inputOf } from '../../lib/node.ts'
 import type { Model, ModelSpec, Preset } from '../llama/gguf.mjs'
-import { hasLlama, model, run } from '../llama/testbed.ts'
-import { newLog, RECORDER, useRecorder } from './recording.ts'
+import { hasLlama, model, run, runHosts } from '../llama/testbed.ts'
+import { readLog, recordsOf } from './log-checker.ts'
+import { NANO, newLog, RECORDER, useRecorder } from './recording.ts'
 
 /** What operators of recorded runs read and compute, against the model's GGUF and what the program itself reports. */
 
@@ -34,6 +35,17 @@ const matrices = ({ tensors }: Model) => tensors.filter(({ name }) => !/norm|tok
 
 llama('a recorded model (needs linux-x64 and cc)', () => {
   useRecorder()
+
+  test('its weights are in the log before its first call, which would wait for that', async () => {
+    const { path } = await model(NANO)
+    const log = newLog()
+    mkdirSync(dirname(log), { recursive: true })
+    await runHosts(['load', 0, path, 'open', 0, 1], { preload: RECORDER, env: { GGML2PERFETTO_OUT: log } })
+    const made = readLog(readFileSync(log))
+    const [buffer, mapping, token] = [19, 20, 36].map((type) => recordsOf(made, type))
+    expect(buffer!.map(({ offset }) => made.view.getUint32(offset + 16, true))).toContain(1)
+    expect([mapping!.length > 0, token]).toEqual([true, []])
+  })
 
   test('dense: weights read per token of decode are the matrices of the GGUF, to the byte', async () => {
     const { made, log } = await record('tinyDense', [])

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals'
 import { compareRuns, groupOperators } from '../../lib/analysis.ts'
 import { type Analysis, analyze } from '../../lib/index.ts'
 import { inputOf } from '../../lib/node.ts'
-import { SCRIPT, SCRIPT_HASH } from '../../lib/report/script.ts'
+import { SCRIPT, SCRIPT_HASH } from '../../lib/report/page.ts'
 import { layerToShow, reportHtml } from '../../lib/report.ts'
 import { drawingsOf, figuresOf, type Mark, marksOf, tableOf, unescaped } from './svg.ts'
 

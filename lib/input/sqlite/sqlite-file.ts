@@ -2,7 +2,6 @@ import { joined } from '../../bytes/joined.ts'
 import { FormatError } from '../../errors.ts'
 import type { SizeBeside } from '../byte-source.ts'
 import type { RandomAccess } from '../random-access.ts'
-import { Pager } from './pager.ts'
 import { type OnDamage, SqliteRows } from './rows.ts'
 import { type Columns, columnsOf, type Default } from './schema.ts'
 import { type Decoder, readVarint, varintBytes } from './varint.ts'
@@ -218,4 +217,37 @@ function uint32(bytes: Uint8Array, at: number): number {
 /** The values of rows that end before a column, by place. Columns with an expression as default cannot be added later. */
 function defaultsOf({ columns }: SqliteTable): Default[] {
   return columns.filter(({ place }) => place >= 0).map(({ missing }) => missing ?? null)
+}
+
+/** Bytes that are read at once: the pages of a table mostly follow each other in the file. */
+const CHUNK_BYTES = 1 << 18
+const CHUNKS_MAX = 16
+
+/** Pages of an SQLite file, numbered from 1; reads ahead, and caches a few megabytes. */
+class Pager {
+  private readonly chunks = new Map<number, Uint8Array>()
+  private readonly pagesPerChunk: number
+
+  constructor(
+    private readonly access: RandomAccess,
+    readonly pageBytes: number,
+  ) {
+    this.pagesPerChunk = Math.max(1, Math.floor(CHUNK_BYTES / pageBytes))
+  }
+
+  /** The bytes of a page; undefined where the file does not contain all of them. */
+  async page(number: number): Promise<Uint8Array | undefined> {
+    const chunk = Math.floor((number - 1) / this.pagesPerChunk)
+    const bytes = this.chunks.get(chunk) ?? (await this.load(chunk))
+    const start = (number - 1 - chunk * this.pagesPerChunk) * this.pageBytes
+    return start + this.pageBytes <= bytes.length ? bytes.subarray(start, start + this.pageBytes) : undefined
+  }
+
+  private async load(chunk: number): Promise<Uint8Array> {
+    const length = this.pagesPerChunk * this.pageBytes
+    const bytes = await this.access.read(chunk * length, length)
+    if (this.chunks.size === CHUNKS_MAX) this.chunks.delete(this.chunks.keys().next().value!) // the oldest
+    this.chunks.set(chunk, bytes)
+    return bytes
+  }
 }

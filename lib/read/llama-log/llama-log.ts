@@ -8,7 +8,7 @@
 //
 // Lines may begin with the time since the program's start, "0.23.487.094 W " (--log-timestamps).
 //
-//     perf-lines.ts   the sums of a context at the end of the run        vulkan.ts   rows of the Vulkan logger
+//     perf-lines.ts   the sums of a context at the end of the run
 //     operators.ts    operators of the ET and Hexagon backends
 
 import { LineCursor } from '../../input/line-cursor.ts'
@@ -17,12 +17,11 @@ import { issueOf } from '../../model/issues.ts'
 import { LeftOut } from '../../model/left-out.ts'
 import type { Names } from '../../model/names.ts'
 import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
-import { deviceOperator } from '../common/device-work.ts'
+import { type DeviceOperator, deviceOperator } from '../common/device-work.ts'
 import { containing, contentsOf } from '../common/holdings.ts'
 import type { Format } from '../format.ts'
 import { EtOperator, HexagonOperators } from './operators.ts'
 import { PerfLines } from './perf-lines.ts'
-import { sumOf, VULKAN_HEAD, VULKAN_TOTAL } from './vulkan.ts'
 
 /** The time since the start: minutes, seconds, ms, µs; and the level. */
 const PREFIX = /^(\d{1,7})\.(\d\d)\.(\d{3})\.(\d{3}) (?:[IWED] )?/
@@ -190,5 +189,33 @@ class OutputLog implements ChunkReader {
     this.batch.add({ kind: 'facts', contents, attributes: facts })
     this.leftOut.add('lines of more than 1 MiB', this.lines.longLines)
     for (const event of this.leftOut.events()) this.batch.add(event)
+  }
+}
+
+/** The line before the rows of a graph, and the one after them (ggml-vulkan.cpp, vk_perf_logger::print_timings). */
+const VULKAN_HEAD = 'Vulkan Timings:'
+/** `Total time: 345438 us.` */
+const VULKAN_TOTAL = /^Total time: [\d.e+]+ (?:us|ms)\.?\r?$/
+/** `NAME: 97 x 376.031 us = 36475 us (0.0216152 GFLOPS/s)`; the sum is missing in versions before 2025-12. */
+const ROW = /^(.+): (\d+) x ([\d.e+-]+) (us|ms)(?: = ([\d.e+-]+) (us|ms))?(?: \(([\d.e+-]+) GFLOPS\/s\))?\r?$/
+const COUNT_MAX = 1e9
+const NAME_MAX = 1000
+
+const UNIT_NS = { us: 1e3, ms: 1e6 } as const
+
+/** A row of the Vulkan logger: all operators of one kind in one graph; undefined for another line. */
+function sumOf(text: string): DeviceOperator | undefined {
+  const [, name, count, each, unit, sum, sumUnit, rate] = ROW.exec(text) ?? []
+  if (name === undefined) return undefined
+  const n = Number(count)
+  const eachNs = Number(each) * UNIT_NS[unit as keyof typeof UNIT_NS]
+  const timeNs = Math.round(sum === undefined ? eachNs * n : Number(sum) * UNIT_NS[sumUnit as keyof typeof UNIT_NS])
+  if (!(n >= 1) || n > COUNT_MAX || !(timeNs >= 0) || !Number.isSafeInteger(timeNs)) return undefined
+  const gflops = Number(rate ?? NaN)
+  return {
+    name: name.slice(0, NAME_MAX),
+    timeNs,
+    count: n,
+    facts: { mean_ns: Math.round(eachNs), ...(gflops >= 0 && { gflop_per_s: gflops }) },
   }
 }

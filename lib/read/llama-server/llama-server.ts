@@ -8,9 +8,7 @@
 // the server itself are about other things than tasks.
 //
 //     lines.ts      a line → its columns and the server's message
-//     wall-time.ts  the times of collectors
 //     times.ts      which of them are the times of events, on which clock
-//     facts.ts      lines about the server itself
 
 import { LineCursor } from '../../input/line-cursor.ts'
 import { DefaultMap } from '../../model/default-map.ts'
@@ -20,7 +18,6 @@ import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
 import { containing, contentsOf } from '../common/holdings.ts'
 import { ServerMessages } from '../common/server-messages.ts'
 import type { Format, ReadContext } from '../format.ts'
-import { factsIn } from './facts.ts'
 import { isServerLine, type LogLine, readLine } from './lines.ts'
 import { LineTimes } from './times.ts'
 
@@ -171,5 +168,31 @@ class ServerLog implements ChunkReader {
   ): void {
     const position = at ? { byte: at.byte, line: at.line } : { byte: 0 }
     this.batch.add(issueOf(code, detail, position, this.times?.lastNs ?? 0))
+  }
+}
+
+/** Lines about the server itself, and the attributes of the trace that they give. */
+const FACTS: readonly (readonly [form: RegExp, ...keys: string[]])[] = [
+  [/\bbuild:? (\d+ \([^()]+\))/, 'llama_cpp'],
+  [/\bverbosity = (\d+) \(/, 'verbosity'],
+  [/\bloading model '?([^'\n]+)/, 'model'],
+  [/\bloading draft model '([^']+)'/, 'draft_model'],
+  [/\bn_threads = (\d+) \(n_threads_batch = (\d+)\)/, 'n_threads', 'n_threads_batch'],
+  [/\bn_slots = (\d+)(?:, n_ctx_slot = (\d+))?/, 'n_slots', 'n_ctx_slot'],
+]
+/** Words of which one is in each of these lines. */
+const WORDS = ['build', 'verbosity', 'loading', 'n_threads', 'n_slots']
+
+/** Adds the facts that a line contains; the first of each kind stays. */
+function factsIn(message: string, facts: Record<string, string | number>): void {
+  if (!WORDS.some((word) => message.includes(word))) return
+  for (const [form, ...keys] of FACTS) {
+    const found = form.exec(message)
+    if (!found) continue
+    keys.forEach((key, i) => {
+      const value = found[i + 1]
+      if (value !== undefined && !(key in facts))
+        facts[key] = /^\d+$/.test(value) ? Number(value) : value.slice(0, 1000)
+    })
   }
 }

@@ -15,8 +15,8 @@ import type { TrackContext } from '../context.ts'
 import type { MemoryArea } from '../memory/area.ts'
 import type { DrawOptions } from '../options.ts'
 import type { RequestArea } from '../requests/area.ts'
+import type { Lanes } from '../tracks.ts'
 import { Calls } from './calls.ts'
-import { Copies } from './copies.ts'
 import { Experts } from './experts.ts'
 import { Flows } from './flows.ts'
 import { Graphs } from './graphs.ts'
@@ -141,5 +141,27 @@ export class GgmlArea {
     this.flows.finish()
     this.memory.cache.finish() // the last calls wait for their runs
     this.experts.finish()
+  }
+}
+
+/** The Copies row: transfers into backend buffers, out of them, or between them. */
+class Copies {
+  private readonly lanes: Lanes
+
+  constructor(private readonly context: TrackContext) {
+    this.lanes = context.tracks.lanes('copies', {}, true)
+  }
+
+  place({ what, startNs, endNs, bytes, from, to, tensor, tid }: CopyEvent): void {
+    const { make, tensors, detail } = this.context
+    const moved = tensors[tensor]
+    const extra = [make.int('bytes', bytes)]
+    if (moved) extra.push(make.arg('tensor', { name: moved.name }))
+    if (from !== 0) extra.push(make.arg('from', { name: from }))
+    if (to !== 0) extra.push(make.arg('to', { name: to }))
+    if (endNs > startNs) extra.push(make.arg('gb_per_s', { double: bytes / (endNs - startNs) }))
+    if (detail === 'full') extra.push(make.int('tid', tid))
+    const name = moved ? `${what} ${make.names.text(moved.name)}` : what
+    this.lanes.place(startNs, endNs, { name: make.names.id(name), category: 'copy', extra: make.shown(extra) })
   }
 }

@@ -1,6 +1,5 @@
 import { Works } from '../../analyze/graph/work.ts'
-import type { Arg } from '../../model/args.ts'
-import { areArgs } from '../../model/args.ts'
+import { type Arg, areArgs } from '../../model/args.ts'
 import { DefaultMap, getOrMake } from '../../model/default-map.ts'
 import type {
   ApiEvent,
@@ -11,18 +10,19 @@ import type {
   GpuPlace,
   GpuSyncEvent,
 } from '../../model/gpu-events.ts'
+import { type JoinedProfile, KERNEL_FIGURES, type KernelProfileEvent } from '../../model/kernel-profiles.ts'
 import type { Label } from '../../sink/label.ts'
 import type { GpuQueue } from '../../sink/writer.ts'
 import { arrowIds, submissionArrows } from '../arrow-ids.ts'
 import type { TrackContext } from '../context.ts'
 import { NodeArgs } from '../ggml/node-args.ts'
 import { NodeNames } from '../ggml/node-names.ts'
+import type { ArgMaker } from '../labels.ts'
 import { LAYOUT } from '../layout.ts'
 import type { NestedRows } from '../nested.ts'
 import type { OpNaming } from '../options.ts'
 import { specOf } from '../place.ts'
 import type { Lanes } from '../tracks.ts'
-import { ProfileArgs } from './profile-args.ts'
 
 /** A call and its work share an id: the number of the process, from 1, and the correlation id. */
 const CORRELATIONS = 2 ** 32
@@ -217,3 +217,32 @@ function titleOf({ context, stream, pid }: GpuPlace, streamName: string, context
   if (pid >= 0) parts.push(`process ${pid}`)
   return parts.join(', ')
 }
+
+/** Arguments of kernels that a profiler of single kernels measured. */
+class ProfileArgs {
+  private readonly known = new Map<KernelProfileEvent, readonly Arg[]>()
+
+  constructor(private readonly make: ArgMaker) {}
+
+  /** `ncu_match` and the figures as `ncu_…`; at full also all metrics by their own names. */
+  of({ of: event, match }: JoinedProfile): Arg[] {
+    const { make } = this
+    const how = match === 'launch' ? 'the same launch' : 'another launch of the same name, grid and block'
+    return [make.word('ncu_match', how), ...(this.known.get(event) ?? this.figures(event))]
+  }
+
+  private figures(event: KernelProfileEvent): readonly Arg[] {
+    const { make } = this
+    const args = KERNEL_FIGURES.flatMap((figure): Arg[] => {
+      const value = event.figures[figure]
+      return value === undefined ? [] : [numberArg(make.names.id(`ncu_${figure}`), value)]
+    })
+    args.push(make.int('ncu_id', event.id), make.arg('ncu_name', { name: event.name }))
+    for (const [key, value] of event.metrics ?? []) args.push(numberArg(key, value))
+    this.known.set(event, args)
+    return args
+  }
+}
+
+const numberArg = (key: number, value: number): Arg =>
+  Number.isSafeInteger(value) ? { key, int: value } : { key, double: value }

@@ -3,8 +3,7 @@ import type { SwitchEvent, WakingEvent } from '../../model/events.ts'
 import type { Machine } from '../../sink/writer.ts'
 import { RunThreads } from '../../threads/run-threads.ts'
 import type { ArgMaker } from '../labels.ts'
-import type { TrackTree } from '../tracks.ts'
-import { CpuRows } from './cpu-rows.ts'
+import { Tracks, type TrackTree } from '../tracks.ts'
 import { ThreadLinks } from './thread-links.ts'
 
 /** The first kernel release with the state bits of `TaskState`: trace_processor decodes states by the release. */
@@ -150,4 +149,34 @@ function releaseFor(release: string | undefined): string {
   const [major = 0, minor = 0] = (release ?? '').split('.').map((part) => Number.parseInt(part, 10))
   const isNew = major > RELEASE_MIN[0] || (major === RELEASE_MIN[0] && minor >= RELEASE_MIN[1])
   return release !== undefined && isNew ? release : `${RELEASE_MIN.join('.')}.0`
+}
+
+/** Threads on each CPU as rows of slices, for writers without a {@link SchedulerSink}. */
+class CpuRows {
+  private readonly tracks: Tracks
+  private readonly cpus = new DefaultMap((cpu: number) => ({ track: this.tracks.add('cpu', { cpu }), isBusy: false }))
+  private lastNs = 0
+
+  constructor(
+    private readonly tree: TrackTree,
+    private readonly make: ArgMaker,
+  ) {
+    this.tracks = new Tracks(tree)
+  }
+
+  place({ cpu, atNs, nextTid, nextComm }: SwitchEvent): void {
+    const row = this.cpus.of(cpu)
+    this.lastNs = Math.max(this.lastNs, atNs)
+    if (row.isBusy) this.tree.writer.end(row.track, atNs)
+    row.isBusy = nextTid !== 0 // 0 is the idle task
+    if (!row.isBusy) return
+    const extra = [this.make.int('tid', nextTid)]
+    this.tree.writer.begin(row.track, atNs, { name: nextComm, category: 'state', extra })
+  }
+
+  /** Ends all open slices at the last switch of any CPU. */
+  finish(): void {
+    for (const row of this.cpus.values()) if (row.isBusy) this.tree.writer.end(row.track, this.lastNs)
+    this.cpus.clear()
+  }
 }

@@ -1,7 +1,9 @@
+import { resized } from '../../bytes/resized.ts'
 import type { Arg } from '../../model/args.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type {
   FunctionEvent,
+  FunctionPurpose,
   RequestEvent,
   RequestPart,
   SequenceEvent,
@@ -17,11 +19,8 @@ import type { TrackContext } from '../context.ts'
 import { PALE } from '../labels.ts'
 import type { NestedRows } from '../nested.ts'
 import type { Lanes } from '../tracks.ts'
-import { requestArrow } from './arrows.ts'
 import { CacheCounters } from './cache-counters.ts'
 import { Functions } from './functions.ts'
-import { Levels } from './levels.ts'
-import { LoadStages } from './load-stages.ts'
 
 /** Draws requests: a row for each slot with their parts, the queue, counters; and the functions around calls, by thread. */
 export class RequestArea {
@@ -211,5 +210,104 @@ function partName(
       return othersTokens > 0 ? `stalled (${othersTokens} token${othersTokens === 1 ? '' : 's'} of ${others})` : what
     default:
       return what
+  }
+}
+
+/** Ids of arrows from calls to parts of requests: a separate range, and one range for each input. */
+const IDS_START = 2 ** 47
+const IDS_PER_INPUT = 2 ** 40
+const SEQUENCES = 256
+
+/** The id of the arrow from a call to the part of the request that uses a sequence; undefined where there are too many. */
+function requestArrow(input: number, call: number, sequence: number): number | undefined {
+  if (call < 0 || sequence < 0 || sequence >= SEQUENCES) return undefined
+  return IDS_START + (input % 128) * IDS_PER_INPUT + call * SEQUENCES + sequence
+}
+
+/** Counters of requests that wait for a slot, and of slots that work on one. Requests come when they end, so they are drawn last. */
+class Levels {
+  private readonly queue = new Level()
+  private readonly busy = new Level()
+
+  constructor(private readonly context: TrackContext) {}
+
+  add(event: RequestEvent): void {
+    const { startNs, launchNs, endNs, slot, parts } = event
+    const workNs = parts.length > 0 ? activeFromNs(event) : launchNs >= 0 ? launchNs : startNs
+    if (workNs > startNs) this.queue.add(startNs, workNs)
+    if ((slot >= 0 || launchNs >= 0) && endNs > workNs) this.busy.add(workNs, endNs)
+  }
+
+  finish(): void {
+    this.draw('queueLength', this.queue)
+    this.draw('slotsBusy', this.busy)
+  }
+
+  private draw(key: 'queueLength' | 'slotsBusy', level: Level): void {
+    if (level.count === 0) return
+    const { tracks, writer } = this.context
+    const track = tracks.add(key, {})
+    level.each((atNs, height) => writer.counter(track, atNs, height))
+  }
+}
+
+/** How many intervals contain each time. */
+class Level {
+  count = 0
+  private starts = new Float64Array(64)
+  private ends = new Float64Array(64)
+
+  add(startNs: number, endNs: number): void {
+    const at = this.count++
+    if (at === this.starts.length) {
+      this.starts = resized(this.starts, 2 * at)
+      this.ends = resized(this.ends, 2 * at)
+    }
+    this.starts[at] = startNs
+    this.ends[at] = endNs
+  }
+
+  /** Calls back for each time at which an interval begins or ends, in order. */
+  each(onStep: (atNs: number, height: number) => void): void {
+    const { count } = this
+    const starts = this.starts.subarray(0, count).sort()
+    const ends = this.ends.subarray(0, count).sort()
+    let begun = 0
+    let ended = 0
+    while (ended < count) {
+      const atNs = begun < count ? Math.min(starts[begun]!, ends[ended]!) : ends[ended]!
+      while (begun < count && starts[begun] === atNs) begun++
+      while (ended < count && ends[ended] === atNs) ended++
+      onStep(atNs, begun - ended)
+    }
+  }
+}
+
+/** Stages of loading that are drawn before the first call. */
+const STAGES: ReadonlySet<FunctionPurpose> = new Set([
+  'load-model',
+  'read-header',
+  'map',
+  'copy-weights',
+  'create-context',
+  'reserve',
+  'load-lora',
+])
+/** A program that loads models again and again without a call. */
+const STAGES_MAX = 1024
+
+/** The functions that load a model before the first call, of the thread that loads first. */
+class LoadStages {
+  private stages: FunctionEvent[] = []
+
+  add(event: FunctionEvent): void {
+    const { stages } = this
+    if (!STAGES.has(event.what) || stages.length >= STAGES_MAX) return
+    if (stages.length === 0 || stages[0]!.tid === event.tid) stages.push(event)
+  }
+
+  /** Those that end before a time, in order of their starts, outer ones first. */
+  until(ns: number): readonly FunctionEvent[] {
+    return this.stages.filter(({ endNs }) => endNs <= ns).sort((a, b) => a.startNs - b.startNs || b.endNs - a.endNs)
   }
 }

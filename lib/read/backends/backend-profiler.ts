@@ -11,7 +11,6 @@ import { isObject, type JsonObject, textOf } from '../../input/json.ts'
 import { bigOf, JsonItems } from '../../input/json-items.ts'
 import type { Facts, GpuEvent } from '../../model/gpu-events.ts'
 import { issueOf } from '../../model/issues.ts'
-import { LeftOut } from '../../model/left-out.ts'
 import type { Names } from '../../model/names.ts'
 import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
 import { containing, contentsOf } from '../common/holdings.ts'
@@ -54,7 +53,6 @@ class Profile {
   private readonly backends: string[] = []
   private readonly devices: string[] = []
   private originNs: bigint | undefined
-  private readonly leftOut = new LeftOut()
   private operators = 0
   private copies = 0
 
@@ -72,7 +70,7 @@ class Profile {
   record(value: unknown, byte: number): void {
     const type = isObject(value) ? (value['type'] ?? 0) : undefined
     const isKnown = type === 0 || type === 1
-    if (Number.isInteger(type) && !isKnown) return this.leftOut.add(`records of type ${type}`)
+    if (Number.isInteger(type) && !isKnown) return this.batch.leftOut.add(`records of type ${type}`)
     const event = isObject(value) && isKnown ? this.eventOf(value) : undefined
     if (event) {
       this.batch.add(event)
@@ -93,7 +91,7 @@ class Profile {
     const { contents, attributes } = containing(list || 'no records')
     const gpus = devices.length > 0 && { devices: devices.join(', ') }
     this.batch.add({ kind: 'facts', contents, attributes: { ...attributes, ...gpus } })
-    for (const event of this.leftOut.events()) this.batch.add(event)
+    this.batch.end()
   }
 
   private eventOf(record: JsonObject): GpuEvent | undefined {

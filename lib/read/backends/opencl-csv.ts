@@ -50,8 +50,7 @@ export const openclCsv: Format = {
         }
         if (!isLast) return false
         batch.add({ kind: 'facts', ...containing(contentsOf([[kernels, 'kernel']]) || 'no kernels') })
-        if (lines.longLines > 0)
-          batch.add({ kind: 'left-out', what: 'lines of more than 1 MiB', count: lines.longLines })
+        batch.end(lines)
         return false
       },
     } satisfies ChunkReader)

@@ -185,9 +185,8 @@ class BlasLog implements ChunkReader {
     )
     const known = { ...(version !== '' && { cublas: version }), ...(otherLines > 0 && { other_lines: otherLines }) }
     batch.add({ kind: 'facts', contents, attributes: { ...known, ...attributes } })
-    if (others > 0) batch.add({ kind: 'left-out', what: 'calls of functions that are no products', count: others })
-    const { longLines } = lines
-    if (longLines > 0) batch.add({ kind: 'left-out', what: 'lines of more than 1 MiB', count: longLines })
+    batch.leftOut.add('calls of functions that are no products', others)
+    batch.end(lines)
   }
 
   private issue(code: IssueCode, detail: string): void {

@@ -10,7 +10,6 @@ import { LineCursor } from '../../input/line-cursor.ts'
 import type { BlasCall } from '../../model/blas-events.ts'
 import { Inferred } from '../../model/events.ts'
 import { type IssueCode, issueOf } from '../../model/issues.ts'
-import { LeftOut } from '../../model/left-out.ts'
 import { TIME_NS_MAX } from '../../model/limits.ts'
 import { AllFacts } from '../common/all-facts.ts'
 import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
@@ -49,7 +48,6 @@ class OnednnLog implements ChunkReader {
   /** Undefined: the log has no times, or nothing was executed yet. */
   private originNs: bigint | undefined
   private lastNs = 0
-  private readonly leftOut = new LeftOut()
   private executed = 0
   private untimed = 0
   /** Lines of the program. */
@@ -91,7 +89,7 @@ class OnednnLog implements ChunkReader {
     if (isPrimitive) return this.first(columns, exec)
     if (columns.includes('info')) this.learn(columns)
     else if (exec > 0 && exec <= 4 && !columns.includes('graph')) this.unreadable(`${columns.length} columns`)
-    else this.leftOut.add(`lines of ${kindOf(columns)}`)
+    else this.batch.leftOut.add(`lines of ${kindOf(columns)}`)
   }
 
   /** `info,oneDNN v2.6.3 (commit N/A)`, `info,cpu,isa:Intel AVX-512 …`, `info,cpu,runtime:OpenMP,nthr:2` */
@@ -109,7 +107,7 @@ class OnednnLog implements ChunkReader {
     const atNs = timeOf(columns[exec - 1] ?? '') ?? timeOf(columns[exec - 2] ?? '')
     const facts = factsOf(columns, exec)
     if (!facts.product && /^(?:matmul|inner_product)$/.test(facts.name))
-      this.leftOut.add(UNKNOWN_SIZES, 1, UNKNOWN_HINT)
+      this.batch.leftOut.add(UNKNOWN_SIZES, 1, UNKNOWN_HINT)
     const call = this.calls.of(facts)
     if (this.known.size >= KNOWN_MAX) this.known.clear()
     this.known.set(`,${columns.slice(exec, -1).join(',')}`, call)
@@ -162,8 +160,7 @@ class OnednnLog implements ChunkReader {
     const others = { ...(otherLines > 0 && { other_lines: otherLines }) }
     this.batch.add({ kind: 'facts', contents, attributes: { ...facts.attributes(), ...others, ...attributes } })
     if (untimed > 0) this.issue('calls-without-time', `expected a time in each line, found none in ${untimed}`)
-    this.leftOut.add('lines of more than 1 MiB', this.lines.longLines)
-    for (const event of this.leftOut.events()) this.batch.add(event)
+    this.batch.end(this.lines)
   }
 
   private unreadable(found: string): void {

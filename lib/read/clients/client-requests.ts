@@ -2,7 +2,6 @@ import type { Position } from '../../errors.ts'
 import { bigOf, type JsonItem, JsonItems } from '../../input/json-items.ts'
 import { Inferred, type InputEvent, type RequestEvent, type RequestPart, type TraceEvent } from '../../model/events.ts'
 import { type IssueCode, issueOf } from '../../model/issues.ts'
-import { LeftOut } from '../../model/left-out.ts'
 import { STAMP_END } from '../../model/limits.ts'
 import type { Names } from '../../model/names.ts'
 import { EventBatch, readBatches } from '../common/batches.ts'
@@ -80,7 +79,6 @@ const TOKENS_MAX = 2 ** 31
 export class ClientRequests {
   readonly batch = new EventBatch()
   readonly facts: Record<string, string | number> = Object.create(null)
-  private readonly leftOut = new LeftOut()
   private originNs: bigint | undefined
   private count = 0
   private errors = 0
@@ -112,7 +110,7 @@ export class ClientRequests {
 
   /** Counts something that is not drawn. */
   skip(what: string): void {
-    this.leftOut.add(what)
+    this.batch.leftOut.add(what)
   }
 
   /** Adds a fact about the run; the first of each key stays. */
@@ -132,7 +130,7 @@ export class ClientRequests {
     ])
     const { contents, attributes } = containing(list || 'no requests')
     this.batch.add({ kind: 'facts', contents, attributes: { ...this.facts, ...attributes } })
-    for (const event of this.leftOut.events()) this.batch.add(event)
+    this.batch.end()
   }
 
   private begin(originNs: bigint): void {

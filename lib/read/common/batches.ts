@@ -1,4 +1,5 @@
 import type { InputEvent, TraceEvent } from '../../model/events.ts'
+import { LeftOut } from '../../model/left-out.ts'
 
 /** A window over the chunks of an input: a ByteCursor or a LineCursor. */
 interface Window {
@@ -39,6 +40,8 @@ export async function* readBatches(window: Window, reader: ChunkReader): AsyncGe
 export class EventBatch {
   /** Was the input event added? */
   hasBegun = false
+  /** What is left out of the input; see {@link end}. */
+  readonly leftOut = new LeftOut()
   private events: TraceEvent[] = []
 
   /** Number of events, with those that wait. */
@@ -54,6 +57,12 @@ export class EventBatch {
   begin(input: InputEvent, ...next: readonly TraceEvent[]): void {
     this.hasBegun = true
     this.events.unshift(input, ...next)
+  }
+
+  /** Adds what was left out of the input, also lines that were too long: once, when all of it was read. */
+  end(lines?: { readonly longLines: number }): void {
+    this.leftOut.add('lines of more than 1 MiB', lines?.longLines ?? 0)
+    this.events.push(...this.leftOut.events())
   }
 
   /** The events since the last call; none before the input event. */

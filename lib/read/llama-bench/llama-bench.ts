@@ -91,8 +91,7 @@ function readLines(source: AsyncIterable<Uint8Array>, { names }: ReadContext): A
       while (lines.next()) rows.line(lines.text, lines.position, lines.isTorn)
       if (!isLast) return false
       rows.passOn()
-      tests.longLines = lines.longLines
-      tests.finish()
+      tests.finish(lines)
       return false
     },
   } satisfies ChunkReader)

@@ -37,7 +37,6 @@ const TEXT_MAX = 1000
 export class Tests {
   /** Lines between the rows, of other programs or of stderr, and lines that are too long. */
   otherLines = 0
-  longLines = 0
   private count = 0
   private repetitions = 0
   private lastNs = 0
@@ -103,8 +102,9 @@ export class Tests {
     this.batch.add(issueOf(code, detail, at, this.lastNs))
   }
 
-  finish(): void {
-    const { batch, count, repetitions, otherLines, longLines } = this
+  /** `lines`: those that were read; undefined for JSON. */
+  finish(lines?: { readonly longLines: number }): void {
+    const { batch, count, repetitions, otherLines } = this
     if (!batch.hasBegun) this.begin(undefined)
     const { contents, attributes } = containing(
       contentsOf([
@@ -113,8 +113,8 @@ export class Tests {
       ]) || 'no tests',
     )
     batch.add({ kind: 'facts', contents, attributes: { ...this.about.attributes(), ...attributes } })
-    if (otherLines > 0) batch.add({ kind: 'left-out', what: 'lines that are no rows', count: otherLines })
-    if (longLines > 0) batch.add({ kind: 'left-out', what: 'lines of more than 1 MiB', count: longLines })
+    batch.leftOut.add('lines that are no rows', otherLines)
+    batch.end(lines)
   }
 
   private note(row: Row): void {

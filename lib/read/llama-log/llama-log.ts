@@ -14,7 +14,6 @@
 import { LineCursor } from '../../input/line-cursor.ts'
 import type { InputEvent } from '../../model/events.ts'
 import { issueOf } from '../../model/issues.ts'
-import { LeftOut } from '../../model/left-out.ts'
 import type { Names } from '../../model/names.ts'
 import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
 import { type DeviceOperator, deviceOperator } from '../common/device-work.ts'
@@ -57,7 +56,6 @@ class OutputLog implements ChunkReader {
   private originAtNs = 0
   private isInTimings = false
   private readonly counts = { graphs: 0, sums: 0, operators: 0, measured: 0, others: 0 }
-  private readonly leftOut = new LeftOut()
 
   constructor(
     private readonly lines: LineCursor,
@@ -124,7 +122,7 @@ class OutputLog implements ChunkReader {
     const operator = this.hexagon.read(text)
     if (operator === undefined) return this.unreadable('expected an operator with usec', text)
     if (operator === 'batch') {
-      this.leftOut.add('batches of operators')
+      this.batch.leftOut.add('batches of operators')
       return
     }
     this.begin('unknown')
@@ -187,8 +185,7 @@ class OutputLog implements ChunkReader {
     const { contents, attributes } = containing(list || 'no timings')
     const facts = { ...this.perf.facts.attributes(), ...attributes, ...(others > 0 && { other_lines: others }) }
     this.batch.add({ kind: 'facts', contents, attributes: facts })
-    this.leftOut.add('lines of more than 1 MiB', this.lines.longLines)
-    for (const event of this.leftOut.events()) this.batch.add(event)
+    this.batch.end(this.lines)
   }
 }
 

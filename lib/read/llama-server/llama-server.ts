@@ -153,12 +153,9 @@ class ServerLog implements ChunkReader {
         ...(others > 0 && { other_lines: others }),
       },
     })
-    const leftOut = (what: string, count: number, hint?: string) => {
-      if (count > 0) batch.add({ kind: 'left-out', what, count, hint })
-    }
-    leftOut('lines after another start of the server', laterLines, 'give them in a file of their own')
-    leftOut('lines of other servers of the router', ofOtherServers, 'give the lines of one server')
-    leftOut('lines of more than 1 MiB', lines.longLines)
+    batch.leftOut.add('lines after another start of the server', laterLines, 'give them in a file of their own')
+    batch.leftOut.add('lines of other servers of the router', ofOtherServers, 'give the lines of one server')
+    batch.end(lines)
   }
 
   private issue(

@@ -1,7 +1,6 @@
 import { LineCursor } from '../../input/line-cursor.ts'
 import type { ClocksEvent, InputEvent, TraceEvent } from '../../model/events.ts'
 import { type IssueCode, issueOf } from '../../model/issues.ts'
-import { LeftOut } from '../../model/left-out.ts'
 import { plural } from '../../model/units.ts'
 import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
 import { containing, contentsOf } from '../common/holdings.ts'
@@ -46,7 +45,6 @@ export abstract class PowerLog implements ChunkReader {
   protected readonly firstFacts: Record<string, string | number> = Object.create(null)
   /** The same instant on several clocks, where the log contains it. */
   protected readings: ClocksEvent['readings'] | undefined
-  protected readonly leftOut = new LeftOut()
   private readonly guard = new TimeGuard()
   private readonly meters: Meters
   private head: Row[] = []
@@ -107,12 +105,12 @@ export abstract class PowerLog implements ChunkReader {
 
   /** A line that is neither a reading nor a header. */
   protected otherLine(): void {
-    this.leftOut.add('lines that are no readings')
+    this.batch.leftOut.add('lines that are no readings')
   }
 
   /** A value of a column that is a text. */
   protected noNumber(column: string): void {
-    this.leftOut.add(`values of ${column.slice(0, 80)}: no number`)
+    this.batch.leftOut.add(`values of ${column.slice(0, 80)}: no number`)
   }
 
   protected issue(code: IssueCode, detail: string): void {
@@ -220,8 +218,7 @@ export abstract class PowerLog implements ChunkReader {
     )
     const all = { ...facts, ...attributes, ...(missing > 0 && { values_not_available: missing }) }
     batch.add({ kind: 'facts', contents, attributes: all })
-    this.leftOut.add('lines of more than 1 MiB', lines.longLines)
-    for (const event of this.leftOut.events()) batch.add(event)
+    batch.end(lines)
   }
 }
 

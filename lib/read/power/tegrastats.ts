@@ -63,7 +63,7 @@ class Tegrastats extends PowerLog {
   /** Counts the figures of a line that are not read, by name. */
   private leaveOut(line: string): void {
     const left = DRAWN.reduce((text, pattern) => text.replace(pattern, ' '), line)
-    for (const [name] of left.matchAll(/(?<!\w)[A-Za-z]\w*/g)) this.leftOut.add(name)
+    for (const [name] of left.matchAll(/(?<!\w)[A-Za-z]\w*/g)) this.batch.leftOut.add(name)
   }
 }
 

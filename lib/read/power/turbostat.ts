@@ -70,7 +70,7 @@ class Turbostat extends PowerLog {
     }
     if (this.names.length === 0) return this.banner(text)
     if (!this.isOfAll(cells)) {
-      if (cells.length > 1) this.leftOut.add('rows of single CPUs')
+      if (cells.length > 1) this.batch.leftOut.add('rows of single CPUs')
       else this.otherLine()
       return
     }

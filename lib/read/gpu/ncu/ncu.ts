@@ -206,13 +206,11 @@ class NcuCsv implements ChunkReader {
     const { contents, attributes } = containing(contentsOf([[launches, 'profiled kernel']]) || 'no profiled kernels')
     const known = { ...(gpus !== '' && { compute_capability: gpus }) }
     batch.add({ kind: 'facts', contents, attributes: { ...known, ...attributes } })
-    const leftOut = (what: string, count: number, hint?: string) => {
-      if (count > 0) batch.add({ kind: 'left-out', what, count, hint })
-    }
-    leftOut('profiled kernels without a metric that is used', withoutFigures, 'ncu --set full, or --page raw')
-    leftOut('rows of rules', this.rules, 'Nsight Compute shows them')
-    leftOut('lines that are no rows', this.otherLines)
-    leftOut('lines of more than 1 MiB', lines.longLines)
+    const { leftOut } = batch
+    leftOut.add('profiled kernels without a metric that is used', withoutFigures, 'ncu --set full, or --page raw')
+    leftOut.add('rows of rules', this.rules, 'Nsight Compute shows them')
+    leftOut.add('lines that are no rows', this.otherLines)
+    batch.end(lines)
   }
 }
 

@@ -18,7 +18,6 @@ import type { JsonObject } from '../../../input/json.ts'
 import { wholeOf } from '../../../input/json.ts'
 import type { Choice } from '../../../input/json-walk.ts'
 import type { IssueEvent, TraceEvent } from '../../../model/events.ts'
-import { LeftOut } from '../../../model/left-out.ts'
 import { EventBatch } from '../../common/batches.ts'
 import { containing, contentsOf } from '../../common/holdings.ts'
 import { JsonDocument } from '../../common/json-document.ts'
@@ -62,7 +61,6 @@ function choose(path: string): Choice {
 class RocprofDocument extends JsonDocument {
   readonly batch = new EventBatch()
   private readonly guard = new TimeGuard()
-  private readonly leftOut = new LeftOut()
   private readonly records: Records
   private readonly calls = new LibraryCalls()
   private readonly counts = { kernel: 0, copy: 0 }
@@ -105,7 +103,7 @@ class RocprofDocument extends JsonDocument {
       this.issue('damaged-record', detail, this.lastNs, this.unnamedAt)
     }
     for (const events of calls.events()) for (const event of events) batch.add(event)
-    for (const event of this.leftOut.events()) batch.add(event)
+    batch.end()
     const contents = contentsOf([
       [counts.kernel, 'kernel'],
       [counts.copy, 'memory copy'],
@@ -135,7 +133,7 @@ class RocprofDocument extends JsonDocument {
 
   private record(object: JsonObject, list: string): void {
     const isKnown = list === 'kernel_dispatch' || list === 'memory_copy' || list === 'marker_api' || CALLS.has(list)
-    if (!isKnown) return this.leftOut.add(`records of ${list}`)
+    if (!isKnown) return this.batch.leftOut.add(`records of ${list}`)
     const timed = this.timed(object)
     if (timed) this.add(list, timed)
   }

@@ -98,7 +98,7 @@ class PerfStatLog {
       this.intervals++
     }
     const idText = id === '' ? '' : `, ${id}`
-    if (row.missing !== '') this.counters.leftOut.add(`values of ${event}: ${row.missing}`)
+    if (row.missing !== '') this.batch.leftOut.add(`values of ${event}: ${row.missing}`)
     const name = `${event}${unit === '' ? '' : ` (${unit})`}${idText}`
     // A thread that never ran is not counted: the value of the interval before must not last.
     if (row.missing === 'not counted') this.pause(name)

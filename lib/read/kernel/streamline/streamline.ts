@@ -104,7 +104,7 @@ class StreamlineReport {
     const text = this.row.text(column).trim()
     const value = VALUE.test(text) ? Number(text) : Number.NaN
     const isKnown = Number.isFinite(value)
-    if (!isKnown) this.counters.leftOut.add(`values of ${name}: no number`)
+    if (!isKnown) this.batch.leftOut.add(`values of ${name}: no number`)
     const drawn = isKnown ? value : 0
     if (drawn === 0 && this.values[column] === 0) return
     this.values[column] = drawn

@@ -11,7 +11,6 @@
 import { ByteRanges } from '../../../input/byte-ranges.ts'
 import type { TraceEvent } from '../../../model/events.ts'
 import { type IssueCode, issueOf } from '../../../model/issues.ts'
-import { LeftOut } from '../../../model/left-out.ts'
 import type { Names } from '../../../model/names.ts'
 import { plural } from '../../../model/units.ts'
 import { EventBatch } from '../../common/batches.ts'
@@ -85,9 +84,8 @@ class TraceDatEvents implements PageSink {
     for (const loss of head.facts.losses) {
       this.issue('lost-records', `${loss}: the kernel overwrote them, or they did not fit`, 0, 0)
     }
-    const leftOut = new LeftOut()
-    this.tracepoints.leaveOut(leftOut, 'trace-cmd report and KernelShark show them')
-    for (const event of leftOut.events()) this.batch.add(event)
+    this.tracepoints.leaveOut(this.batch.leftOut, 'trace-cmd report and KernelShark show them')
+    this.batch.end()
     yield this.batch.take()
     yield* this.marks.rest()
     this.marks.finish(this.tracepoints.decoded.length > 0)

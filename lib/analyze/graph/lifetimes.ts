@@ -101,7 +101,7 @@ export class Lifetimes {
 
   /** The time until which results without a reader are kept. */
   private endOf(run: RunColumns, hasNext: boolean): number {
-    const runEndNs = run.ends[run.count - 1]!
+    const runEndNs = run.endNs[run.count - 1]!
     if (hasNext) return runEndNs // the next graph run reuses the memory
     if (run.call < 0) return this.otherEnds.find((endNs) => endNs >= runEndNs) ?? runEndNs
     const endNs = this.callEnds.get(run.call) ?? runEndNs
@@ -112,13 +112,13 @@ export class Lifetimes {
   private begin({ index, tensor, birth, after, last }: Life, run: RunColumns): void {
     this.unknowns[index] = 0
     if (birth >= 0) {
-      this.begins[index] = run.starts[birth]!
+      this.begins[index] = run.startNs[birth]!
       return
     }
-    const written = this.transfers.written(tensor, run.starts[Math.max(last, 0)]!)
+    const written = this.transfers.written(tensor, run.startNs[Math.max(last, 0)]!)
     if (!written) this.unknowns[index] = UnknownEnds.begin
-    const earliestNs = after < 0 ? -Infinity : run.ends[after]!
-    this.begins[index] = Math.max(earliestNs, written?.startNs ?? run.starts[0]!)
+    const earliestNs = after < 0 ? -Infinity : run.endNs[after]!
+    this.begins[index] = Math.max(earliestNs, written?.startNs ?? run.startNs[0]!)
   }
 
   private end({ index, tensor, last, cut, copies }: Life, run: RunColumns, untilNs: number): void {
@@ -132,18 +132,18 @@ export class Lifetimes {
       this.unknowns[index]! |= UnknownEnds.end
       endNs = untilNs
     }
-    if (cut >= 0) endNs = Math.min(endNs, run.starts[cut]!)
+    if (cut >= 0) endNs = Math.min(endNs, run.startNs[cut]!)
     this.ends[index] = Math.max(endNs, beginNs)
   }
 
   /** The live bytes of an arena in the current run: where inputs are written, at each step that changes them, and where outputs end. */
   live({ steady, unsteady }: ArenaLayout, run: RunColumns, onLive: OnLive): void {
     const { begins, ends, deltas } = this
-    const { starts, count } = run
+    const { startNs: starts, count } = run
     deltas.set(steady)
     const early: Sample[] = []
     const late: Sample[] = []
-    if (steady[count]! < 0) late.push([run.ends[count - 1]!, steady[count]!])
+    if (steady[count]! < 0) late.push([run.endNs[count - 1]!, steady[count]!])
     for (const life of unsteady) {
       const { index, bytes } = life
       const born = this.born(life, run)
@@ -172,7 +172,7 @@ export class Lifetimes {
   }
 
   /** The step with which a life begins; -1: before the first one. */
-  private born({ index, birth }: Life, { starts, count }: RunColumns): number {
+  private born({ index, birth }: Life, { startNs: starts, count }: RunColumns): number {
     const beginNs = this.begins[index]!
     if (beginNs < starts[0]!) return -1
     return birth >= 0 ? birth : stepFrom(starts, count, beginNs)
@@ -181,7 +181,7 @@ export class Lifetimes {
   /** The step before which a life ends; the number of steps: after the last one. */
   private dead({ index, last }: Life, run: RunColumns): number {
     const endNs = this.ends[index]!
-    return last >= 0 && endNs === stepEnd(run, last) ? last + 1 : stepFrom(run.starts, run.count, endNs)
+    return last >= 0 && endNs === stepEnd(run, last) ? last + 1 : stepFrom(run.startNs, run.count, endNs)
   }
 
   private grow(size: number): void {
@@ -205,7 +205,7 @@ function sampleAll(samples: Sample[], from: number, onLive: OnLive): number {
 }
 
 /** The end of a step. There is a barrier before the next step, but the clocks of CPUs differ by some ns. */
-function stepEnd({ ends, starts, count }: RunColumns, step: number): number {
+function stepEnd({ endNs: ends, startNs: starts, count }: RunColumns, step: number): number {
   return step + 1 < count ? Math.min(ends[step]!, starts[step + 1]!) : ends[step]!
 }
 

@@ -165,7 +165,7 @@ function overlap(a: Place, b: Place): boolean {
  */
 function planOf(run: RunColumns, context: PlanContext): Plan {
   const planner = new Planner(context)
-  for (let step = 0; step < run.count; step++) planner.step(step, run.nodes[step]!, run.lasts[step]!)
+  for (let step = 0; step < run.count; step++) planner.step(step, run.tensor[step]!, run.last[step]!)
   // Logs that do not link sources to the nodes that computed them have inputs only: lifetimes are not known.
   const written = new Set(planner.lives.filter(({ birth }) => birth >= 0).map(({ buffer }) => buffer))
   const lives = planner.lives.filter(({ buffer }) => written.has(buffer))
@@ -174,7 +174,7 @@ function planOf(run: RunColumns, context: PlanContext): Plan {
   for (const [i, life] of lives.entries()) life.index = i
   const arenas = new Map<number, Life[]>(lives.map(({ buffer }) => [buffer, []]))
   for (const life of lives) arenas.get(life.buffer)!.push(life)
-  return { nodes: run.nodes.slice(0, run.count), lasts: run.lasts.slice(0, run.count), lives, arenas }
+  return { nodes: run.tensor.slice(0, run.count), lasts: run.last.slice(0, run.count), lives, arenas }
 }
 
 /** Maximum number of cached plans: graphs repeat from token to token, and change sometimes. */
@@ -198,6 +198,6 @@ export class Plans {
 
 function isPlanOf({ nodes, lasts }: Plan, run: RunColumns): boolean {
   if (nodes.length !== run.count) return false
-  for (let i = 0; i < nodes.length; i++) if (nodes[i] !== run.nodes[i] || lasts[i] !== run.lasts[i]) return false
+  for (let i = 0; i < nodes.length; i++) if (nodes[i] !== run.tensor[i] || lasts[i] !== run.last[i]) return false
   return true
 }

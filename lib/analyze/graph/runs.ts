@@ -1,31 +1,15 @@
 import { growColumns } from '../../bytes/resized.ts'
 import { putAt } from '../../model/by-id.ts'
 import type { OperatorEvent } from '../../model/events.ts'
+import { STEP_COLUMNS, StepColumns } from './operators/step-columns.ts'
 
 /** Steps that are kept until the operators of all workers were added: a log may contain 13 000 of one worker in a row. */
 const HELD_STEPS_MAX = 1 << 16
-/** Steps for which a run has room at first: a program may compute single nodes, and thousands of such runs are held. */
-const STEPS_FIRST = 8
 /** Calls whose released runs are remembered, to recognise late operators. */
 const RELEASED_CALLS_MAX = 256
 
-const COLUMNS = ['nodes', 'lasts', 'starts', 'ends'] as const
-
-/**
- * One compute of a graph, with all its splits. A step is a node, or several fused ones, from the start of its first worker
- * to the end of its last. No node occurs twice.
- */
-export class GraphRun {
-  count = 0
-  /** Tensor id of each step's node; of fused nodes, the first one. */
-  nodes = new Int32Array(STEPS_FIRST)
-  /** The last of fused nodes; else the same as in `nodes`. */
-  lasts = new Int32Array(STEPS_FIRST)
-  /** Start of the first worker, in ns. */
-  starts = new Float64Array(STEPS_FIRST)
-  /** End of computing of the last worker, in ns. */
-  ends = new Float64Array(STEPS_FIRST)
-
+/** One compute of a graph, with all its splits. No node occurs twice. */
+export class GraphRun extends StepColumns {
   serial = -1
   call = -1
   /** The run that began after it, and the next one of its call. */
@@ -42,23 +26,17 @@ export class GraphRun {
 
   /** Adds a step. */
   add({ tensor, fusedTo, startNs, endNs }: OperatorEvent): void {
-    if (this.count === this.nodes.length) growColumns(this, COLUMNS, 2 * this.count)
+    if (this.count === this.tensor.length) growColumns(this, STEP_COLUMNS, 2 * this.count)
     const at = this.count++
-    this.nodes[at] = tensor
-    this.lasts[at] = fusedTo ?? tensor
-    this.starts[at] = startNs
-    this.ends[at] = endNs
-  }
-
-  /** Extends a step by another worker's operator. */
-  merge(at: number, startNs: number, endNs: number): void {
-    if (startNs < this.starts[at]!) this.starts[at] = startNs
-    if (endNs > this.ends[at]!) this.ends[at] = endNs
+    this.tensor[at] = tensor
+    this.last[at] = fusedTo ?? tensor
+    this.startNs[at] = startNs
+    this.endNs[at] = endNs
   }
 }
 
 /** The steps of a graph run, as columns of at least `count` rows. */
-export type RunColumns = Pick<GraphRun, 'count' | 'nodes' | 'lasts' | 'starts' | 'ends' | 'call'>
+export type RunColumns = Pick<GraphRun, 'count' | (typeof STEP_COLUMNS)[number] | 'call'>
 
 /** A step of a graph run. */
 export interface StepOfRun {
@@ -103,9 +81,9 @@ export class GraphRuns {
       // Usually the next step of another worker, or a new last step.
       const { run } = cursor
       const next = cursor.step + 1
-      if (next < run.count && run.nodes[next] === tensor && isWithin(run, next, startNs)) {
+      if (next < run.count && run.tensor[next] === tensor && run.isWithin(next, startNs)) {
         cursor.step = next
-        run.merge(next, startNs, endNs)
+        run.extend(next, startNs, endNs)
         return cursor
       }
       if (next === run.count && run === this.ofCall.get(call)?.last && this.runOf[tensor] !== run.serial) {
@@ -139,13 +117,13 @@ export class GraphRuns {
     for (let run = cursor?.run.call === call ? cursor.run : runs?.first; run; run = run.nextOfCall) {
       const step = stepOf(run, tensor, startNs, cursor?.run === run ? cursor.step : -1)
       // The last step ends with the beginning of the next run.
-      if (step < 0 || (step === run.count - 1 && run.nextOfCall && run.nextOfCall.starts[0]! <= startNs)) continue
-      run.merge(step, startNs, endNs)
+      if (step < 0 || (step === run.count - 1 && run.nextOfCall && run.nextOfCall.startNs[0]! <= startNs)) continue
+      run.extend(step, startNs, endNs)
       return this.moved(worker, run, step)
     }
     let run = runs?.last
     // Another worker lost this operator, or its run was released already: leave it out.
-    if (startNs < (run ? run.starts[run.count - 1]! : (this.released.get(call) ?? -Infinity))) return undefined
+    if (startNs < (run ? run.startNs[run.count - 1]! : (this.released.get(call) ?? -Infinity))) return undefined
     if (!run || this.runOf[tensor] === run.serial || run.count >= HELD_STEPS_MAX / 2) run = this.begin(call)
     const moved = this.moved(worker, run, run.count)
     this.append(run, event)
@@ -181,7 +159,7 @@ export class GraphRuns {
     if (nextOfCall) this.ofCall.get(call)!.first = nextOfCall
     else this.ofCall.delete(call)
     this.released.delete(call)
-    this.released.set(call, run.starts[run.count - 1]!)
+    this.released.set(call, run.startNs[run.count - 1]!)
     if (this.released.size > RELEASED_CALLS_MAX) this.released.delete(this.released.keys().next().value!)
     this.onRun(run, nextOfCall)
     for (const [worker, cursor] of this.cursors.entries()) if (cursor?.run === run) this.cursors[worker] = undefined
@@ -189,17 +167,12 @@ export class GraphRuns {
   }
 }
 
-/** Did an operator that began at this time begin before the step after this one did? */
-function isWithin(run: GraphRun, step: number, startNs: number): boolean {
-  return step + 1 >= run.count || startNs < run.starts[step + 1]!
-}
-
 /** The step of an operator, after the one that its worker has passed; -1 if there is none. */
 function stepOf(run: GraphRun, tensor: number, startNs: number, passed: number): number {
   const last = run.count - 1
-  if (startNs >= run.starts[last]!) return last > passed && run.nodes[last] === tensor ? last : -1
+  if (startNs >= run.startNs[last]!) return last > passed && run.tensor[last] === tensor ? last : -1
   for (let step = passed + 1; step <= last; step++) {
-    if (run.nodes[step] === tensor) return isWithin(run, step, startNs) ? step : -1
+    if (run.tensor[step] === tensor) return run.isWithin(step, startNs) ? step : -1
   }
   return -1
 }

@@ -84,7 +84,7 @@ export class Arenas {
     const { watch } = this
     const arena = this.arenas.of(layout.buffer)
     const sums = arena.phases.of(phase)
-    const [startNs, endNs] = [run.starts[0]!, run.ends[run.count - 1]!]
+    const [startNs, endNs] = [run.startNs[0]!, run.endNs[run.count - 1]!]
     let [fromNs, now, byteNs] = [startNs, 0, 0]
     let [peak, atNs, peakStep, last] = [-1, startNs, -1, 0]
     this.times.live(layout, run, (sampleNs, bytes, step) => {
@@ -139,8 +139,8 @@ export class Arenas {
       phase,
       at_ns: atNs,
       step,
-      tensor: step < 0 ? '' : this.nameOf(run.lasts[step]!),
-      op: step < 0 ? '' : this.opOf(run.lasts[step]!),
+      tensor: step < 0 ? '' : this.nameOf(run.last[step]!),
+      op: step < 0 ? '' : this.opOf(run.last[step]!),
       live: lives.slice(0, LIVE_MAX).map((life) => this.liveTensor(life)),
       further_tensors: rest.length,
       further_bytes: rest.reduce((sum, { bytes }) => sum + bytes, 0),

@@ -33,7 +33,7 @@ export class LiveBytes {
       return
     }
     const { tensors, names } = this.defined
-    const tensor = step < 0 ? '' : names.text(tensors[run.lasts[step]!]!.name)
+    const tensor = step < 0 ? '' : names.text(tensors[run.last[step]!]!.name)
     collected.samples.push({ at_ns: atNs, live_bytes: bytes, run: index, step, tensor })
   }
 

@@ -28,8 +28,7 @@ export class Rates {
 
   run(run: GraphRun, plan: Plan): void {
     const work = this.works.graph(plan)
-    const { starts, ends, count } = run
-    const [startNs, endNs] = [starts[0]!, ends[count - 1]!]
+    const [startNs, endNs] = [run.startNs[0]!, run.endNs[run.count - 1]!]
     if (work.bytes > 0) this.place('GB/s', startNs, endNs, work.bytes - this.notRead(work, startNs, endNs))
     if (work.flop > 0) this.place('GFLOP/s', startNs, endNs, work.flop)
   }

@@ -59,7 +59,7 @@ export class Lives {
 
   private sample(arena: ArenaLayout, run: GraphRun): void {
     const { writer } = this.context
-    const { live } = this.arena(arena.buffer, run.starts[0]!)
+    const { live } = this.arena(arena.buffer, run.startNs[0]!)
     this.times.live(arena, run, (atNs, bytes) => writer.counter(live, atNs, bytes))
   }
 

@@ -165,8 +165,8 @@ export class AccessJoin implements EventPass<JoinedAccesses> {
   /** Finds the tensors that live in compute buffers when a sample hits them, in a graph run. */
   private run(run: GraphRun, plan: Plan, hasNext: boolean): void {
     const { times, lifetimes, store } = this
-    const endNs = run.ends[run.count - 1]!
-    const from = firstIndex(0, times.length, (n) => times[n]! >= run.starts[0]!)
+    const endNs = run.endNs[run.count - 1]!
+    const from = firstIndex(0, times.length, (n) => times[n]! >= run.startNs[0]!)
     if (from === times.length || times[from]! > endNs || plan.lives.length === 0) return
     lifetimes.run(run, plan, hasNext, true)
     for (let n = from; n < times.length && times[n]! <= endNs; n++) {

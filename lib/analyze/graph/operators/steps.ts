@@ -1,31 +1,25 @@
 import { growColumns } from '../../../bytes/resized.ts'
 import type { RunColumns } from '../runs.ts'
 import type { CallOperators } from './call-operators.ts'
+import { STEP_COLUMNS, STEPS_FIRST, StepColumns } from './step-columns.ts'
 
-const COLUMNS = ['tensor', 'last', 'startNs', 'endNs', 'waitEndNs', 'workers', 'slowest', 'next'] as const
+const COLUMNS = [...STEP_COLUMNS, ...(['waitEndNs', 'workers', 'slowest', 'next'] as const)]
 const BY_TENSOR = ['firsts', 'latest', 'serials'] as const
 
 /**
  * The steps of a call: a node, or several fused ones, computed by all workers. Workers come in any order, the operators of each in
  * order of time; a node occurs once in each graph run.
  */
-export class Steps {
-  count = 0
-  /** The node; of fused nodes, the first and the last one. */
-  tensor = new Int32Array(1024)
-  last = new Int32Array(1024)
-  /** Start of the first worker. */
-  startNs = new Float64Array(1024)
-  /** End of computing of the last worker, and end of the last barrier wait. */
-  endNs = new Float64Array(1024)
-  waitEndNs = new Float64Array(1024)
+export class Steps extends StepColumns {
+  /** End of the last barrier wait. */
+  waitEndNs = new Float64Array(STEPS_FIRST)
   /** Operators, and the worker that ended last. */
-  workers = new Int32Array(1024)
-  slowest = new Int32Array(1024)
+  workers = new Int32Array(STEPS_FIRST)
+  slowest = new Int32Array(STEPS_FIRST)
   /** The step of each operator; -1: none, as another worker lost operators. */
   of = new Int32Array(1024)
   /** The next step with the same node; -1: none. */
-  next = new Int32Array(1024)
+  next = new Int32Array(STEPS_FIRST)
   /** By tensor: its first and latest step in this call, valid where `serials` is this call's. */
   firsts = new Int32Array(1024)
   latest = new Int32Array(1024)
@@ -64,14 +58,8 @@ export class Steps {
     return runStarts.map((from, i) => {
       const to = runStarts[i + 1] ?? this.count
       const [nodes, lasts] = [tensor.subarray(from, to), last.subarray(from, to)]
-      return {
-        count: to - from,
-        nodes,
-        lasts,
-        starts: startNs.subarray(from, to),
-        ends: endNs.subarray(from, to),
-        call,
-      }
+      const [starts, ends] = [startNs.subarray(from, to), endNs.subarray(from, to)]
+      return { count: to - from, tensor: nodes, last: lasts, startNs: starts, endNs: ends, call }
     })
   }
 
@@ -86,11 +74,6 @@ export class Steps {
     }
     if (this.count > 0 && startNs < this.startNs[this.count - 1]!) return -1
     return this.append(tensor)
-  }
-
-  /** Did an operator that began at this time begin before the step after this one did? */
-  private isWithin(step: number, startNs: number): boolean {
-    return step + 1 >= this.count || startNs < this.startNs[step + 1]!
   }
 
   private append(tensor: number): number {
@@ -122,10 +105,8 @@ export class Steps {
       this.slowest[step] = operators.worker[i]!
       return
     }
-    if (startNs < this.startNs[step]!) this.startNs[step] = startNs
     if (waitEndNs > this.waitEndNs[step]!) this.waitEndNs[step] = waitEndNs
-    if (endNs <= this.endNs[step]!) return
-    this.endNs[step] = endNs
-    this.slowest[step] = operators.worker[i]!
+    if (endNs > this.endNs[step]!) this.slowest[step] = operators.worker[i]!
+    this.extend(step, startNs, endNs)
   }
 }

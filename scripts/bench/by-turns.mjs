@@ -41,7 +41,9 @@ const WORK = {
 
 /** Converts as the CLI does, and discards the result. */
 async function converting(dist, path, options, isHashed) {
-  const { convert, inputOf } = await import(pathToFileURL(dist))
+  const { convert, ...others } = await import(pathToFileURL(dist))
+  // In earlier commits, one entry has all.
+  const { inputOf } = others.inputOf ? others : await import(pathToFileURL(dist.replace('index.js', 'node.js')))
   setFlagsFromString('--interrupt-budget=540672')
   const hash = isHashed && createHash('sha256')
   let bytes = 0

@@ -28,6 +28,9 @@ export interface GpuPlace {
   readonly pid: number
 }
 
+/** A place of which nothing is known but the device. */
+export const UNKNOWN_PLACE: GpuPlace = { device: 0, context: -1, contextName: 0, stream: -1, streamName: 0, pid: -1 }
+
 /** A node of ggml, or several fused ones, that a GPU computed. */
 export interface GpuNode {
   /** Id of the tensor. */

@@ -9,7 +9,7 @@
 
 import { isObject, type JsonObject, textOf } from '../../input/json.ts'
 import { bigOf, JsonItems } from '../../input/json-items.ts'
-import type { Facts, GpuEvent } from '../../model/gpu-events.ts'
+import { type Facts, type GpuEvent, UNKNOWN_PLACE } from '../../model/gpu-events.ts'
 import { issueOf } from '../../model/issues.ts'
 import type { Names } from '../../model/names.ts'
 import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
@@ -108,7 +108,7 @@ class Profile {
     return {
       ...{ kind: 'gpu', what: isCopy ? 'memcpy' : 'kernel', name: this.names.id(name.slice(0, TEXT_MAX)) },
       ...{ startNs, endNs: startNs + Number(duration), correlation: -1, signature: 0 },
-      ...{ device: id, context: -1, contextName: 0, stream: 0, streamName: 0, queue: this.names.id(backend), pid: -1 },
+      ...{ ...UNKNOWN_PLACE, device: id, stream: 0, queue: this.names.id(backend) },
       facts: factsOf(record),
     }
   }

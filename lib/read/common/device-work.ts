@@ -1,4 +1,4 @@
-import type { Facts, GpuEvent } from '../../model/gpu-events.ts'
+import { type Facts, type GpuEvent, UNKNOWN_PLACE } from '../../model/gpu-events.ts'
 import type { Names } from '../../model/names.ts'
 
 /** What a backend printed of an operator, or of all operators of one kind in a graph. Times in ns. */
@@ -21,15 +21,7 @@ export function deviceOperator(
   const inferred: Facts = count > 1 ? { count, inferred: 'start: laid end to end, only durations are recorded' } : {}
   return {
     ...{ kind: 'gpu', what: 'kernel', name: names.id(name), startNs, endNs, correlation: -1, signature: 0 },
-    ...{
-      device: 0,
-      context: -1,
-      contextName: 0,
-      stream: names.id(queue),
-      streamName: 0,
-      queue: names.id(queue),
-      pid: -1,
-    },
+    ...{ ...UNKNOWN_PLACE, stream: names.id(queue), queue: names.id(queue) },
     facts: { ...facts, ...inferred } as Facts,
     ...(count > 1 && { count }),
   }

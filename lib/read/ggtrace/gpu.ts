@@ -1,7 +1,7 @@
 import { GPU_WAITS, GPU_WORKS, NONE, RecordType } from '../../log/ggtrace-layout.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { FactsEvent, TraceEvent } from '../../model/events.ts'
-import type { ApiEvent, GpuEvent, GpuPlace } from '../../model/gpu-events.ts'
+import { type ApiEvent, type GpuEvent, type GpuPlace, UNKNOWN_PLACE } from '../../model/gpu-events.ts'
 import type { Names } from '../../model/names.ts'
 import { type LogClock, readU64 } from './fields.ts'
 
@@ -39,9 +39,6 @@ const WORKS: Readonly<Record<(typeof GPU_WORKS)[number], GpuEvent['what']>> = {
 }
 /** Submissions of a thread that wait for their graph: it is written after them. */
 const SUBMISSIONS_MAX = 4096
-const UNKNOWN_PLACE: GpuPlace = {
-  ...{ device: 0, context: -1, contextName: 0, stream: -1, streamName: 0, pid: -1 },
-}
 
 /** Turns the records of GPUs into events. */
 export class GpuRecords {

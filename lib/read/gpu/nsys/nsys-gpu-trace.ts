@@ -3,7 +3,7 @@
 //     Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Reg/Trd,…,Bytes (MB),…,SrcMemKd,DstMemKd,Device,Ctx,…,Strm,Name
 //     1949099896,3552,142,,,,,,,,,,0.038,10594.575,Pageable,Device,NVIDIA RTX A4500 (0),1,,7,[CUDA memcpy Host-to-Device]
 
-import type { Facts, GpuEvent } from '../../../model/gpu-events.ts'
+import { type Facts, type GpuEvent, UNKNOWN_PLACE } from '../../../model/gpu-events.ts'
 import type { Names } from '../../../model/names.ts'
 import { count } from '../../../model/units.ts'
 import { containing } from '../../common/holdings.ts'
@@ -53,8 +53,9 @@ function eventOf(report: CsvReport, names: Names): GpuEvent | undefined {
   return {
     kind: 'gpu',
     ...{ what, name: names.id(name), startNs, endNs: startNs + durationNs, signature: 0 },
+    ...UNKNOWN_PLACE,
     device: Number(/\((\d+)\)$/.exec(report.text('Device'))?.[1] ?? -1),
-    ...{ context: whole(report, 'Ctx'), stream: whole(report, 'Strm'), streamName: 0, contextName: 0, pid: -1 },
+    ...{ context: whole(report, 'Ctx'), stream: whole(report, 'Strm') },
     correlation: whole(report, 'CorrId'),
     facts: what === 'kernel' ? kernelFacts(report) : memoryFacts(report),
   }

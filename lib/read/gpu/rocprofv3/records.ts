@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, textOf, wholeOf } from '../../../input/json.ts'
-import type { GpuEvent, GpuPlace } from '../../../model/gpu-events.ts'
+import { type GpuEvent, type GpuPlace, UNKNOWN_PLACE } from '../../../model/gpu-events.ts'
 import type { Names } from '../../../model/names.ts'
 
 /** A record with its times, in ns since the input's origin. */
@@ -138,11 +138,9 @@ export class Records {
     const stream = optionalHandleOf(object, 'stream_id')
     const queueName = queue === undefined ? 'copies' : `queue ${queue}`
     return {
+      ...UNKNOWN_PLACE,
       device: agent?.index ?? -1,
-      context: -1,
-      contextName: 0,
       stream: stream ?? queue ?? -1,
-      streamName: 0,
       pid: this.pid,
       queue: stream === undefined ? this.names.id(queueName) : undefined,
     }

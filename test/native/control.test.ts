@@ -103,8 +103,8 @@ llama('what is recorded, as asked (needs linux-x64 and cc)', () => {
   })
 
   test('a size limit holds, and what did not fit is counted', async () => {
-    const { log, recording } = await recorded({ GGML2PERFETTO_MAX_BYTES: `${192 * 1024}` }, ['decode', 0, 100])
-    expect(statSync(log).size).toBeLessThanOrEqual(192 * 1024)
+    const { log, recording } = await recorded({ GGML2PERFETTO_MAX_BYTES: `${96 * 1024}` }, ['decode', 0, 100])
+    expect(statSync(log).size).toBeLessThanOrEqual(96 * 1024)
     expect(recording.issues.join('\n')).toMatch(/dropped|no room|lost/)
     expect(recording.of('operator').length).toBeGreaterThan(1000)
   })

@@ -70,7 +70,7 @@ real(`a ${bundledServer.name} (${bundledServer.problem ?? 'real'})`, () => {
   })
 
   test('a ring: its last part, in which requests are whole', async () => {
-    const most = 1 << 20
+    const most = 5 << 17
     await start({ GGML2PERFETTO_RING: '1', GGML2PERFETTO_MAX_BYTES: `${most}` })
     const stated = await load(12)
     const recording = await read()

@@ -27,6 +27,7 @@ import type { Placed, Placing } from './clocks/placing.ts'
 import type { Input, Log } from './inputs.ts'
 import type { PlacedLog } from './interleaved.ts'
 import { splitModels } from './models.ts'
+import { ProgressCount } from './progress.ts'
 import { type LogPass, RunInputs, type RunOptions } from './run-inputs.ts'
 
 /** What is analysed, and how inputs are read. */
@@ -63,7 +64,8 @@ export async function analyze(inputs: Input | readonly Input[], options: Analyze
   if (models.length > 1) throw new UsageError(`${models.length} inputs are models; expected at most one`)
   const shape = models[0]
   if (inLogs.length === 0) return onlyModel(assemble([emptyLog(names)], () => [], { ...options, shape }))
-  const run = await RunInputs.open(inLogs, names, read)
+  const progress = await ProgressCount.of(inLogs, options.onProgress)
+  const run = await RunInputs.open(inLogs, names, { ...read, progress })
   try {
     if (run.isWithoutLogs) return await onlyProfiles(run, names, { ...options, shape })
     const { logs, companions } = run

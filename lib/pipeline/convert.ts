@@ -17,7 +17,9 @@ import type { Placed } from './clocks/placing.ts'
 import type { FindingsPass } from './findings-pass.ts'
 import { eventsOf, type Input, type Log, type ReadingOptions } from './inputs.ts'
 import { type ConvertOptions, checkOptions } from './options.ts'
+import { ProgressCount } from './progress.ts'
 import { type LogPass, LogReading, RunInputs } from './run-inputs.ts'
+import { stoppable } from './turns.ts'
 
 /** Bytes are passed on in pieces of about this size. */
 const PIECE_BYTES = 1 << 18
@@ -32,12 +34,16 @@ const PIECE_BYTES = 1 << 18
  * Throws FormatError (the rest of an input is not readable; or `strict`) and UsageError (unknown format or option, clocks
  * without a known relation).
  */
-export async function* convert(
+export function convert(
   inputs: Input | readonly Input[],
   options: ConvertOptions = {},
 ): AsyncGenerator<Uint8Array, Summary[]> {
-  const all = [inputs].flat() as readonly Input[]
-  checkOptions(all, options)
+  return stoppable((signal) => converted([inputs].flat() as readonly Input[], { ...options, signal }), options.signal)
+}
+
+async function* converted(all: readonly Input[], given: ConvertOptions): AsyncGenerator<Uint8Array, Summary[]> {
+  checkOptions(all, given)
+  const options: ConvertOptions & ReadingOptions = { ...given, progress: await ProgressCount.of(all, given.onProgress) }
   const names = new Names()
   const writer = createWriter(options.to ?? 'perfetto', names)
   if (!options.bundle) return yield* traceOf(all, options, names, writer)
@@ -201,7 +207,8 @@ export async function summarize(
   const Findings = await findingsPass(options)
   const findings = Findings && new Findings(names)
   const reading = new LogReading(names, findings)
-  for await (const batch of eventsOf(input, names, options)) reading.take(batch)
+  const progress = await ProgressCount.of([input], options.onProgress)
+  for await (const batch of eventsOf(input, names, { ...options, progress })) reading.take(batch)
   const finished = reading.summary.finish()
   return { ...finished, ...findings?.of(finished, input.name) }
 }

@@ -14,7 +14,9 @@ import { type Format, HEAD_BYTES } from '../read/format.ts'
 import { CallEndStage } from './call-ends.ts'
 import { EventBounds } from './event-bounds.ts'
 import { ProfileStage } from './kernel-profiles.ts'
+import type { OnProgress, ProgressCount } from './progress.ts'
 import { RequestStage } from './requests.ts'
+import { inTurns, Turns, untilAborted } from './turns.ts'
 
 /** A log, or events that a program creates. */
 export type Input = LogInput | EventInput
@@ -44,6 +46,10 @@ export interface InputOptions {
   readonly opTable?: string | readonly string[] | undefined
   /** Also read the calls of operating system libraries that a profiler recorded. */
   readonly osRuntime?: boolean | undefined
+  /** Stops: what runs throws the signal's reason. */
+  readonly signal?: AbortSignal | undefined
+  /** Called as bytes are read. */
+  readonly onProgress?: OnProgress | undefined
 }
 
 /** How inputs are read, and whether an issue is an error. */
@@ -51,6 +57,8 @@ export type ReadingOptions = InputOptions & {
   readonly strict?: boolean | undefined
   /** Also read the arguments that profilers use only internally. */
   readonly everything?: boolean | undefined
+  /** Counts for {@link InputOptions.onProgress}. */
+  readonly progress?: ProgressCount | undefined
 }
 
 /** An opened input. It must be read once, or closed. */
@@ -200,7 +208,9 @@ async function openLog(given: LogInput, names: Names, options: ReadingOptions): 
   const { from, formats, osRuntime, everything } = options
   const opTable = options.opTable === undefined ? undefined : findOpTable(options.opTable)
   let broken: { readonly detail: string; readonly byte: number } | undefined
-  const stored = await peek(chunksOf(source, name), PACKING_BYTES)
+  const { signal, progress } = options
+  const read = untilAborted(chunksOf(source, name), signal, (bytes) => progress?.add(bytes))
+  const stored = await peek(read, PACKING_BYTES)
   const packing = packingOf(stored.head)
   let sections = 0
   const plain = unpack(
@@ -210,14 +220,14 @@ async function openLog(given: LogInput, names: Names, options: ReadingOptions): 
     },
     () => sections++,
   )
-  const { head, rest } = await peek(plain, HEAD_BYTES)
+  const { head, rest } = await peek(inTurns(plain, signal), HEAD_BYTES)
   const whole = rangeOf(source)
   const again = whole && packing ? () => unpack(whole(0, Number.MAX_SAFE_INTEGER), () => {}) : undefined
   const places = packing ? { again } : { range: whole, beside: whole && besideOf(source) }
   const context = { names, opTable, osRuntime, everything, ...places }
   try {
     const format = formatOf(head, { from, formats, input: name })
-    async function* read(definitions?: Definitions): AsyncGenerator<TraceEvent[], void> {
+    async function* eventsIn(definitions?: Definitions): AsyncGenerator<TraceEvent[], void> {
       let lastNs = 0
       try {
         for await (const batch of format.read(rest, { ...context, definitions })) {
@@ -233,7 +243,9 @@ async function openLog(given: LogInput, names: Names, options: ReadingOptions): 
         await rest.return()
       }
     }
-    return opened({ name, given, isCompanion: format.isCompanion === true }, read, names, options, () => rest.return())
+    return opened({ name, given, isCompanion: format.isCompanion === true }, eventsIn, names, options, () =>
+      rest.return(),
+    )
   } catch (error) {
     await rest.return()
     throw broken && packing ? brokenPacking(packing, broken, name) : error
@@ -257,10 +269,11 @@ async function* checked(
   batches: Iterable<TraceEvent[]> | AsyncIterable<TraceEvent[]>,
   name: string,
   names: Names,
-  { strict }: ReadingOptions,
+  { strict, signal }: ReadingOptions,
 ): AsyncGenerator<TraceEvent[], void> {
   try {
     let format: string | undefined
+    const turns = new Turns(signal)
     const [bounds, ends, requests] = [new EventBounds(), new CallEndStage(names), new RequestStage()]
     for await (const unchecked of batches) {
       if (unchecked.length === 0) continue
@@ -269,8 +282,12 @@ async function* checked(
       if (strict) stopAtIssue(batch, format)
       const known = requests.take(ends.take(batch))
       if (known.length > 0) yield known // a batch of one call may be held
+      if (turns.isDue(unchecked.length)) await turns.take()
     }
-    yield* requests.finish(ends.finish())
+    for (const batch of requests.finish(ends.finish())) {
+      yield batch
+      if (turns.isDue(batch.length)) await turns.take()
+    }
     if (format === undefined) throw new UsageError(`${name}: expected an input event, found no events at all`)
   } catch (error) {
     throw isFormatError(error) && error.input === undefined ? error.inInput(name) : error

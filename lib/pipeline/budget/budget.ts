@@ -1,5 +1,5 @@
 import type { Names } from '../../model/names.ts'
-import type { Input, Log } from '../inputs.ts'
+import type { Input, Log, ReadingOptions } from '../inputs.ts'
 import type { ConvertOptions } from '../options.ts'
 import type { RunInputs } from '../run-inputs.ts'
 import { CallPlan } from './plan.ts'
@@ -58,7 +58,7 @@ export class Budget {
     run: RunInputs,
     inputs: readonly Input[],
     names: Names,
-    options: ConvertOptions,
+    options: ConvertOptions & ReadingOptions,
   ): Promise<Budget | undefined> {
     const { logs } = run
     if (options.all || logs.every(({ first }) => first.capabilities?.operators === false)) return undefined
@@ -119,12 +119,13 @@ async function surveyed(
   { companions }: RunInputs,
   inputs: readonly Input[],
   names: Names,
-  options: ConvertOptions,
+  options: ConvertOptions & ReadingOptions,
 ): Promise<Map<Log, Survey>> {
   const surveys = new Map<Log, Survey>()
   const twice = logs.filter(({ again }) => again)
   const indexes = twice.map(({ log }) => inputs.indexOf(log.input.given))
   if (indexes.length > 0) options.onFirstReading?.(indexes)
+  if (indexes.length > 0) options.progress?.beginFirst(twice.map(({ log }) => log.input.given))
   for (const { log } of twice) {
     const survey = new SurveyPass(names, options)
     const reading = { ...options, everything: options.detail === 'full' }
@@ -133,5 +134,6 @@ async function surveyed(
     surveys.set(log, survey.finish())
   }
   if (indexes.length > 0) options.onFirstReading?.(undefined)
+  options.progress?.endFirst()
   return surveys
 }

@@ -1,0 +1,116 @@
+import { describe, expect, test } from '@jest/globals'
+import { analyze, convert, type Input, type Progress, summarize, type TraceEvent } from '../../lib/index.ts'
+import { plainBytes } from './support.ts'
+
+/** Events between two turns of the event loop, at most: those of a batch come on top. */
+const EVENTS_MAX = 1 << 14
+const BATCH = 1000
+
+const LOG = plainBytes('tensor-trace/moe-2threads.bin.gz')
+
+/** Events that a program makes; `made` counts them. */
+function source(batches: number, made: { events: number }): Input {
+  return {
+    name: 'own',
+    *events(names): Generator<TraceEvent[]> {
+      yield [{ kind: 'input', format: 'own', clock: 'MONOTONIC', originNs: 1n, attributes: {} }]
+      const name = names.id('work')
+      for (let i = 0; i < batches; i++) {
+        made.events += BATCH
+        yield Array.from({ length: BATCH }, (_, j): TraceEvent => {
+          const edge = j % 2 === 0 ? 'begin' : 'end'
+          return { kind: 'range', edge, tid: 1, name: j % 2 === 0 ? name : 0, atNs: (i * BATCH + j) * 10 }
+        })
+      }
+    },
+  }
+}
+
+/** What runs, with the most events between two turns, and the number of turns. */
+async function watched(run: (input: Input) => Promise<unknown>): Promise<{ most: number; turns: number }> {
+  const made = { events: 0 }
+  let [before, most, turns, isOver] = [0, 0, 0, false]
+  const tick = () => {
+    most = Math.max(most, made.events - before)
+    before = made.events
+    turns++
+    if (!isOver) setImmediate(tick)
+  }
+  setImmediate(tick)
+  await run(source(200, made))
+  isOver = true
+  return { most: Math.max(most, made.events - before), turns }
+}
+
+async function drained(input: Input, options = {}): Promise<void> {
+  for await (const _ of convert(input, options));
+}
+
+/** Bytes in pieces, of which one never comes. */
+const stalled = (): Input => ({
+  name: 'stalled',
+  source: (async function* () {
+    yield LOG.subarray(0, 100_000)
+    await new Promise(() => {})
+  })(),
+})
+
+describe('turns of the event loop', () => {
+  test.each([
+    ['convert', (input: Input) => drained(input)],
+    ['summarize', (input: Input) => summarize(input)],
+    ['analyze', (input: Input) => analyze(input)],
+  ])('%s: between two of them is a bounded number of events', async (_, run) => {
+    const { most, turns } = await watched(run)
+    expect(most).toBeLessThanOrEqual(EVENTS_MAX + BATCH)
+    expect(turns).toBeGreaterThan((200 * BATCH) / (EVENTS_MAX + BATCH) - 1)
+  })
+})
+
+describe('a signal', () => {
+  test('stops what waits for bytes that do not come, with its reason', async () => {
+    const controller = new AbortController()
+    const running = drained(stalled(), { signal: controller.signal })
+    setTimeout(() => controller.abort(new Error('enough')), 20)
+    await expect(running).rejects.toThrow('enough')
+    const summary = summarize(stalled(), { signal: AbortSignal.timeout(20) })
+    await expect(summary).rejects.toMatchObject({ name: 'TimeoutError' })
+  })
+
+  test('that is aborted before: nothing is read', async () => {
+    const made = { events: 0 }
+    const signal = AbortSignal.abort()
+    await expect(drained(source(5, made), { signal })).rejects.toMatchObject({ name: 'AbortError' })
+    expect(made.events).toBe(0)
+  })
+
+  test('stops long work', async () => {
+    const made = { events: 0 }
+    const controller = new AbortController()
+    const running = drained(source(1000, made), { signal: controller.signal })
+    setImmediate(() => controller.abort())
+    await expect(running).rejects.toMatchObject({ name: 'AbortError' })
+    expect(made.events).toBeLessThan(1000 * BATCH)
+  })
+
+  test('return() ends the step that runs', async () => {
+    const trace = convert(stalled())
+    const pending = trace.next()
+    await expect(trace.return([])).resolves.toMatchObject({ done: true })
+    await expect(pending).resolves.toMatchObject({ done: true })
+  })
+})
+
+describe('progress', () => {
+  test.each([
+    ['once', {}, LOG.length],
+    ['twice', { budget: 60_000 }, 2 * LOG.length],
+  ])('of a log that is read %s only grows, up to all bytes', async (_, options, all) => {
+    const steps: Progress[] = []
+    await drained({ name: 'log', source: LOG }, { ...options, onProgress: (step: Progress) => steps.push(step) })
+    const read = steps.map((step) => step.read)
+    expect(read).toEqual([...read].sort((a, b) => a - b))
+    expect(steps.at(-1)).toEqual({ phase: 'reading', read: all, total: all })
+    expect(steps.some(({ phase }) => phase === 'first-reading')).toBe(all > LOG.length)
+  })
+})

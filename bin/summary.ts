@@ -1,6 +1,7 @@
 import {
   describePosition,
   FORMATS,
+  hasCalls,
   isCpuBackend,
   type Summary,
   type TokenTimes,
@@ -190,11 +191,6 @@ function describeFailed(failed: number, failures: Summary['failures']): string {
     .slice(0, RESULTS_SHOWN)
     .map((timesOf) => `${times(timesOf.calls)}result ${timesOf.result}: ${timesOf.meaning}`)
   return `${plural(failed, 'call')} failed (${each.join(', ')}${failures.length > RESULTS_SHOWN ? ', …' : ''})`
-}
-
-/** Does the log contain a call of the model? */
-export function hasCalls({ calls }: Pick<Summary, 'calls'>): boolean {
-  return calls.failed > 0 || Object.keys(calls.by_phase).length > 0
 }
 
 function describePhase(phase: string, counted: Summary['calls']['by_phase']['decode']): string | never[] {

@@ -10,6 +10,7 @@ export { requestsWith, type WhichRequest, whyRequest } from './analyze/findings/
 export { parsePeakFile, peaksOfMachine } from './analyze/model/peaks.ts'
 export { computingNs } from './analyze/operators/computing.ts'
 export { GROUP_KEYS, type GroupKey, groupOperators, type OperatorGroup } from './analyze/operators/groups.ts'
+export { hasCalls } from './analyze/run/main-log.ts'
 export type { PhaseScaling, RoleScalingFigures, ScalingFigures } from './analyze/scaling/figures.ts'
 export { scaling } from './analyze/scaling/scaling.ts'
 export type { Summary } from './analyze/summary/figures.ts'

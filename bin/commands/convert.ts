@@ -3,6 +3,7 @@ import {
   type ConvertOptions,
   convert,
   fileRange,
+  hasCalls,
   type Input,
   inputOf,
   type LogInput,
@@ -21,7 +22,7 @@ import { refuseSwapped } from '../mistakes.ts'
 import { CLOCKS, conversionOf, DRAWING, flag, inputsOf, once, oneOf, READING, valued } from '../options.ts'
 import { checkOutput, writeTrace } from '../output.ts'
 import { type Progress, progressOf } from '../progress.ts'
-import { describeLogs, hasCalls, refuseEmpty, warnOfIssues } from '../summary.ts'
+import { describeLogs, refuseEmpty, warnOfIssues } from '../summary.ts'
 import { note, print, quoted } from '../terminal.ts'
 import { noteThinned } from '../thinned.ts'
 import { size } from '../units.ts'

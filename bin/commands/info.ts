@@ -1,5 +1,5 @@
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
-import { convert, FORMATS, type LogInput, type Summary, summarize, UsageError } from '../../lib/cli.ts'
+import { convert, FORMATS, hasCalls, type LogInput, type Summary, summarize, UsageError } from '../../lib/cli.ts'
 import { logOf } from '../inputs.ts'
 import { CLOCKS, conversionOf, flag, inputsOf, READING } from '../options.ts'
 import {
@@ -10,7 +10,6 @@ import {
   describeRate,
   describeRelation,
   describeScheduler,
-  hasCalls,
   leftOutHints,
   OPEN_ENDS,
   ofRuns,

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { nextQuery } from '../../bin/commands/convert.ts'
-import { type ConvertOptions, convert, type Summary } from '../../lib/index.ts'
+import { type ConvertOptions, convert, type Summary, summarize } from '../../lib/index.ts'
 import { openTrace } from '../../lib/node.ts'
 import { pathOf, plainBytes } from '../line/support.ts'
 
@@ -41,6 +41,11 @@ describe.each([
 ] as const)('in a %s trace', (to, fixtures) => {
   test.each(fixtures)('of %s', async (name) => {
     expect(await rowsOf([name], { to })).not.toBe(0)
+  })
+
+  test('of several kernels without copies', async () => {
+    const summary = await summarize({ name: 'log', source: plainBytes('opencl-csv/real.csv') })
+    expect(nextQuery([summary], { to }).includes('gpu_slice')).toBe(to === 'perfetto')
   })
 
   test('of one call, of which no operator was recorded, and of two logs', async () => {

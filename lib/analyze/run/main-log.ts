@@ -6,14 +6,14 @@ interface ReadLog {
   readonly summary: Summary
 }
 
-const hasCalls = ({ summary: { calls } }: Pick<ReadLog, 'summary'>) =>
-  calls.failed > 0 || Object.keys(calls.by_phase).length > 0
+/** Does the log contain a call of the model? */
+export const hasCalls = ({ calls }: Summary): boolean => calls.failed > 0 || Object.keys(calls.by_phase).length > 0
 
 /** The log that has the operators of the run, or its calls; without any, the first one of which something is drawn. */
 export function mainLog<T extends Pick<ReadLog, 'summary'>>(logs: readonly T[]): T {
   return (
     logs.find(({ summary }) => summary.operators > 0) ??
-    logs.find(hasCalls) ??
+    logs.find(({ summary }) => hasCalls(summary)) ??
     logs.find(({ summary }) => summary.drawn > 0) ??
     logs[0]!
   )
@@ -26,7 +26,7 @@ export function mainLog<T extends Pick<ReadLog, 'summary'>>(logs: readonly T[]):
 export function refuseSeveral(logs: readonly ReadLog[]): void {
   const kinds = [
     { what: 'operators', has: ({ summary }: ReadLog) => summary.operators > 0 },
-    { what: 'calls', has: hasCalls },
+    { what: 'calls', has: ({ summary }: ReadLog) => hasCalls(summary) },
   ]
   for (const { what, has } of kinds) {
     const [first, second] = logs.filter(has)

@@ -2,7 +2,7 @@
 
 export type { ClockRelation, IssueCount, LlamaSeen, Summary } from './analyze/summary/figures.ts'
 export { toWebStream, type WebStream } from './bytes/web-stream.ts'
-export { FormatError, isOwnError, type Position, UsageError } from './errors.ts'
+export { FormatError, isOwnError, type Position, restoreError, type StoredError, UsageError } from './errors.ts'
 export { ByteCursor } from './input/byte-cursor.ts'
 export type { BlobSource, BodySource, ByteRange, ByteSource, RangedSource, SizeBeside } from './input/byte-source.ts'
 export { LineCursor } from './input/line-cursor.ts'

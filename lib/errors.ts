@@ -24,14 +24,20 @@ export class FormatError extends Error {
     readonly at: Position,
     readonly expected: string,
     readonly found: string,
-    readonly hint?: string,
-    readonly input?: string,
+    readonly hint?: string | undefined,
+    readonly input?: string | undefined,
   ) {
     const place = `${input === undefined ? '' : `${input}: `}${format}: ${describePosition(at)}`
     // What was found may be the input's own text: it must not look like a line of ours.
     super(
       `${place}: expected ${expected}, found ${found.replaceAll('\n', '\\n')}${hint === undefined ? '' : `\nhint: ${hint}`}`,
     )
+  }
+
+  /** Its fields, which `postMessage` and `structuredClone` keep, unlike those of an error; see {@link restoreError}. */
+  toJSON(): StoredError {
+    const { name, message, format, at, expected, found, hint, input } = this
+    return { name, message, format, at, expected, found, hint, input }
   }
 
   /** The same error, naming the input it came from. */
@@ -43,6 +49,35 @@ export class FormatError extends Error {
 /** What was asked for cannot be done: an option's value, a file that cannot be read. The message says what would do. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
+  /** Of a failed operation on a file: the system's code, such as `ENOENT`. */
+  readonly code: string | undefined
+
+  /** `cause`: the error that it explains. */
+  constructor(message: string, { code, cause }: { readonly code?: string | undefined; readonly cause?: unknown } = {}) {
+    super(message, cause === undefined ? undefined : { cause })
+    this.code = code
+  }
+
+  /** As that of {@link FormatError}. */
+  toJSON(): StoredError {
+    const { name, message, code } = this
+    return { name, message, code }
+  }
+}
+
+/** An error of ours as plain data. */
+export interface StoredError
+  extends Partial<Pick<FormatError, 'format' | 'at' | 'expected' | 'found' | 'hint' | 'input'>> {
+  readonly name: string
+  readonly message: string
+  readonly code?: string | undefined
+}
+
+/** The error that `toJSON` of a {@link FormatError} or a {@link UsageError} stored: what a worker posted, for example. */
+export function restoreError(stored: StoredError): Error {
+  const { name, message, format, at, expected, found, hint, input, code } = stored
+  if (name === 'FormatError' && at) return new FormatError(format ?? '', at, expected ?? '', found ?? '', hint, input)
+  return name === 'UsageError' ? new UsageError(message, { code }) : Object.assign(new Error(message), { name })
 }
 
 /** Is `error` one of ours, meant for a person? By name: bundles and test runners make second copies of classes. */

@@ -37,7 +37,9 @@ export function explainFileError(path: string, doing: string, error: unknown): u
   const isFolder = code === 'ENOENT' && doing === 'write'
   const reason = isFolder ? `no such folder: ${dirname(path)}` : code === undefined ? undefined : REASONS[code]
   // A line feed in a name could make a part of the name look like a message of this program.
-  return reason === undefined ? error : new UsageError(`${path}: cannot ${doing}: ${reason}`.replaceAll('\n', '\\n'))
+  return reason === undefined
+    ? error
+    : new UsageError(`${path}: cannot ${doing}: ${reason}`.replaceAll('\n', '\\n'), { code, cause: error })
 }
 
 /** A file's size in bytes, or undefined if it has none (a pipe). Throws UsageError if it cannot be read. */

@@ -56,4 +56,10 @@ export function checkOptions(
   if (budget !== undefined && !(budget > 0)) throw new UsageError(`budget: expected bytes, above 0, found ${budget}`)
   if (budget !== undefined && all) throw new UsageError('budget: has no meaning with all')
   if (inputs.length === 0) throw new UsageError('no input: there is nothing to convert')
+  const wrong = inputs.find((input) => typeof input !== 'object' || input === null)
+  if (wrong === undefined) return
+  const hint = 'files are read by convertFile of ggml2perfetto/node, or by fileSource(path) as the source'
+  throw new UsageError(
+    `expected inputs with a name and a source or events, found ${JSON.stringify(wrong)}\nhint: ${hint}`,
+  )
 }

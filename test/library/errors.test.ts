@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { FormatError, restoreError, summarize, type UsageError } from '../../lib/index.ts'
+import { convert, FormatError, type Input, restoreError, summarize, type UsageError } from '../../lib/index.ts'
 import { summarizeFile } from '../../lib/node.ts'
 
 const errorOf = async (running: Promise<unknown>) =>
@@ -24,5 +24,13 @@ test('the error of a file has the code and the error of the system', async () =>
     name: 'UsageError',
     code: 'ENOENT',
     message: error.message,
+  })
+})
+
+test('a path in place of an input is a wrong use, with what to do', async () => {
+  const error = await errorOf(convert('calls.csv' as unknown as Input).next())
+  expect(error).toMatchObject({
+    name: 'UsageError',
+    message: expect.stringMatching(/found "calls.csv"\nhint: .*convertFile/),
   })
 })

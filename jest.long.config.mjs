@@ -7,6 +7,9 @@ import config from './jest.config.mjs'
 export default {
   ...config,
   globals: { isLong: true },
-  testMatch: ['**/*.long.test.ts', '**/test/{cli/next-query,server/requests,native/server-queue,llama/server}.test.ts'],
+  testMatch: [
+    '**/*.long.test.ts',
+    '**/test/{cli/next-query,line/pairs,server/requests,native/server-queue,llama/server}.test.ts',
+  ],
   testPathIgnorePatterns: ['/node_modules/'],
 }

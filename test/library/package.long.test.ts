@@ -86,7 +86,7 @@ describe('by checkers of packages', () => {
   for (const [name, args] of [
     ['publint', ['run', '--strict']],
     // WASM has no types.
-    ['attw', ['--profile', 'node16', '--format', 'ascii', '--exclude-entrypoints', 'trace_processor.wasm']],
+    ['attw', ['--exclude-entrypoints', 'trace_processor.wasm', '--profile', 'node16', '--format', 'ascii']],
   ] as const) {
     const testIf = hasTool(name) ? test : test.skip
     testIf(`${name} finds no problem`, () => {

@@ -1,4 +1,4 @@
-type Column = Float64Array | Int32Array | Uint32Array | Uint8Array
+type Column = Float64Array | Int32Array | Uint32Array | Uint16Array | Uint8Array
 
 /** A copy of a typed array with another length: cut, or with zeros at its end. */
 export function resized<T extends Column>(from: T, length: number): T {

@@ -7,6 +7,8 @@ import { type Bounds, orUnknown, wrongAmount, wrongTime } from './bounds.ts'
 export interface NvtxEvent {
   readonly kind: 'nvtx'
   readonly what: 'push' | 'pop' | 'start' | 'end' | 'mark'
+  /** -1 = not known. */
+  readonly pid?: number | undefined
   readonly tid: number
   readonly atNs: number
   /** Name that the program gave the thread; 0 = none. */

@@ -38,7 +38,8 @@ export interface OwnTrackEvent {
   readonly nests?: boolean | undefined
   /** It goes above the others of its group; without a group, it is main content of the input and goes above NVTX and calls of GPUs. */
   readonly leads?: boolean | undefined
-  /** The thread that its slices are of; -1 = not known. */
+  /** The process and the thread that its slices are of; -1 = not known. */
+  readonly pid?: number | undefined
   readonly tid?: number | undefined
   /** Of a group: it is this process. Viewers show processes at the top, and SQL finds its slices by `process`. */
   readonly ofProcess?: OwnProcess | undefined

@@ -94,6 +94,18 @@ const TEXTS: Readonly<Record<string, (n: number) => string>> = {
       ? `{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":${i},"dur":1,"args":{"correlation":${i}}}`
       : `{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":${i},"dur":1,"args":{"stream":7,"device":0,"correlation":${i - 1}}}`,
   ),
+  'chrome-json: launches in all operators': json(
+    (i) =>
+      `{"ph":"X","cat":"cpu_op","name":"o","pid":1,"tid":1,"ts":${i},"dur":${2e6 - 2 * i}},
+      {"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":${1e6 + i},"dur":0.5,"args":{"correlation":${i}}},
+      {"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":${1e6 + i + 0.6},"dur":0.1,"args":{"stream":7,"device":0,"correlation":${i}}}`,
+  ),
+  'chrome-json: launches in operators of processes with one number of a thread': json(
+    (i) =>
+      `{"ph":"X","cat":"cpu_op","name":"o","pid":${i + 1},"tid":1,"ts":${i},"dur":1e6},
+      {"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":${i + 1},"tid":1,"ts":${i + 0.1},"dur":0.5,"args":{"correlation":${i}}},
+      {"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":${i + 0.7},"dur":0.1,"args":{"stream":7,"device":0,"correlation":${i}}}`,
+  ),
   'chrome-json: kernels and their launches, a process and a device each': json((i) =>
     i % 3 === 0
       ? `{"ph":"X","cat":"cpu_op","name":"o${i}","pid":${i},"tid":${i},"ts":${i},"dur":2}`

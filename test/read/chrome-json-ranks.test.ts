@@ -102,3 +102,29 @@ test('the checks of findings select the work of a process above 2^31', async () 
   trace.close()
   expect(rows).toEqual([[evidence['host_wait_ns']]])
 })
+
+test('operators belong to launches of their own process, though threads of two containers have one number', async () => {
+  const of = (pid: number, operator: string, correlation: number) => (ts: number, i: number) => [
+    { ph: 'X', cat: 'cpu_op', name: operator, pid, tid: 7, ts, dur: 50 },
+    {
+      ...{ ph: 'X', cat: 'cuda_runtime', name: 'cudaLaunchKernel', pid, tid: 7, ts: ts + 20, dur: 5 },
+      args: { correlation: correlation + i },
+    },
+    {
+      ...{ ph: 'X', cat: 'kernel', name: 'k', pid: pid / LARGE - 1, tid: 3, ts: ts + 60, dur: 2 },
+      args: { device: pid / LARGE - 1, stream: 3, correlation: correlation + i },
+    },
+  ]
+  const times = Array.from({ length: 20 }, (_, i) => 100 * i)
+  const [first, second] = [of(LARGE, 'aten::first', 0), of(2 * LARGE, 'aten::second', 1000)]
+  // Each operator of the second process is open when one of the first launches.
+  const source = documentOf(times.flatMap((ts, i) => [...first(ts, i), ...second(ts + 10, i)]))
+  const { gpu } = await analyze({ name: 'containers', source })
+  const launchers = gpu!.devices.map(({ launchers }) =>
+    launchers
+      .filter(({ kind }) => kind === 'operator')
+      .map(({ level, rows }) => [level, rows.map(({ name, launches }) => [name, launches])]),
+  )
+  const expected = (name: string) => ['innermost', 'outermost'].map((level) => [level, [[name, 20]]])
+  expect(launchers).toEqual([expected('aten::first'), expected('aten::second')])
+})

@@ -207,7 +207,7 @@ describe('the base time behind the events', () => {
   }
 
   test('is found in bytes, in a Blob, compressed or not', async () => {
-    const expected = ['REALTIME', figuresOf(new TextDecoder().decode(bytes)).starts[0], []]
+    const expected = ['REALTIME', `${figuresOf(new TextDecoder().decode(bytes)).starts[0]}`, []]
     expect(await startOf(whole)).toEqual(expected)
     expect(await startOf(zipped)).toEqual(expected)
     expect(await startOf(new Blob([whole]))).toEqual(expected)

@@ -11,7 +11,7 @@ import { deviceFigures } from './device-figures.ts'
 import type { GpuFigures } from './figures.ts'
 import { HostActivity, type HostActivityEvent } from './host-activity.ts'
 import { HostCalls } from './host-calls.ts'
-import { HostRanges, RANGE_KINDS } from './host-ranges.ts'
+import { HostRanges, RANGE_KINDS, type ThreadIds } from './host-ranges.ts'
 import { Launches } from './launches.ts'
 import { measure } from './measure.ts'
 import { NvtxLabels } from './nvtx-labels.ts'
@@ -57,7 +57,7 @@ export class GpuStatistics implements Statistic<object, Kind> {
   private readonly steps = new StepList()
   private readonly categories: Categories
   /** Threads of tracks. */
-  private readonly threads = new Map<number, number>()
+  private readonly threads = new Map<number, ThreadIds>()
   private readonly stacks = new DefaultMap<string, number[]>(() => [])
   private readonly started = new Map<number, number>()
   private readonly labels: NvtxLabels
@@ -194,29 +194,29 @@ export class GpuStatistics implements Statistic<object, Kind> {
   }
 
   private range(kind: number, { track, startNs, endNs }: OwnSliceEvent, name: number): void {
-    const tid = this.threads.get(track)
-    if (tid !== undefined) this.addRange(kind, tid, startNs, name, endNs)
+    const thread = this.threads.get(track)
+    if (thread) this.addRange(kind, thread, startNs, name, endNs)
   }
 
-  private addRange(kind: number, tid: number, startNs: number, name: number, endNs?: number): number {
+  private addRange(kind: number, thread: ThreadIds, startNs: number, name: number, endNs?: number): number {
     const isHeld = this.ranges.length < this.workMax
-    const id = isHeld ? this.ranges.add(kind, tid, startNs, name, endNs) : -1
+    const id = isHeld ? this.ranges.add(kind, thread, startNs, name, endNs) : -1
     if (id < 0) this.rangesLeftOut++
     return id
   }
 
-  private nvtx({ what, tid, domain, atNs, range, message }: NvtxEvent): void {
+  private nvtx({ what, pid = -1, tid, domain, atNs, range, message }: NvtxEvent): void {
     if (what === 'mark') return
     if (what === 'pop') {
-      const id = this.stacks.of(`${tid} ${domain}`).pop() ?? -1
+      const id = this.stacks.of(`${pid} ${tid} ${domain}`).pop() ?? -1
       if (id >= 0) this.ranges.end(id, atNs)
     } else if (what === 'end') {
       const id = this.started.get(range) ?? -1
       this.started.delete(range)
       if (id >= 0) this.ranges.end(id, atNs)
     } else {
-      const id = this.addRange(NVTX, tid, atNs, this.labels.of(domain, message))
-      if (what === 'push') this.stacks.of(`${tid} ${domain}`).push(id)
+      const id = this.addRange(NVTX, { pid, tid }, atNs, this.labels.of(domain, message))
+      if (what === 'push') this.stacks.of(`${pid} ${tid} ${domain}`).push(id)
       else this.started.set(range, id)
     }
   }
@@ -225,8 +225,8 @@ export class GpuStatistics implements Statistic<object, Kind> {
     this.projected.nvtx(event)
   }
 
-  private track({ id, tid }: OwnTrackEvent): void {
-    if (tid !== undefined && tid >= 0) this.threads.set(id, tid)
+  private track({ id, pid = -1, tid }: OwnTrackEvent): void {
+    if (tid !== undefined && tid >= 0) this.threads.set(id, { pid, tid })
   }
 
   /** A step of an engine: the time in which the CPU launches its work. */

@@ -1,6 +1,7 @@
 import { NumberList } from '../../bytes/number-list.ts'
 import { orderOf } from '../../bytes/order.ts'
 import { firstIndex } from '../../bytes/search.ts'
+import { DefaultMap } from '../../model/default-map.ts'
 import { Durations } from './durations.ts'
 import type { GpuLaunchers } from './figures.ts'
 
@@ -16,22 +17,23 @@ export class HostRanges {
   private readonly durations = new Durations()
   private readonly names = new NumberList(Uint32Array)
   private readonly lanes = new NumberList(Uint16Array)
-  /** Numbers of lanes, by thread and kind. */
-  private readonly laneIds = new Map<number, number>()
+  private laneCount = 0
+  /** Numbers of lanes, by thread and kind, and by process: several containers may have threads of one number. */
+  private readonly laneIds = new DefaultMap<number, Map<number, number>>(() => new Map())
   private order: Uint32Array | undefined
 
   get length(): number {
     return this.starts.length
   }
 
-  /** Adds a range, outer before inner; returns its id. Of more than 65 535 threads, the further ones are left out (-1). */
-  add(kind: number, tid: number, startNs: number, name: number, endNs: number | undefined): number {
-    const key = tid * RANGE_KINDS.length + kind
-    let lane = this.laneIds.get(key)
+  /** Adds a range of a thread, outer before inner; returns its id. `pid`: -1 = not known. Of more than 65 535 threads, the further ones are left out (-1). */
+  add(kind: number, { pid, tid }: ThreadIds, startNs: number, name: number, endNs: number | undefined): number {
+    const lanes = this.laneIds.of(tid * RANGE_KINDS.length + kind)
+    let lane = lanes.get(pid)
     if (lane === undefined) {
-      lane = this.laneIds.size
-      if (lane > 0xffff) return -1
-      this.laneIds.set(key, lane)
+      if (this.laneCount > 0xffff) return -1
+      lane = this.laneCount++
+      lanes.set(pid, lane)
     }
     this.starts.push(startNs)
     this.durations.push(endNs === undefined ? OPEN_NS : Math.max(0, endNs - startNs))
@@ -53,9 +55,10 @@ export class HostRanges {
     )
   }
 
-  /** Goes through the ranges of one kind of a thread; undefined where it has none. */
-  cursor(kind: number, tid: number): RangeCursor | undefined {
-    const lane = this.laneIds.get(tid * RANGE_KINDS.length + kind)
+  /** Goes through the ranges of one kind of a thread; undefined where it has none, or where several processes have such threads, but not this one. */
+  cursor(kind: number, { pid, tid }: ThreadIds): RangeCursor | undefined {
+    const found = this.laneIds.get(tid * RANGE_KINDS.length + kind)
+    const lane = found && (found.get(pid) ?? (found.size === 1 ? [...found.values()][0] : found.get(-1)))
     if (lane === undefined) return undefined
     const { order, lanes, length } = this
     const idAt = (place: number) => (order ? order[place]! : place)
@@ -69,6 +72,12 @@ export class HostRanges {
   }
 }
 
+/** A thread; -1 = the process is not known. */
+export interface ThreadIds {
+  readonly pid: number
+  readonly tid: number
+}
+
 interface Range {
   readonly startNs: number
   readonly endNs: number
@@ -80,7 +89,9 @@ export class RangeCursor {
   /** Names of the ranges around the time; 0: none. */
   innermost = 0
   outermost = 0
-  private open: Range[] = []
+  /** Those that began and that may have ended: the ones at both ends have not. Each range comes in and goes out once. */
+  private readonly open: Range[] = []
+  private first = 0
   private next: Range | undefined
 
   constructor(
@@ -94,21 +105,15 @@ export class RangeCursor {
   /** Moves to a time, no earlier than the one before: the ranges that begin up to it, and end at it or later. */
   moveTo(atNs: number): void {
     const { open } = this
-    let isChanged = false
     while (this.next && this.next.startNs <= atNs) {
-      if (this.next.endNs >= atNs) {
-        open.push(this.next)
-        isChanged = true
-      }
+      if (this.next.endNs >= atNs) open.push(this.next)
       this.place++
       this.next = this.place < this.end ? this.at(this.place) : undefined
     }
-    if (open.some(({ endNs }) => endNs < atNs)) {
-      this.open = open.filter(({ endNs }) => endNs >= atNs)
-      isChanged = true
-    }
-    if (!isChanged) return
-    this.innermost = this.open.at(-1)?.name ?? 0
-    this.outermost = this.open[0]?.name ?? 0
+    while (this.first < open.length && open.at(-1)!.endNs < atNs) open.pop()
+    while (this.first < open.length && open[this.first]!.endNs < atNs) this.first++
+    if (this.first === open.length) this.first = open.length = 0
+    this.innermost = open.at(-1)?.name ?? 0
+    this.outermost = open[this.first]?.name ?? 0
   }
 }

@@ -80,7 +80,7 @@ export function measure(
   const sites = new Sites()
   ranges.sort()
   join(work, launches)
-  for (const launch of launches.values()) sites.attribute(launch, ranges)
+  for (const [pid, launch] of launches) sites.attribute(launch, ranges, pid)
   const devices = work.devices.map(
     (): DeviceMeasure => ({
       ...{ sweep: new TimeSweep(host?.another()), queue: new LaunchQueue(), launchesAfterWork: 0, launched: 0 },

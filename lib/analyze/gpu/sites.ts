@@ -29,13 +29,13 @@ export class Sites {
     return this.sites.a.length
   }
 
-  /** Replaces the values of launches by their sites. */
-  attribute(launches: Launches, ranges: HostRanges): void {
+  /** Replaces the values of a process' launches by their sites. */
+  attribute(launches: Launches, ranges: HostRanges, pid: number): void {
     const threads = new Map<number, { cursors: (RangeCursor | undefined)[]; atNs: number }>()
     for (const [i, { from, tid }] of launches.runs.entries()) {
       const end = launches.runs[i + 1]?.from ?? launches.length
       const thread = getOrMake(threads, tid, () => ({
-        cursors: RANGE_KINDS.map((_, kind) => ranges.cursor(kind, tid)),
+        cursors: RANGE_KINDS.map((_, kind) => ranges.cursor(kind, { pid, tid })),
         atNs: -Infinity,
       }))
       for (let at = from; at < end; at++) {

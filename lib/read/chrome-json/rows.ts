@@ -287,6 +287,7 @@ export class Rows {
       description: `What ${name || 'thread'} ${text} did.`,
       nests: true,
       leads,
+      pid: this.processNumber(pid),
       tid: number,
       ofThread: kind === 'process' ? this.threadOf(pid, tid) : undefined,
     }

@@ -1,5 +1,6 @@
 import { NumberList } from '../../bytes/number-list.ts'
 import { orderOf } from '../../bytes/order.ts'
+import { resized } from '../../bytes/resized.ts'
 import type { TraceEvent } from '../../model/events.ts'
 
 /** Events of a batch, approximately. */
@@ -67,8 +68,11 @@ export class SparseNumbers {
 
   set(id: number, value: number): void {
     const block = id >>> BLOCK_BITS
-    this.blocks[block] ??= new Uint32Array(BLOCK)
-    this.blocks[block][id & IN_BLOCK] = value
+    const at = id & IN_BLOCK
+    const found = this.blocks[block]
+    if (!found || at >= found.length)
+      this.blocks[block] = resized(found ?? new Uint32Array(0), Math.min(BLOCK, Math.max(64, 4 * at)))
+    this.blocks[block]![at] = value
   }
 
   /** 0 where none was set. */

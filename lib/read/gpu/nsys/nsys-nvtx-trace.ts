@@ -22,6 +22,7 @@ export const nsysNvtxTrace: Format = {
     const report = new CsvReport(source, nsysNvtxTrace.name, REQUIRED)
     // Numbers of threads are their ids, numbers of domains their names.
     const ranges = new NvtxRanges({
+      pidOf: () => -1,
       tidOf: (thread) => thread,
       threadName: () => 0,
       domainName: (_, domain) => domain,

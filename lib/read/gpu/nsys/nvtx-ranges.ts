@@ -21,6 +21,7 @@ export interface Style {
 
 /** Names of the numbers of threads, domains and categories. Called after all rows are read. */
 export interface NvtxNames {
+  pidOf(thread: number): number
   tidOf(thread: number): number
   /** The results are name ids; 0 = none, for a domain the default one. */
   threadName(thread: number): number
@@ -138,6 +139,7 @@ export class NvtxRanges {
     return {
       kind: 'nvtx',
       what,
+      pid: names.pidOf(thread),
       tid: names.tidOf(thread),
       atNs,
       thread: names.threadName(thread),

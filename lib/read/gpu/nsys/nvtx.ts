@@ -66,6 +66,7 @@ export class NvtxReader {
 
   constructor(private readonly report: Report) {
     this.ranges = new NvtxRanges({
+      pidOf: (thread) => report.threads.list[thread]!.pid,
       tidOf: (thread) => report.threads.list[thread]!.tid,
       threadName: (thread) => report.threadNames[thread] ?? 0,
       domainName: (thread, domainId) => this.domainName(thread, domainId),

@@ -64,7 +64,7 @@ export const DRAWING = {
     bytes('--budget'),
     'Size of the trace that should not be exceeded, such as 300MB: what does not fit is summed up, by worker and op; ' +
       'prefills, the first calls, the slowest ones and evenly spread ones stay in full',
-    'what viewers load: 256M; JSON 480M',
+    'what viewers open in some 10 s: 96M; JSON 480M',
   ),
   all: flag('All calls in full, however large the trace gets'),
   'all-threads': flag('Draw all scheduler events, not only those of the traced process and of its CPUs'),

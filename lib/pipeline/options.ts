@@ -19,8 +19,8 @@ export interface ConvertOptions extends InputOptions, DrawOptions {
   readonly bundle?: LogInput | undefined
   /**
    * Size of the trace, in bytes, that should not be exceeded. Where all calls do not fit, the first ones, prefills, the slowest ones and
-   * evenly spread ones are in full; operators of the others are summed up, by worker and name. By default 256 MiB (JSON: 480 MiB), the
-   * most that viewers load.
+   * evenly spread ones are in full; operators of the others are summed up, by worker and name. By default 96 MiB (JSON: 480 MiB),
+   * which viewers open in some 10 s.
    */
   readonly budget?: number | undefined
   /** All calls in full, however large the trace gets. */

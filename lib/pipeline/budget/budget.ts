@@ -10,12 +10,11 @@ import { Thinner } from './thinner.ts'
 import { type AboutBudget, Thinning } from './thinning.ts'
 
 /**
- * The largest traces that are written by default. Perfetto: trace_processor's WASM takes 5.5 bytes of memory and 0.1 s of a CPU
- * per megabyte (measured with operators, their arguments and counters: 4.6 M slices and samples, 1.4 GB, 25 s), a browser's WASM
- * typically gets 2 GB (Perfetto, docs/visualization/large-traces.md), and queries need some. JSON: chrome://tracing reads it as one text,
- * which in V8 has at most 2^29 characters.
+ * The largest traces that are written by default: the viewer opens them in some 10 s. Perfetto: trace_processor's WASM takes 0.1 s of a
+ * CPU for a MiB (measured with operators, their arguments and counters: scripts/bench/executions.mjs). JSON takes 0.02 s for a MiB;
+ * chrome://tracing reads it as one text, which in V8 has at most 2^29 characters.
  */
-const BUDGET_BYTES = { perfetto: 256 * 2 ** 20, json: 480 * 2 ** 20 } as const
+const BUDGET_BYTES = { perfetto: 96 * 2 ** 20, json: 480 * 2 ** 20 } as const
 
 /** Bytes of the trace for a byte of the log, by detail: twice as many as the most that was measured, of a log with the shortest records. */
 const EXPANSIONS = { ggtrace: { names: 9, shapes: 15, full: 30 }, others: { names: 1, shapes: 2, full: 3 } } as const

@@ -23,16 +23,6 @@ const sketchesWithoutProtobuf: Plugins[number] = {
   },
 }
 
-/** The SQL package without its comments: 4 KB less. */
-const sqlWithoutComments: Plugins[number] = {
-  name: 'sql-without-comments',
-  setup(build) {
-    build.onLoad({ filter: /\.sql$/ }, ({ path }) => {
-      return { contents: readFileSync(path, 'utf8').replace(/^ *--.*\n/gm, ''), loader: 'text' }
-    })
-  },
-}
-
 /** Nothing in lib has side effects: files that nothing is imported from are not loaded, and bundlers need not warn that they leave them out. */
 const withoutBareImports: NonNullable<Options['plugins']>[number] = {
   name: 'without-bare-imports',
@@ -68,7 +58,7 @@ const library = {
   external: [/^node:/, '@duckdb/node-api', '@hpcc-js/wasm-graphviz'],
   noExternal: ['fzstd', '@datadog/sketches-js', '@observablehq/plot', 'd3-hierarchy', '@noble/hashes', 'protobufjs'],
   loader: { '.sql': 'text', '.textproto': 'text' },
-  esbuildPlugins: [sketchesWithoutProtobuf, sqlWithoutComments],
+  esbuildPlugins: [sketchesWithoutProtobuf],
   plugins: [withoutBareImports],
   esbuildOptions(options) {
     options.chunkNames = 'chunks/[name]-[hash]'

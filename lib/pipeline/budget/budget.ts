@@ -22,6 +22,11 @@ const EXPANSIONS = { ggtrace: { names: 9, shapes: 15, full: 30 }, others: { name
 const JSON_EXPANSION = 4
 /** The same for recordings of the scheduler: the most that was measured. */
 const SCHEDULER_EXPANSION = { perfetto: 0.16, json: 1.6 } as const
+/**
+ * By default, logs whose trace may be this much larger than the budget, though none was that was measured, are not read twice: that costs a
+ * third more time.
+ */
+const UNREAD_MAX = 1.5
 
 /** A log and what is known about its size. */
 interface Sized {
@@ -67,7 +72,7 @@ export class Budget {
     )
     const expected = sized.map(({ log, again }) => (again?.bytes ?? Infinity) * expansionOf(log, options))
     const sum = (from: readonly number[]) => from.reduce((a, b) => a + b, 0)
-    if (sum(expected) <= bytes) return undefined
+    if (sum(expected) <= bytes * (options.budget === undefined ? UNREAD_MAX : 1)) return undefined
     const known = expected.filter(Number.isFinite)
     const schedulerBytes = sum(expected.filter((bytes, i) => logs[i]!.isOfScheduler && Number.isFinite(bytes)))
     // Next to a stream, logs that fit anyway are not read twice.

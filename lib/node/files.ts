@@ -7,7 +7,7 @@ import type { ByteRange, RangedSource, SizeBeside } from '../input/byte-source.t
 import { giveToCaller, hiddenNextTo, modeFor, outputTarget } from './outputs.ts'
 
 /** Bytes are read in pieces of this size. */
-const CHUNK_BYTES = 1 << 16
+const CHUNK_BYTES = 1 << 17
 
 const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'no such file',

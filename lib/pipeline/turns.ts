@@ -66,16 +66,17 @@ export async function* untilAborted(
   signal: AbortSignal | undefined,
   onRead: (bytes: number) => void,
 ): AsyncGenerator<Uint8Array, void> {
-  let abort = () => {}
-  const aborted = new Promise<never>((_, reject) => {
-    abort = () => reject(signal!.reason)
-  })
-  aborted.catch(() => {}) // it may come while nothing is waited for
-  if (signal?.aborted) abort()
+  // Of the step that is waited for. No promise lives as long as the input: a race against it would hold each chunk up to its end.
+  let giveUp = (_reason: unknown): void => {}
+  const abort = () => giveUp(signal!.reason)
   signal?.addEventListener('abort', abort)
   try {
     for (;;) {
-      const next = await (signal ? Promise.race([chunks.next(), aborted]) : chunks.next())
+      const next = await new Promise<IteratorResult<Uint8Array, void>>((resolve, reject) => {
+        giveUp = reject
+        if (signal?.aborted) abort()
+        chunks.next().then(resolve, reject)
+      })
       if (next.done) return
       onRead(next.value.length)
       yield next.value

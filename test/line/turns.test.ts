@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from '@jest/globals'
 import { analyze, convert, type Input, type Progress, summarize, type TraceEvent } from '../../lib/index.ts'
 import { plainBytes } from './support.ts'
@@ -5,6 +7,10 @@ import { plainBytes } from './support.ts'
 /** Events between two turns of the event loop, at most: those of a batch come on top. */
 const EVENTS_MAX = 1 << 14
 const BATCH = 1000
+
+/** Collects garbage: what nothing refers to is gone. */
+setFlagsFromString('--expose-gc')
+const collect = runInNewContext('gc') as () => void
 
 const LOG = plainBytes('tensor-trace/moe-2threads.bin.gz')
 
@@ -112,5 +118,32 @@ describe('progress', () => {
     expect(read).toEqual([...read].sort((a, b) => a - b))
     expect(steps.at(-1)).toEqual({ phase: 'reading', read: all, total: all })
     expect(steps.some(({ phase }) => phase === 'first-reading')).toBe(all > LOG.length)
+  })
+})
+
+describe('memory', () => {
+  test.each([
+    ['without a signal', undefined],
+    ['with a signal', new AbortController().signal],
+  ])('chunks that were read are not held, %s', async (_, signal) => {
+    const chunks: WeakRef<Uint8Array>[] = []
+    let most = 0
+    const held = () => chunks.filter((chunk) => chunk.deref() !== undefined).length
+    const source = (async function* () {
+      yield new TextEncoder().encode('{"traceEvents":[{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1}')
+      for (let i = 0; i < 200; i++) {
+        const chunk = new Uint8Array(1 << 16).fill(0x20)
+        chunks.push(new WeakRef(chunk))
+        yield chunk
+        if (i % 50 !== 49) continue
+        await new Promise((resolve) => setTimeout(resolve))
+        collect()
+        most = Math.max(most, held())
+      }
+      yield new TextEncoder().encode(']}')
+    })()
+    await drained({ name: 'padded', source }, { signal })
+    expect(most).toBeGreaterThan(0)
+    expect(most).toBeLessThan(20)
   })
 })

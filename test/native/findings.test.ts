@@ -63,7 +63,7 @@ llama('the first finding of a run (needs linux-x64 and cc)', () => {
     const found = await findingsOf(path, ['--decode', '60'], { before }).finally(() => hog.kill('SIGKILL'))
     expect(found[0]).toMatchObject({ rule: 'preempted', evidence: { worker: 0 } })
     expect(found[0]!.sentence).toMatch(/^worker 0 was preempted [\d.]+ % of (decode|prefill)$/)
-    expect(found[0]!.evidence['preempted_share']).toBeGreaterThan(0.2)
+    expect(found[0]!.evidence['preempted_share']).toBeGreaterThan(0.1)
   })
 
   const limited = canLimit ? perfTest : test.skip

@@ -95,8 +95,9 @@ export async function placeFile(path: string, make: (path: string) => Promise<vo
 }
 
 async function packageFolder(): Promise<string> {
+  const here = import.meta.url // apart from `new URL`: bundlers take the two together for a file of theirs
   for (const place of PLACES) {
-    const folder = fileURLToPath(new URL(place, import.meta.url))
+    const folder = fileURLToPath(new URL(place, here))
     if (await exists(join(folder, 'native/recorder/recorder.c'))) return folder
   }
   throw new UsageError('native/ is missing from the package: nothing can be built\nhint: install ggml2perfetto again')

@@ -98,7 +98,7 @@ async function main(executions, budget) {
     const { thinned } = converted
     console.log(
       `convert ${converted.seconds.toFixed(1)} s (CPU ${converted.cpu.toFixed(1)} s), peak RSS ${mib(converted.rss)}: ` +
-        `${mib(statSync(at('long.pftrace')).size)} instead of some ${mib(thinned.allBytes)}; ` +
+        `${mib(statSync(at('long.pftrace')).size)} instead of some ${mib(thinned.all_bytes)}; ` +
         `${thinned.calls_in_full} of ${thinned.calls} calls in full: ${JSON.stringify(thinned.kept)}`,
     )
     const loaded = inProcess('load', at('long.pftrace'), `${slowCall}`)

@@ -8,6 +8,8 @@ import type { Choice } from './thinner.ts'
 
 /** The first calls, all of which are in full if the budget permits: findings are of these calls, and of every 64th. */
 const FIRST = 16
+/** Of the slowest calls, those that stay in full even where the trace gets larger than planned: they are why the trace is opened. */
+const CERTAIN = 16
 /** Shares of the bytes for details: what one does not use is for evenly spread calls. */
 const SHARES = { first: 0.35, slow: 0.25, prefill: 0.2 } as const
 /** Share of the bytes that calls leave, which sums may take: otherwise more calls are summed up together. */
@@ -30,6 +32,8 @@ export class CallPlan implements Choice {
   private readonly perUnitBytes: number
   private plannedBytes: number
   private decided = -1
+  /** Units of the slowest calls, see {@link CERTAIN}. */
+  private readonly certain = new Set<number>()
 
   /** `written`: bytes of the log's trace so far. */
   constructor(
@@ -80,7 +84,7 @@ export class CallPlan implements Choice {
     if (!kept[unit]) return
     this.plannedBytes += this.bytesOf(unit) + this.stretchBytes
     const exceeds = this.written() / (this.plannedBytes + SLACK_BYTES)
-    if (exceeds > (kept[unit] === SPREAD ? 1 : 1.1)) kept[unit] = 0
+    if (exceeds > (kept[unit] === SPREAD ? 1 : 1.1) && !this.certain.has(unit)) kept[unit] = 0
   }
 
   /** The shortest stretches whose sums fit; they end at pauses and where the kind of calls changes, as far as that fits. */
@@ -114,7 +118,9 @@ export class CallPlan implements Choice {
     const isPrefill = (unit: number) => (columns.kinds[unit]! & CallKind.Prefill) !== 0
     keep(this.firstUnits(), FIRST_ONES, SHARES.first * bytes)
     const others = all.filter((unit) => !isPrefill(unit))
-    keep(slowest(others, columns), SLOW, SHARES.slow * bytes)
+    const slow = slowest(others, columns)
+    keep(slow, SLOW, SHARES.slow * bytes)
+    for (const unit of slow.slice(0, CERTAIN)) if (kept[unit] !== 0) this.certain.add(unit)
     const prefills = all.filter((unit) => isPrefill(unit) && kept[unit] === 0)
     const prefillBytes = Math.min(SHARES.prefill * bytes, leftBytes)
     const costOf = (unit: number) => this.bytesOf(unit) + this.stretchBytes

@@ -120,12 +120,14 @@ export class CallPlan implements Choice {
     const others = all.filter((unit) => !isPrefill(unit))
     const slow = slowest(others, columns)
     keep(slow, SLOW, SHARES.slow * bytes)
-    for (const unit of slow.slice(0, CERTAIN)) if (kept[unit] !== 0) this.certain.add(unit)
     const prefills = all.filter((unit) => isPrefill(unit) && kept[unit] === 0)
     const prefillBytes = Math.min(SHARES.prefill * bytes, leftBytes)
     const costOf = (unit: number) => this.bytesOf(unit) + this.stretchBytes
     const longest = [...prefills].sort((a, b) => columns.slowestNs[b]! - columns.slowestNs[a]!)
     keep(longest, PREFILLS, prefillBytes / 2)
+    // Units of several calls may be both.
+    for (const unit of [...slow.slice(0, CERTAIN), ...longest.slice(0, CERTAIN)])
+      if (kept[unit] !== 0) this.certain.add(unit)
     const rest = (units: readonly number[]) => units.filter((unit) => kept[unit] === 0 && columns.operators[unit]! > 0)
     keep(spread(rest(prefills), costOf, prefillBytes / 2), PREFILLS, prefillBytes / 2)
     keep(spread(rest(all), costOf, leftBytes), SPREAD, leftBytes)

@@ -27,10 +27,12 @@ function readServer(log: string) {
   const facts: Record<string, string> = {}
   for (const { kind, records } of blocks)
     for (const { type, offset } of records) {
-      const [at, number] = [view.getBigUint64(offset + 4, true), (to: number) => view.getInt32(offset + to, true)]
-      const step = STEPS[number(12) as keyof typeof STEPS]
-      if (type === TASK) steps.push({ at, step, task: number(16), slot: number(20) })
-      if (type === MESSAGE) lines.push({ at, text: text(offset + 16) })
+      // Only after the type is known: the records of other types may be shorter than the fields of these.
+      const at = () => view.getBigUint64(offset + 4, true)
+      const number = (to: number) => view.getInt32(offset + to, true)
+      const step = () => STEPS[number(12) as keyof typeof STEPS]
+      if (type === TASK) steps.push({ at: at(), step: step(), task: number(16), slot: number(20) })
+      if (type === MESSAGE) lines.push({ at: at(), text: text(offset + 16) })
       if (kind === Kind.run && type === FACT) facts[text(offset + 4)] = text(offset + 8 + Math.ceil(number(4) / 4) * 4)
     }
   const byTime = (a: { at: bigint }, b: { at: bigint }) => Number(a.at - b.at)

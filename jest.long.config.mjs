@@ -1,4 +1,17 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import config from './jest.config.mjs'
+
+/** Test files that take a part of their cases in `npm test`. */
+const root = fileURLToPath(new URL('test/', import.meta.url))
+const inParts = readdirSync(root, { recursive: true })
+  .filter(
+    (name) =>
+      name.endsWith('.test.ts') &&
+      /from '\.\.?\/(\.\.\/)*(long|values)\.ts'/.test(readFileSync(join(root, name), 'utf8')),
+  )
+  .map((name) => `**/test/${name}`)
 
 /**
  * Heavy proofs, which need what a contributor's machine may not have: other builds of llama.cpp, Debian's in a chroot, another architecture,
@@ -7,9 +20,6 @@ import config from './jest.config.mjs'
 export default {
   ...config,
   globals: { isLong: true },
-  testMatch: [
-    '**/*.long.test.ts',
-    '**/test/{cli/next-query,line/pairs,server/requests,native/server-queue,llama/server}.test.ts',
-  ],
+  testMatch: ['**/*.long.test.ts', '**/test/{server/requests,native/server-queue,llama/server}.test.ts', ...inParts],
   testPathIgnorePatterns: ['/node_modules/'],
 }

@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals'
 import { describeFindings } from '../../bin/findings.ts'
 import { CallSample } from '../../lib/analyze/common/sampled-calls.ts'
 import { analyze, type EventInput, summarize } from '../../lib/index.ts'
+import { isLong } from '../long.ts'
 import { type Call, eventsOf, logOf, stateOf, tidOf } from './workers-log.ts'
 
 /** The findings of record and convert, which look at a sample of the calls: its figures are those of all calls. */
@@ -44,7 +45,7 @@ function runOf(count: number): EventInput {
   )
 }
 
-test.each([16, 150, 3000])('of %i calls: shares and times are those of all', async (count) => {
+test.each([16, 150, ...(isLong ? [3000] : [])])('of %i calls: shares and times are those of all', async (count) => {
   const whole = (await analyze(runOf(count))).findings
   const { findings: sampled = [], findings_are_estimates } = await summarize(runOf(count), { findings: true })
   expect(findings_are_estimates).toBe(count > 2000)

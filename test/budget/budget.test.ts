@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { convert, UsageError } from '../../lib/index.ts'
 import { inputOf } from '../../lib/node.ts'
 import { calls, longLog, perRound } from '../../scripts/bench/long-log.mjs'
+import { isLong, someOf } from '../long.ts'
 import { bytesOf, randomLog } from './random-log.ts'
 import { type Made, made } from './traces.ts'
 
@@ -123,7 +124,7 @@ describe('a recorded run of some hundred calls', () => {
   })
 
   test('all details, JSON, op names, a part of the calls, the data flow of a call', async () => {
-    for (const options of [{ detail: 'full', memory: 'lifetimes' }, { opName: 'op' }] as const) {
+    for (const options of someOf([{ detail: 'full', memory: 'lifetimes' }, { opName: 'op' }] as const, 2)) {
       const all = await made({ name: 'log', source: log }, { ...options, all: true })
       sameSums(await made({ name: 'log', source: log }, { ...options, budget: all.bytes / 8 }), all)
       sameSums(await made(piped(log), { ...options, budget: all.bytes / 8 }), all)
@@ -195,7 +196,7 @@ describe('any log, any budget', () => {
         const least = await made(input, { budget: 1 })
         expect(thin.bytes).toBeLessThan(Math.max(budget, least.bytes) * 1.1 + OVERHEAD_BYTES)
       }),
-      { numRuns: 10, endOnFailure: true },
+      { numRuns: isLong ? 50 : 5, endOnFailure: true },
     )
   })
 
@@ -206,7 +207,7 @@ describe('any log, any budget', () => {
         const full = await made({ name: 'log', source: bytes }, { all: true, detail } as const)
         sameSums(await made(piped(bytes), { budget, detail } as const), full)
       }),
-      { numRuns: 10, endOnFailure: true },
+      { numRuns: isLong ? 50 : 5, endOnFailure: true },
     )
   })
 })

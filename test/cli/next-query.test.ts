@@ -5,6 +5,7 @@ import { nextQuery } from '../../bin/commands/convert.ts'
 import { type ConvertOptions, convert, type Summary, summarize } from '../../lib/index.ts'
 import { openTrace } from '../../lib/node.ts'
 import { pathOf, plainBytes } from '../line/support.ts'
+import { isLong } from '../long.ts'
 
 /** The query that the command proposes after a conversion has an answer: for each fixture, and each kind of trace. */
 
@@ -37,7 +38,7 @@ const OF_EACH = FIXTURES.filter((name, i) => dirname(name) !== dirname(FIXTURES[
 
 describe.each([
   ['perfetto', FIXTURES],
-  ['json', 'isLong' in globalThis ? FIXTURES : OF_EACH],
+  ['json', isLong ? FIXTURES : OF_EACH],
 ] as const)('in a %s trace', (to, fixtures) => {
   test.each(fixtures)('of %s', async (name) => {
     expect(await rowsOf([name], { to })).not.toBe(0)

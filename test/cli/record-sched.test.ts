@@ -2,6 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import {
   chmodSync,
+  cpSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -275,6 +276,8 @@ describe('who may not', () => {
     mkdirSync(at(name))
     chmodSync(folder, 0o755)
     chmodSync(at(name), 0o777)
+    cpSync(at('cache'), at(`${name}/cache`), { recursive: true })
+    execFileSync('chown', ['-R', '65534:65534', at(`${name}/cache`)])
     const args = ['record', '--sched', '-o', `${name}/run.ggtrace`, './caller']
     const { status, stdout, stderr } = spawnSync(before[0]!, [...before.slice(1), process.execPath, CLI, ...args], {
       cwd: folder,
@@ -329,7 +332,8 @@ describe('who may', () => {
   nobodyTest(
     'gives the program to another user, who is given the library where he can reach it, for the time (needs root)',
     () => {
-      mkdirSync(at('of-root/cache'), { recursive: true, mode: 0o700 })
+      mkdirSync(at('of-root'), { mode: 0o700 })
+      cpSync(at('cache'), at('of-root/cache'), { recursive: true })
       mkdirSync(at('of-other'))
       chmodSync(folder, 0o755)
       chmodSync(at('of-other'), 0o777)

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import { analyze, convert, type Input, isOwnError } from '../../lib/index.ts'
 import { sniffFormat } from '../../lib/read/index.ts'
 import { tablesOf } from '../../lib/tables.ts'
+import { isLong } from '../long.ts'
 import { PROVOKED } from '../model/provoked.ts'
 import { PROVOKED_BY_KERNEL } from '../model/provoked-kernel.ts'
 import { alloc, encode, json } from '../read/companion-files.ts'
@@ -11,7 +12,7 @@ import { plainBytes } from './support.ts'
 /** Any two logs as one run, and logs with every issue: each is read to its end in every way, or refused with a message for a person. */
 
 /** Logs of each format, the smallest ones: what two readers do to each other does not depend on length. `npm run test:long` takes two. */
-const OF_EACH_FORMAT = 'isLong' in globalThis ? 2 : 1
+const OF_EACH_FORMAT = isLong ? 2 : 1
 const BYTES_MAX = 64 << 10
 
 interface Sample {

@@ -1,3 +1,5 @@
+import { isLong } from '../long.ts'
+
 /** What a cell of a text may hold instead of what it should. */
 export const VALUES: readonly string[] = [
   ...[
@@ -24,5 +26,6 @@ export const VALUES: readonly string[] = [
   ...['"', '""', '"unterminated', '"a""b"', 'a"b', '"x"y', '\0', 'a\0b', '\ufeff', '\u2028', '\r', '\ud800', '😀'],
 ]
 
-/** A third of them: neighbouring cells get all. */
-export const valuesFor = (cell: number): readonly string[] => VALUES.filter((_, i) => (i + cell) % 3 === 0)
+/** A part of them: neighbouring cells get all. */
+const NEIGHBOURS = isLong ? 3 : 8
+export const valuesFor = (cell: number): readonly string[] => VALUES.filter((_, i) => (i + cell) % NEIGHBOURS === 0)

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { isLong } from '../long.ts'
 import { type Answer, type Ask, send } from './client.ts'
 import { IN_ROOT, inRoot, ROOT, whyNoDebian } from './debian.ts'
 import type { ModelSpec, Preset } from './gguf.mjs'
@@ -70,7 +71,7 @@ export const debianServer = (): ServerSource => ({
 })
 
 /** Those that a suite is about; Debian's with `npm run test:long`. */
-export const servers = (): readonly ServerSource[] => ('isLong' in globalThis ? [debianServer()] : [bundledServer])
+export const servers = (): readonly ServerSource[] => (isLong ? [debianServer()] : [bundledServer])
 
 export interface ServerOptions {
   readonly model: Preset | ModelSpec

@@ -72,13 +72,13 @@ describe('ctypes, as llama-cpp-python uses it', () => {
 llama('workers (needs linux-x64 and cc)', () => {
   useRecorder()
 
-  test('64 of them on few cores are all there, and nothing is lost', async () => {
+  test('32 of them on few cores are all there, and nothing is lost', async () => {
     const { path } = await model(NANO)
     const steps = (threads: number) => ['load', 0, path, 'open', 0, threads, 'decode', 0, 1, 'close', 0, 'exit', 3]
     // ggml's workers spin at its barriers: as many on two cores take seconds for a call. Untraced, two compute the same.
-    const { log, result } = await recordHosts(steps(64), { plainSteps: steps(2) })
-    const { of } = await expectLog(log, result, result.results[0]!.pid, 64)
-    expect(new Set(of('operator').map(({ tid }) => tid)).size).toBe(64)
+    const { log, result } = await recordHosts(steps(32), { plainSteps: steps(2) })
+    const { of } = await expectLog(log, result, result.results[0]!.pid, 32)
+    expect(new Set(of('operator').map(({ tid }) => tid)).size).toBe(32)
   })
 
   test('that are still alive when the program ends have told of all their operators', async () => {

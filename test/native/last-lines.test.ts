@@ -39,7 +39,7 @@ llama('the last lines of a recording (needs linux-x64 and cc)', () => {
   test.each([
     ['1 thread', ['--threads', '1', '--prompt', '4', '--decode', '12']],
     ['2 threads', ['--threads', '2', '--prompt', '16', '--decode', '12']],
-    ['more threads than CPUs', ['--threads', '5', '--prompt', '2', '--decode', '8']],
+    ['more threads than CPUs', ['--threads', '3', '--prompt', '2', '--decode', '8']],
     ['a short run', ['--threads', '2', '--prompt', '1', '--decode', '2']],
   ])('%s: the same findings as those of why', async (_, args) => {
     await expectSame(await recorded(args))

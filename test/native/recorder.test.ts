@@ -232,7 +232,7 @@ llama('the recorder, in front of real llama.cpp', () => {
 
   test('two contexts that decode at the same time stay apart, and the trace has no import errors', async () => {
     const { path } = await model('tinyMoe')
-    const args = ['--threads', '2', '--prompt', '6', '--decode', '6', '--contexts', '2']
+    const args = ['--threads', '2', '--prompt', '2', '--decode', '2', '--contexts', '2']
     const plain = await run(path, args)
     const { log, result } = await record(path, args)
     expect(result.result!.hash).toBe(plain.result!.hash)
@@ -240,8 +240,8 @@ llama('the recorder, in front of real llama.cpp', () => {
     expect(trace.problems()).toEqual([])
     const calls =
       "select count(*), count(distinct extract_arg(arg_set_id, 'debug.context')) from slice where category = 'token'"
-    expect(trace.query(calls).rows).toEqual([[14, 2]])
-    expect(trace.query("select count(*) from slice where category = 'graph'").rows).toEqual([[14]])
+    expect(trace.query(calls).rows).toEqual([[6, 2]])
+    expect(trace.query("select count(*) from slice where category = 'graph'").rows).toEqual([[6]])
     trace.close()
   })
 

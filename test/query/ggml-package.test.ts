@@ -15,6 +15,7 @@ import {
   stateOf,
   tidOf,
 } from '../analyze/workers-log.ts'
+import { isLong, someOf } from '../long.ts'
 import { switchOf, wakingOf } from '../sched/schedule.ts'
 import { failure, open } from './helpers.ts'
 import {
@@ -48,7 +49,7 @@ const LOGS = [
 ]
 
 describe.each(['shapes', 'full'] as const)('--detail %s', (detail) => {
-  test.each(LOGS)('%s', async (log) => {
+  test.each(someOf(LOGS, 2, detail === 'full' ? 1 : 0))('%s', async (log) => {
     const analysis = await analyze(inputOf(log))
     const trace = await traceOf(inputOf(log), { detail })
     try {
@@ -332,7 +333,7 @@ test('calls of any kind, of several contexts', async () => {
       sameCalls(await analyze(log), trace)
       trace.close()
     }),
-    { numRuns: 100 },
+    { numRuns: isLong ? 100 : 25 },
   )
 })
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { FORMATS, Names, type TraceEvent } from '../../lib/index.ts'
 import { Header, NONE, RecordType } from '../../lib/log/ggtrace-layout.ts'
+import { isLong, someOf } from '../long.ts'
 import {
   altered,
   begun,
@@ -263,7 +264,7 @@ describe('a killed run', () => {
 
 describe('hostile logs', () => {
   /** Bytes of which each is tried; then one of `STEP`, which is prime to the sizes of all records. scripts/fuzz.mjs tries all. */
-  const DENSE_BYTES = 1500
+  const DENSE_BYTES = isLong ? 1500 : 100
   const STEP = 5
 
   const logs = { tiny, killed, lossy, everyRecord }
@@ -312,7 +313,7 @@ describe('hostile logs', () => {
       ) {
         if (view.getUint16(at, true) !== type) continue
         swept++
-        for (const value of values) {
+        for (const value of someOf(values, 3, swept)) {
           const changed = altered(block, (copy) => copy.setUint32(at + field, value, true))
           expect(await attempt(joined(blocks.with(i, changed)))).toBeDefined()
         }

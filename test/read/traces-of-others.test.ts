@@ -6,13 +6,14 @@ import { Marks } from '../../lib/read/kernel/tracepoints/marks.ts'
 import { Tracepoints } from '../../lib/read/kernel/tracepoints/tracepoints.ts'
 import { attempt, spread } from '../line/hostile.ts'
 import { converted, cut, formatOf, OTHER_FIXTURES, plainBytes } from '../line/support.ts'
+import { isLong } from '../long.ts'
 import { drawn } from '../printing-sink.ts'
 import { atraceOf, pageOf, streamedZipOf, zipOf } from './packed.ts'
 
 /** Formats of other profilers without operators of ggml: what their files contain is in the trace, damaged or not. */
 
 /** Places of each file at which it is cut, and at which a byte is changed. */
-const PLACES = 60
+const PLACES = isLong ? 60 : 15
 
 const linesOf = (fixture: string, args: readonly string[] = []) =>
   drawn({ name: 'log', source: plainBytes(fixture) }, {}, { args })

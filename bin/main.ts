@@ -1,58 +1,55 @@
-import yargs, { type CommandModule } from 'yargs'
+import yargs, { type Argv, type CommandModule } from 'yargs'
 import { isOwnError, removeUnfinished, UsageError } from '../lib/cli.ts'
 import { version } from '../package.json'
+import { noTopic, pageOf, topicText } from './help.ts'
 import { type Io, io, withIo } from './io.ts'
 import { knownCommand, withMeant } from './mistakes.ts'
 import { note, print, systemReason } from './terminal.ts'
 
-const EPILOGUE = `Words, as llama.cpp uses them:
-  call     one call of llama_decode, or one step of vLLM or SGLang; numbered from 0, except warm-up calls
-  prefill  calls that process the prompt       decode  calls that make one token of each sequence
-  TTFT     time to first token: from the start of the first call to the end of the last call before a decode
-  TPOT     time per output token: mean time from the end of one call to the end of the next decode call
-  tok/s    tokens of all sequences per second: TPOT × tok/s = sequences decoded at once
-  graph    a ggml graph; one compute of it is a run    op  the operation of a node, such as MUL_MAT
-  worker   a thread of ggml's pool; all workers share each op, then wait for each other (barrier)
-
-Exit codes:
-  0         success. A damaged log is read to its end, and its issues are printed
-  1         an error, such as a log that contains nothing to draw
-  compare   with --fail-above: 0 not slower by more, 2 slower, 3 not certain
-  record    the exit code of the program; 1 if the program succeeded, but its log is incomplete (a full disk);
-            127: there is no such program; 126: it cannot be run`
-
-/** The commands in the order of the help; each is imported when it is used. */
+/** The commands in the order of the help; each is imported when it is used. Those after `export` are not in its list. */
 const MODULES = {
+  record: async () => (await import('./commands/record.ts')).recordCommand,
   convert: async () => (await import('./commands/convert.ts')).convertCommand,
   open: async () => (await import('./commands/open.ts')).openCommand,
-  info: async () => (await import('./commands/info.ts')).infoCommand,
   stats: async () => (await import('./commands/stats.ts')).statsCommand,
   why: async () => (await import('./commands/why.ts')).whyCommand,
-  dag: async () => (await import('./commands/dag.ts')).dagCommand,
   compare: async () => (await import('./commands/compare.ts')).compareCommand,
   report: async () => (await import('./commands/report.ts')).reportCommand,
+  dag: async () => (await import('./commands/dag.ts')).dagCommand,
+  query: async () => (await import('./commands/query.ts')).queryCommand,
   export: async () => (await import('./commands/export.ts')).exportCommand,
   check: async () => (await import('./commands/check.ts')).checkCommand,
-  query: async () => (await import('./commands/query.ts')).queryCommand,
-  ask: async () => (await import('./commands/ask.ts')).askCommand,
-  sql: async () => (await import('./commands/sql.ts')).sqlCommand,
-  record: async () => (await import('./commands/record.ts')).recordCommand,
-  nvtx: async () => (await import('./commands/nvtx.ts')).nvtxCommand,
   peaks: async () => (await import('./commands/peaks.ts')).peaksCommand,
+  nvtx: async () => (await import('./commands/nvtx.ts')).nvtxCommand,
 } satisfies Record<string, () => Promise<unknown>>
 
 const COMMANDS = [...Object.keys(MODULES), 'help', 'completion']
 
-/** Arguments with which all commands are listed, or may be. */
-const LISTING = /^(-[^\Wh]*h\w*|--help.*|completion|--get-yargs-completions)$/
+/** What older names of commands are short for. */
+const OLDER: Readonly<Record<string, readonly string[]>> = {
+  info: ['stats', '--contents'],
+  ask: ['query'],
+  sql: ['query', '--package'],
+}
+
+/** Arguments with which all commands may be listed. */
+const LISTING = /^(completion|--get-yargs-completions)$/
 
 /** The command that arguments begin with, or the default one; all of them where they are listed. */
 async function commandsFor(args: readonly string[]): Promise<CommandModule[]> {
   const [first = ''] = args
-  const areListed = args.length === 0 || args.some((arg) => LISTING.test(arg))
+  const areListed = args.some((arg) => LISTING.test(arg))
   const name = first in MODULES ? (first as keyof typeof MODULES) : 'convert'
   const modules = areListed && name !== first ? Object.values(MODULES) : [MODULES[name]]
   return (await Promise.all(modules.map((load) => load()))) as unknown as CommandModule[]
+}
+
+/** Hidden options that the list of all options lacks, too. */
+const NEVER_LISTED = ['version', 'worker']
+
+interface ParsedOptions {
+  readonly key: Record<string, unknown>
+  hiddenOptions: string[]
 }
 
 /** A prefix for arguments that yargs would parse as options, or lose: `-`, SQL that starts with a comment, all after `--`. */
@@ -69,24 +66,30 @@ function restore(args: Record<string, unknown>): void {
   for (const [key, value] of Object.entries(args)) args[key] = Array.isArray(value) ? value.map(plain) : plain(value)
 }
 
-function parser(args: readonly string[], commands: CommandModule[]) {
-  const parser = yargs()
+/** A parser whose help contains no `[string]`: types of yargs lack the option for it. */
+function parserWithoutTypes(): Argv {
+  const parser = yargs() as Argv & { usageConfiguration(configuration: object): Argv }
+  return parser.usageConfiguration({ 'hide-types': true })
+}
+
+function parser(args: readonly string[], commands: CommandModule[], areAll: boolean) {
+  const parser = parserWithoutTypes()
   // Types of yargs do not contain it: the options of the command that is parsed.
-  const options = () => (parser as unknown as { getOptions(): { key: Record<string, unknown> } }).getOptions()
+  const options = () => (parser as unknown as { getOptions(): ParsedOptions }).getOptions()
+  const showAll = () => {
+    const known = options()
+    known.hiddenOptions = known.hiddenOptions.filter((name) => NEVER_LISTED.includes(name))
+  }
   return (
     parser
       .scriptName('ggml2perfetto')
-      .usage('See what a ggml / llama.cpp run did: converts its logs to traces for https://ui.perfetto.dev.')
-      .command(commands)
-      .command('help [command]', 'Show the help of a command')
       .command(
-        'completion',
-        'Print a script for Tab completion in bash and zsh: source <(ggml2perfetto completion)',
-        {},
-        () => {
-          parser.showCompletionScript()
-        },
+        commands.map((command) => ({ ...command, builder: areAll ? withAll(command, showAll) : withHint(command) })),
       )
+      .command('help [topic]', 'Print all options of a command, or a page of the docs')
+      .command('completion', 'Print a script for Tab completion in bash and zsh', {}, () => {
+        parser.showCompletionScript()
+      })
       .middleware(restore)
       .strict()
       .parserConfiguration({
@@ -96,8 +99,8 @@ function parser(args: readonly string[], commands: CommandModule[]) {
       .help()
       .alias('help', 'h')
       .version(version)
-      .epilogue(EPILOGUE)
-      .wrap(Math.min(110, io().stdout.columns ?? 110))
+      .hide('version')
+      .wrap(helpWidth())
       // Only yargs' own messages would be translated, so that languages would mix.
       .locale('en')
       .exitProcess(false)
@@ -110,6 +113,23 @@ function parser(args: readonly string[], commands: CommandModule[]) {
       })
   )
 }
+
+/** The builder of a command, after which `then` is called. */
+const withAll =
+  ({ builder }: CommandModule, then: () => void) =>
+  (yargs: Argv) => {
+    const built = (builder as (yargs: Argv) => Argv)(yargs)
+    then()
+    return built
+  }
+
+/** The builder of a command, whose help names the command that lists hidden options. */
+const withHint =
+  ({ command, builder }: CommandModule) =>
+  (yargs: Argv) =>
+    (builder as (yargs: Argv) => Argv)(yargs).epilogue(
+      `All options, docs: ggml2perfetto help ${[command!].flat()[0]!.split(' ')[0]}`,
+    )
 
 function explainUsage(message: string, command: string | undefined): string {
   const option = /^Not enough arguments following: (.+)$/.exec(message)?.[1]
@@ -127,19 +147,65 @@ export function main(args: readonly string[], io: Io): Promise<void> {
 }
 
 async function run(given: readonly string[]): Promise<void> {
-  const args = await marked(knownCommand(given, COMMANDS))
-  const commands = await commandsFor(args)
   if (given.length === 0) {
-    await note(await parser(given, commands).getHelp())
     io().exitCode = 1
-    return
+    return note(await overview())
   }
+  if (isHelp(given[0]) && given.length === 1) return print(await overview())
+  if (given[0] === 'help') return printHelp(given.slice(1))
+  const [first = '', ...rest] = given
+  await parse(await marked(knownCommand(first in OLDER ? [...OLDER[first]!, ...rest] : given, COMMANDS)))
+}
+
+/** Prints the commands, the topics and the words, or all about one of them. */
+async function printHelp([topic, ...more]: readonly string[]): Promise<void> {
+  if (more.length > 0) throw new UsageError(`${more[0]}: one argument too many\nhint: ggml2perfetto help`)
+  if (topic === undefined) return print(`${await overview()}\n${await topicText()}`)
+  const [command, ...options] = OLDER[topic] ?? [topic]
+  const page = await pageOf(topic)
+  if (command! in MODULES) await parse([command!, ...options, '--help'], true)
+  else if (page === undefined) throw new UsageError(await noTopic(topic, COMMANDS))
+  if (page !== undefined) await print(command! in MODULES ? `\n${page}` : page)
+}
+
+async function parse(args: readonly string[], areAll = false): Promise<void> {
+  const commands = await commandsFor(args)
   // yargs passes its output (help, version) to a callback; without one, it prints it and ignores errors.
   let said = ''
-  await parser(given, commands).parseAsync(protect(args), {}, (_error, _args, output) => {
+  const isAboutDefault = !(args[0]! in MODULES) && args.some(isHelp)
+  const parsed = isAboutDefault ? ['convert', ...args] : args
+  await parser(args, commands, areAll).parseAsync(protect(parsed), {}, (_error, _args, output) => {
     said = output
   })
   if (said !== '') await print(said)
+}
+
+const isHelp = (arg: string | undefined) => arg === '--help' || arg === '-h'
+
+const helpWidth = () => Math.min(110, io().stdout.columns ?? 80)
+
+/** The commands, in few lines. */
+async function overview(): Promise<string> {
+  const names = Object.keys(MODULES) as (keyof typeof MODULES)[]
+  const listed = names.slice(0, names.indexOf('export') + 1)
+  const modules = (await Promise.all(listed.map((name) => MODULES[name]()))) as unknown as CommandModule[]
+  const lister = parserWithoutTypes()
+  for (const { command, describe } of modules) lister.command([command!].flat()[0]!, describe as string)
+  return lister
+    .scriptName('ggml2perfetto')
+    .usage('See what a ggml / llama.cpp run did.\n\n$0 <logs…>   converts them to a trace for https://ui.perfetto.dev')
+    .example('$0 record -- llama-cli -m model.gguf -p Hello', '')
+    .example('$0 stats run.ggtrace', '')
+    .epilogue(
+      'Options of a command: ggml2perfetto <command> --help\nAll of them, docs, words and exit codes: ggml2perfetto help',
+    )
+    .help()
+    .alias('help', 'h')
+    .version(version)
+    .wrap(helpWidth())
+    .locale('en')
+    .exitProcess(false)
+    .getHelp()
 }
 
 /** With `--` before the program to record. */

@@ -5,15 +5,9 @@ import { quoted } from './terminal.ts'
 /** Endings of files that this program writes and does not convert. */
 const TRACE = /\.(pftrace|perfetto-trace|pb|zip)(\.gz)?$|\.json(\.gz)?$/i
 
-/** `help <command>` as `<command> --help`. Throws UsageError for a word that is neither a command nor a file but resembles a command. */
+/** Throws UsageError for a word that is neither a command nor a file but resembles a command. */
 export function knownCommand(args: readonly string[], commands: readonly string[]): readonly string[] {
-  const [first, second] = args
-  if (first === 'help') {
-    if (second === undefined || commands.includes(second)) return second === undefined ? ['--help'] : [second, '--help']
-    const meant = closest(second, commands)
-    const hint = meant === undefined ? commands.join(', ') : `did you mean ggml2perfetto help ${meant}?`
-    throw new UsageError(`${second}: no such command\nhint: ${hint}`)
-  }
+  const [first] = args
   const isOther = first === undefined || commands.includes(first) || /^-|[./\\]/.test(first) || existsSync(first)
   const meant = isOther ? undefined : closest(first, commands)
   if (meant === undefined) return args

@@ -1,12 +1,14 @@
 import { readFile } from 'node:fs/promises'
 import type { ArgumentsCamelCase, InferredOptionTypes } from 'yargs'
-import { type ConvertOptions, FORMATS, OP_TABLES, UsageError } from '../lib/cli.ts'
+import { type ConvertOptions, OP_TABLES, UsageError } from '../lib/cli.ts'
 import { systemReason } from './terminal.ts'
 
 /** A smaller log would contain hardly more than its definitions. */
 const LOG_BYTES_MIN = 64 * 1024
-const formats = FORMATS.map(({ name }) => name).join(' | ')
 const tables = OP_TABLES.map(({ name }) => name).join(' | ')
+
+/** An option that `help <command>` lists, and `<command> --help` does not. */
+export const seldom = <O extends object>(option: O) => ({ ...option, hidden: true }) as const
 
 /** An option with a value, which `read` reads; `byDefault` describes what applies without it. */
 export function valued<T>(read: (value: string) => T, describe: string, byDefault?: string) {
@@ -15,7 +17,8 @@ export function valued<T>(read: (value: string) => T, describe: string, byDefaul
       throw new UsageError('--no-… turns off an option without a value; found an option with a value')
     return read(value)
   }
-  return { type: 'string', requiresArg: true, coerce, describe, defaultDescription: byDefault } as const
+  const text = byDefault === undefined ? describe : `${describe} (default: ${byDefault})`
+  return { type: 'string', requiresArg: true, coerce, describe: text } as const
 }
 
 /** An option without a value. */
@@ -23,14 +26,16 @@ export const flag = (describe: string) => ({ type: 'boolean', default: false, de
 
 /** Options of all commands that read logs. */
 export const READING = {
-  from: valued(once('--from'), `Log format: ${formats}`, 'detected from the content'),
-  'op-table': valued(
-    once('--op-table'),
-    `Names of ggml's op numbers, for logs that contain numbers: ${tables}, or a file (JSON array of op names, or ` +
-      'one name per line)',
-    'inferred from the log',
+  from: seldom(valued(once('--from'), 'Log format, where it is not detected; help formats lists them')),
+  'op-table': seldom(
+    valued(
+      once('--op-table'),
+      `Names of ggml's op numbers, for logs that contain numbers: ${tables}, or a file (JSON array of op names, or ` +
+        'one name per line)',
+      'inferred from the log',
+    ),
   ),
-  osrt: flag('Nsight Systems reports: also draw calls of the OS runtime (often more than all other events)'),
+  osrt: seldom(flag('Nsight Systems reports: also draw calls of the OS runtime (often more than all other events)')),
 } as const
 
 /** Options of all commands that draw a trace from a log. */
@@ -40,46 +45,56 @@ export const DRAWING = {
     'Arguments of ops: names (none) | shapes (tensor, op, layer, shapes, sources) | full (all recorded)',
     'shapes',
   ),
-  'op-name': valued(
-    oneOf('--op-name', ['role', 'op', 'tensor']),
-    'Names of ops: role (ffn_moe_up MUL_MAT_ID) | op (MUL_MAT_ID) | tensor (ffn_moe_up-3)',
-    'role',
+  'op-name': seldom(
+    valued(
+      oneOf('--op-name', ['role', 'op', 'tensor']),
+      'Names of ops: role (ffn_moe_up MUL_MAT_ID) | op (MUL_MAT_ID) | tensor (ffn_moe_up-3)',
+      'role',
+    ),
   ),
   tokens: valued(
     parseTokens,
     'Only these llama_decode calls: 3..5 (both included), 7, or 2..; 0 is the prefill',
     'all',
   ),
-  memory: valued(
-    oneOf('--memory', ['counters', 'lifetimes']),
-    'Compute buffers: counters (bytes in use) | lifetimes (also each tensor, from first write to last read)',
-    'counters',
+  memory: seldom(
+    valued(
+      oneOf('--memory', ['counters', 'lifetimes']),
+      'Compute buffers: counters (bytes in use) | lifetimes (also each tensor, from first write to last read)',
+      'counters',
+    ),
   ),
-  flows: valued(
-    parseFlows,
-    'Arrows from each operator to the operators that read its result, for one llama_decode call: token=3',
-    'none',
+  flows: seldom(
+    valued(
+      parseFlows,
+      'Arrows from each operator to the operators that read its result, for one llama_decode call: token=3',
+      'none',
+    ),
   ),
   budget: valued(
     bytes('--budget'),
-    'Size of the trace that should not be exceeded, such as 300MB: what does not fit is summed up, by worker and op; ' +
-      'prefills, the first calls, the slowest ones and evenly spread ones stay in full',
+    'Size of the trace that should not be exceeded: what does not fit is summed up; prefills, the first calls, the slowest ' +
+      'ones and evenly spread ones stay in full',
     'what viewers open in some 10 s: 96M; JSON 480M',
   ),
   all: flag('All calls in full, however large the trace gets'),
-  'all-threads': flag('Draw all scheduler events, not only those of the traced process and of its CPUs'),
+  'all-threads': seldom(flag('Draw all scheduler events, not only those of the traced process and of its CPUs')),
 } as const
 
 /** The logs of a command, or its traces. */
 export const inputsOf = (describe: string) => ({ type: 'string', array: true, demandOption: true, describe }) as const
 
 /** Throws UsageError for an option that applies only to logs, such as `--op-name`: a trace is shown unchanged. */
-export function refuseDrawing(args: Readonly<Record<string, unknown>>, name: string): void {
+export function refuseDrawing(
+  args: Readonly<Record<string, unknown>>,
+  name: string,
+  what = 'a trace, or of no known log format',
+): void {
   const options = ['tokens', 'detail', 'opName', 'memory', 'flows', 'budget', 'clock', 'opTable']
   const given = options.find((option) => args[option] !== undefined)
   if (given === undefined) return
   const option = given.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)
-  throw new UsageError(`--${option} is for logs; ${name} is a trace, or of no known log format`)
+  throw new UsageError(`--${option} is for logs; ${name} is ${what}`)
 }
 
 /** The option for the clocks of inputs. */
@@ -90,6 +105,7 @@ export const CLOCKS = {
     requiresArg: true,
     nargs: 1,
     coerce: (values: string[] | undefined) => values && Object.fromEntries(values.map(parseClockOf)),
+    hidden: true,
     describe:
       '<input>=<clock>: the clock of an input that does not contain it: mono, boot, mono_raw or real; or what to add to its times ' +
       '(+1.2ms), or when it begins on the clock of the log (@1444.4s), or the time zone of local times (UTC+2). By default, the ' +

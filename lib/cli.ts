@@ -38,6 +38,7 @@ export { type ExportedRun, exportRun, isDay, removeLeftOvers } from './node/expo
 export { exportArrow } from './node/export-arrow.ts'
 export { fileRange, fileSize, readFileChunks, removeUnfinished, sizeBeside, writeFileWhole } from './node/files.ts'
 export { drawSvg } from './node/graphviz.ts'
+export { packageFolder } from './node/native.ts'
 export { measurePeaks, type Peak, type Peaks } from './node/peaks.ts'
 export { FAULT_COUNTERS } from './node/record/counters.ts'
 export { type RecordResult, record, recordVariables } from './node/record/record.ts'

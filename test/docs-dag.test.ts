@@ -25,7 +25,7 @@ test.each(blocks('console'))('%s', (block) => {
 })
 
 test('all options and figures', () => {
-  const help = node([CLI, 'dag', '--help'])
+  const help = node([CLI, 'help', 'dag'])
   const options = [...help.matchAll(/^ {2}(?:-\w,| {3}) (--[\w-]+)/gm)].map(([, option]) => option!)
   const general = ['--help', '--version', '--output', '--from', '--op-table', '--osrt']
   expect(options.filter((option) => !guide.includes(option) && !general.includes(option))).toEqual([])

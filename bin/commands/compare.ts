@@ -3,7 +3,7 @@ import { type Comparison, compareRuns, gateOf, recordRuns, UsageError } from '..
 import { comparisonSections } from '../compare/sections.ts'
 import { filesOf, sideOf } from '../compare/sides.ts'
 import { io } from '../io.ts'
-import { flag, once, oneOf, READING, valued, whole } from '../options.ts'
+import { flag, once, oneOf, READING, seldom, valued, whole } from '../options.ts'
 import { checkOutput } from '../output.ts'
 import { writeReport } from '../report-file.ts'
 import { toMarkdown, toText } from '../stats/section.ts'
@@ -23,17 +23,17 @@ const OPTIONS = {
     describe: 'The other side: logs, folders of logs, or Analyses',
   },
   runs: valued(whole('--runs'), 'Record two commands by turns, so many runs of each', `${RUNS}`),
-  warmup: valued(whole('--warmup'), 'Runs of each command before, which do not count', '1'),
+  warmup: seldom(valued(whole('--warmup'), 'Runs of each command before, which do not count', '1')),
   output: {
     alias: 'o',
     ...valued(once('--output'), 'Folder for the logs that are recorded', 'compare-<time> in this folder'),
   },
-  level: valued(oneOf('--level', ['token', 'graph', 'op']), 'What to record, as for record', 'op'),
+  level: seldom(valued(oneOf('--level', ['token', 'graph', 'op']), 'What to record, as for record', 'op')),
   'fail-above': valued(
     shareOf,
     'Exit code 2 if b is slower by more than this, such as 5%; 3 if that is not certain, such as with fewer than 3 runs a side',
   ),
-  top: valued(whole('--top'), 'Rows of each table', '10 of changes, 3 where there are none'),
+  top: seldom(valued(whole('--top'), 'Rows of each table', '10 of changes, 3 where there are none')),
   report: valued(once('--report'), 'Also write a report of both sides: one HTML page, which needs no network'),
   json: flag('Print the comparison as JSON; docs/compare.md describes it'),
   markdown: flag('Print Markdown, for a pull request'),

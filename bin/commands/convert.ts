@@ -19,7 +19,7 @@ import { describeFindings } from '../findings.ts'
 import { defaultOutput, inputName, openInput, zipOutput } from '../inputs.ts'
 import { io } from '../io.ts'
 import { refuseSwapped } from '../mistakes.ts'
-import { CLOCKS, conversionOf, DRAWING, flag, inputsOf, once, oneOf, READING, valued } from '../options.ts'
+import { CLOCKS, conversionOf, DRAWING, flag, inputsOf, once, oneOf, READING, seldom, valued } from '../options.ts'
 import { checkOutput, writeTrace } from '../output.ts'
 import { type Progress, progressOf } from '../progress.ts'
 import { describeLogs, refuseEmpty, warnOfIssues } from '../summary.ts'
@@ -32,25 +32,27 @@ const OPTIONS = {
     alias: 'o',
     ...valued(
       once('--output'),
-      "Trace to write, gzip'ed if its name ends in .gz; - for stdout; an older file is replaced",
+      "Trace to write, gzip'ed if its name ends in .gz; - for stdout",
       '<first input>.pftrace in this folder; .zip with --bundle',
     ),
   },
   to: valued(
     oneOf('--to', TRACE_KINDS),
-    'Kind of trace: perfetto (protobuf) | json (for chrome://tracing and others; larger, no groups in groups)',
+    'Kind of trace: perfetto | json (for chrome://tracing and others)',
     'perfetto; json where the output is called *.json',
   ),
   ...DRAWING,
   ...CLOCKS,
-  bundle: valued(
-    once('--bundle'),
-    'Pack the trace and this file, as it is, into one .zip that Perfetto opens, on one clock: a perf.data (call stacks), or ' +
-      "ftrace's text",
+  bundle: seldom(
+    valued(
+      once('--bundle'),
+      'Pack the trace and this file, as it is, into one .zip that Perfetto opens, on one clock: a perf.data (call stacks), or ' +
+        "ftrace's text",
+    ),
   ),
   ...READING,
-  'allow-empty': flag('Also write a trace in which nothing is drawn of a log; by default, that is an error'),
-  strict: flag('Stop at the first issue in a log, and write no trace'),
+  'allow-empty': seldom(flag('Also write a trace in which nothing is drawn of a log; by default, that is an error')),
+  strict: seldom(flag('Stop at the first issue in a log, and write no trace')),
   quiet: { alias: 'q', ...flag('No progress bar, no summary; issues are still reported') },
 } as const
 
@@ -76,8 +78,7 @@ export const convertCommand: CommandModule<object, Arguments> = {
       .example(
         '$0 run.ggtrace --bundle perf.data',
         'writes run.ggtrace.zip: with the samples of perf record -g -k mono',
-      )
-      .example('adb shell cat /data/run.csv | $0 - -o - | gzip > run.pftrace.gz', 'through pipes'),
+      ),
   handler,
 }
 

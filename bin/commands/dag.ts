@@ -20,7 +20,7 @@ import { dagSections } from '../dag/table.ts'
 import { readValues, refuseUnknown } from '../dag/values.ts'
 import { inputName } from '../inputs.ts'
 import { io } from '../io.ts'
-import { flag, inputsOf, once, oneOf, READING, valued, whole } from '../options.ts'
+import { flag, inputsOf, once, oneOf, READING, seldom, valued, whole } from '../options.ts'
 import { checkOutput, writeTrace } from '../output.ts'
 import { analysisOf } from '../stats/inputs.ts'
 import { toText } from '../stats/section.ts'
@@ -58,15 +58,14 @@ const OPTIONS = {
     `Figure that colours nodes: ${METRIC_NAMES.join(', ')}`,
     'time',
   ),
-  'color-csv': valued(
-    once('--color-csv'),
-    'CSV file that colours nodes, - for stdin: lines name,value or name,op,value',
+  'color-csv': seldom(
+    valued(once('--color-csv'), 'CSV file that colours nodes, - for stdin: lines name,value or name,op,value'),
   ),
-  scale: valued(oneOf('--scale', ['linear', 'log']), 'Scale of the colours: linear or log', 'by figure'),
-  collapse: flag('SVG: draw layers of the same structure once, with the mean of each figure'),
-  weights: tristate('Weights as nodes', 'in DOT; not in SVG'),
-  views: tristate('Views as nodes', 'in DOT; not in SVG'),
-  'edge-shapes': flag('SVG and DOT: write the shape of the data at each edge'),
+  scale: seldom(valued(oneOf('--scale', ['linear', 'log']), 'Scale of the colours: linear or log', 'by figure')),
+  collapse: seldom(flag('SVG: draw layers of the same structure once, with the mean of each figure')),
+  weights: seldom(tristate('Weights as nodes', 'in DOT; not in SVG')),
+  views: seldom(tristate('Views as nodes', 'in DOT; not in SVG')),
+  'edge-shapes': seldom(flag('SVG and DOT: write the shape of the data at each edge')),
   top: valued(
     whole('--top'),
     'Table: only so many nodes, the most --color-by first; of --diff, rows of each part and change',

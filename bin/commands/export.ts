@@ -12,7 +12,7 @@ import {
 import { version } from '../../package.json'
 import { attempt, exportByProcesses, type Outcome, serve, type Task } from '../export/workers.ts'
 import { io } from '../io.ts'
-import { CLOCKS, conversionOf, flag, inputsOf, once, oneOf, READING, valued, whole } from '../options.ts'
+import { CLOCKS, conversionOf, flag, inputsOf, once, oneOf, READING, seldom, valued, whole } from '../options.ts'
 import { note, print } from '../terminal.ts'
 import { count, plural, size } from '../units.ts'
 
@@ -23,11 +23,11 @@ const OPTIONS = {
     'parquet: a dataset | arrow: streams of Arrow (IPC), of one run',
     'parquet',
   ),
-  table: valued(oneOf('--table', TABLE_NAMES), 'With --to arrow: only this table; --output is its file', 'all'),
+  table: seldom(valued(oneOf('--table', TABLE_NAMES), 'With --to arrow: only this table; --output is its file', 'all')),
   together: flag('All logs are of one run, such as a log and a recording of the scheduler'),
   day: valued(parseDay, 'Day of the runs, YYYY-MM-DD, where their logs contain no real time'),
-  again: flag('Also write runs that are in the dataset already'),
-  'allow-empty': flag('Also add runs whose logs contain nothing that is drawn; by default, that is an error'),
+  again: seldom(flag('Also write runs that are in the dataset already')),
+  'allow-empty': seldom(flag('Also add runs whose logs contain nothing that is drawn; by default, that is an error')),
   jobs: valued(whole('--jobs'), 'Processes that export at the same time', 'one for each CPU'),
   quiet: { alias: 'q', ...flag('Print failures only') },
   worker: { ...flag('One of the processes of another export'), hidden: true },

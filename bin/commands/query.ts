@@ -15,18 +15,9 @@ import {
 } from '../../lib/cli.ts'
 import { type Opened, openInput, readInput, readWhole } from '../inputs.ts'
 import { io } from '../io.ts'
-import {
-  CLOCKS,
-  conversionOf,
-  DRAWING,
-  flag,
-  inputsOf,
-  once,
-  oneOf,
-  READING,
-  refuseDrawing,
-  valued,
-} from '../options.ts'
+import { CLOCKS, conversionOf, DRAWING, flag, once, oneOf, READING, refuseDrawing, seldom, valued } from '../options.ts'
+import { DATASET, isOfDataset, printOfDataset } from '../query/dataset.ts'
+import { printPackage } from '../query/package.ts'
 import { formatRows, ROW_FORMATS } from '../rows.ts'
 import { issueCount } from '../summary.ts'
 import { note, quoted, sendLines } from '../terminal.ts'
@@ -36,38 +27,50 @@ import { within } from './convert.ts'
 
 const OPTIONS = {
   format: {
-    ...valued(oneOf('--format', ROW_FORMATS), 'table | csv | json; integers are exact in all three'),
+    ...valued(oneOf('--format', ROW_FORMATS), 'table | csv | json', 'table'),
     default: 'table',
   },
-  'csv-safe': flag("With --format csv: put a ' before texts that a spreadsheet would take for formulas (= + - @)"),
+  'csv-safe': seldom(
+    flag("With --format csv: put a ' before texts that a spreadsheet would take for formulas (= + - @)"),
+  ),
   file: { alias: 'f', ...valued(once('--file'), 'Read the SQL from this file; with --summary the spec') },
+  package: {
+    type: 'string',
+    describe:
+      'Print the SQL package ggml for the Perfetto UI; with a folder, write it there for other tools of Perfetto',
+  },
+  ...DATASET,
   summary: flag('Print the metrics of a trace summary instead: those of ggml, or of the spec (textproto) in --file'),
   ...DRAWING,
-  detail: { ...DRAWING.detail, defaultDescription: 'full' },
+  tokens: seldom(DRAWING.tokens),
+  budget: seldom(DRAWING.budget),
+  all: seldom(DRAWING.all),
+  detail: seldom({ ...DRAWING.detail, describe: 'As of convert (default: full)' }),
   ...CLOCKS,
   ...READING,
 } as const
 
 interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
-  inputs: string[]
+  inputs: string[] | undefined
 }
+
+type WithInputs = Arguments & { inputs: string[] }
 
 /** `ggml2perfetto query <trace, or logs> "<SQL>"` */
 export const queryCommand: CommandModule<object, Arguments> = {
-  command: 'query <inputs..>',
-  describe: 'Query a trace, or logs, in SQL (PerfettoSQL); logs are converted in memory, with --detail full',
+  command: 'query [inputs..]',
+  describe: 'Ask in SQL: a trace or logs (PerfettoSQL), or a dataset of many runs (DuckDB)',
   builder: (yargs) =>
     yargs
-      .usage('$0 query <trace, or logs..> <SQL>')
-      .positional(
-        'inputs',
-        inputsOf(
-          "A trace, or logs of one run, as for convert; then the SQL (the last statement's rows are printed). - for stdin",
-        ),
-      )
+      .usage('$0 query <trace, logs, or dataset> <SQL>')
+      .positional('inputs', {
+        type: 'string',
+        array: true,
+        describe: 'A trace, logs of one run, or the folder (or URL) of a dataset that export wrote; then the SQL',
+      })
       .options(OPTIONS)
       .example(
-        '$0 query run.csv "select name, count(*) n, sum(dur)/1e6 ms from slice where category=\'operator\' group by 1 order by 3 desc limit 10"',
+        '$0 query run.csv "select name, sum(dur) ns from slice where category=\'operator\' group by 1 order by 2 desc limit 10"',
         'ops by time',
       )
       .example(
@@ -83,9 +86,19 @@ export const queryCommand: CommandModule<object, Arguments> = {
   handler,
 }
 
-async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
-  const { format, csvSafe } = args
+async function handler(given: ArgumentsCamelCase<Arguments>): Promise<void> {
+  const { format, csvSafe } = given
+  const args = { ...given, inputs: given.inputs ?? [] }
   if (csvSafe && format !== 'csv') throw new UsageError(`--csv-safe: expected --format csv, found ${format}`)
+  if (args.package !== undefined) {
+    if (args.inputs.length > 0) throw new UsageError(`--package: expected no inputs, found ${args.inputs[0]}`)
+    return printPackage(args.package)
+  }
+  if (await isOfDataset(args)) {
+    refuseDrawing(args, args.inputs[0] ?? '--question', 'a dataset')
+    return printOfDataset(args)
+  }
+  if (args.inputs.length === 0) throw new UsageError('no input is given\nhint: ggml2perfetto query --help')
   const { inputs, sql } = args.summary ? await withSpec(args) : await splitSql(args)
   const options = { ...(await conversionOf(args)), detail: args.detail ?? 'full' }
   const opened: Opened[] = []
@@ -105,7 +118,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
 }
 
 /** All inputs, and the spec in place of SQL. */
-async function withSpec({ inputs, file }: Arguments): Promise<{ inputs: readonly string[]; sql: string }> {
+async function withSpec({ inputs, file }: WithInputs): Promise<{ inputs: readonly string[]; sql: string }> {
   const sql = inputs.find(isSql)
   if (sql !== undefined) throw new UsageError(`--summary: expected inputs, found SQL: ${sql}`)
   return { inputs, sql: file === undefined ? GGML_SUMMARY : await textOf(file) }
@@ -127,7 +140,7 @@ function metricRows(bundles: readonly MetricBundle[]): QueryResult {
 const textOf = async (path: string) => Buffer.from(await readWhole(readInput(path))).toString('utf8')
 
 /** The inputs, and the SQL: the last argument, if it is not in a file. */
-async function splitSql({ inputs: words, file }: Arguments): Promise<{ inputs: readonly string[]; sql: string }> {
+async function splitSql({ inputs: words, file }: WithInputs): Promise<{ inputs: readonly string[]; sql: string }> {
   const last = words.at(-1)!
   const example = (input: string) => `hint: ggml2perfetto query ${quoted(input)} "select name, dur from slice limit 10"`
   if (file !== undefined && words.length > 1 && isSql(last))

@@ -15,7 +15,7 @@ import {
 } from '../../lib/cli.ts'
 import { describeFindings } from '../findings.ts'
 import { io } from '../io.ts'
-import { bytes, flag, once, oneOf, oneOrMore, parseTokens, valued, whole, words } from '../options.ts'
+import { bytes, flag, once, oneOf, oneOrMore, parseTokens, seldom, valued, whole, words } from '../options.ts'
 import { describeLog, issueCount } from '../summary.ts'
 import { note, print, quoted } from '../terminal.ts'
 import { plural, size } from '../units.ts'
@@ -24,85 +24,97 @@ import { BROWSER, showRecorded } from './open.ts'
 const OPTIONS = {
   output: {
     alias: 'o',
-    ...valued(once('--output'), 'Log to write; an older file is replaced', '<program>-<time>.ggtrace in this folder'),
+    ...valued(once('--output'), 'Log to write', '<program>-<time>.ggtrace in this folder'),
   },
   level: {
     ...valued(
       oneOf('--level', ['token', 'graph', 'op']),
-      'What to record: token (llama_decode calls) | graph (also graphs and copies) | op (also every operator on every worker)',
+      'token (llama_decode calls) | graph (also graphs and copies) | op (also every operator on every worker)',
+      'op',
     ),
     default: 'op',
   },
-  children: {
+  children: seldom({
     ...flag(
       'Also record the programs that it starts: the first process that calls ggml writes <output>, others <output>.<pid>',
     ),
     default: true,
-  },
-  gpu: {
+  }),
+  gpu: seldom({
     ...flag('Record when GPUs computed operators and copied data, where ggml uses Vulkan; --no-gpu: do not'),
     default: true,
-  },
-  sync: flag('Compute node by node, to time operators of backends such as GPUs, too; makes the run slower'),
-  states: {
+  }),
+  sync: seldom(flag('Compute node by node, to time operators of backends such as GPUs, too; makes the run slower')),
+  states: seldom({
     ...flag('Record when threads ran, waited for a CPU, and were blocked (needs no root); --no-states: do not'),
     default: true,
-  },
-  functions: {
+  }),
+  functions: seldom({
     ...flag(
       'Record what the program does around calls: sampling, sequences, text, waiting, loading, drafts; --no-functions: do not',
     ),
     default: true,
-  },
+  }),
   sched: flag(
     "Also record the scheduler's events of the whole machine, to <output>.sched.dat: who took the CPU. Needs root; if it is " +
-      'not possible, record prints the reason and records thread states only',
+      'not possible, the reason is printed',
   ),
   power: flag(
-    'Also read meters of the kernel every 100 ms, to <output>.power.csv: energy of CPUs (RAPL), clocks, sensors of power. What this user or ' +
-      'this machine does not have is named, and the program runs nevertheless',
+    'Also read meters of the kernel every 100 ms, to <output>.power.csv: energy of CPUs (RAPL), clocks, sensors of power; what ' +
+      'is missing here is named',
   ),
-  mem: flag(
-    'Also record page faults with their addresses, by perf, to <output>.faults.data: by tensor in stats and the trace. If it is ' +
-      'not possible, record prints the reason',
+  mem: seldom(
+    flag(
+      'Also record page faults with their addresses, by perf, to <output>.faults.data: by tensor in stats and the trace; ' +
+        'if it is not possible, the reason is printed',
+    ),
   ),
-  tokens: valued(parseTokens, 'Record graphs and operators of these calls only: 3..5, 7 or 2..; 0 is the first', 'all'),
-  every: valued(whole('--every'), 'Only every n-th of these calls'),
-  ops: valued(
-    (value) => words('--ops')(value).map((op) => op.toUpperCase()),
-    "Ops to record, by ggml's names: MUL_MAT,MUL_MAT_ID",
-    'all',
+  tokens: seldom(valued(parseTokens, 'Record graphs and operators of these calls only: 3..5, 7 or 2..')),
+  every: seldom(valued(whole('--every'), 'Only every n-th of these calls')),
+  ops: seldom(
+    valued(
+      (value) => words('--ops')(value).map((op) => op.toUpperCase()),
+      "Ops to record, by ggml's names: MUL_MAT,MUL_MAT_ID",
+      'all',
+    ),
   ),
   counters: valued(
     words('--counters'),
-    'What to count in each operator on each worker, by names of perf: cycles,instructions,page-faults …',
-    'none',
+    'What to count in each operator on each worker, by names of perf: cycles,page-faults …',
   ),
-  faults: flag(`Short for --counters ${FAULT_COUNTERS.join(',')}`),
-  paused: flag('Begin paused: record calls only, until --toggle or the program resumes'),
-  toggle: valued(
-    oneOf('--toggle', ['SIGUSR1', 'SIGUSR2']),
-    'The signal that pauses and resumes recording: SIGUSR1 | SIGUSR2',
+  faults: seldom(flag(`Short for --counters ${FAULT_COUNTERS.join(',')}`)),
+  paused: seldom(flag('Begin paused: record calls only, until --toggle or the program resumes')),
+  toggle: seldom(
+    valued(
+      oneOf('--toggle', ['SIGUSR1', 'SIGUSR2']),
+      'The signal that pauses and resumes recording: SIGUSR1 | SIGUSR2',
+    ),
   ),
   'max-size': valued(
     bytes('--max-size'),
     'Size limit of the log, such as 500M; records that do not fit are dropped and counted',
   ),
-  ring: flag('With --max-size: keep the last part of the log, not the first'),
-  guard: valued(
-    whole('--guard'),
-    'Record less if recording makes decode slower by more than this many %; every eighth call is not recorded, to compare',
+  ring: seldom(flag('With --max-size: keep the last part of the log, not the first')),
+  guard: seldom(
+    valued(
+      whole('--guard'),
+      'Record less if recording makes decode slower by more than this many %; every eighth call is not recorded, to compare',
+    ),
   ),
-  'nvtx-emit': valued(
-    oneOrMore('--nvtx-emit', ['phases', 'tokens', 'graphs', 'operators']),
-    'Announce these as NVTX ranges, to nsys or in the log: phases, tokens, graphs, operators',
+  'nvtx-emit': seldom(
+    valued(
+      oneOrMore('--nvtx-emit', ['phases', 'tokens', 'graphs', 'operators']),
+      'Announce these as NVTX ranges, to nsys or in the log: phases, tokens, graphs, operators',
+    ),
   ),
-  'print-env': flag(
-    'Run nothing: print the environment variables with which a program records itself, for programs that a container or a ' +
-      'service manager starts. Needs -o with an absolute path',
+  'print-env': seldom(
+    flag(
+      'Run nothing: print the environment variables with which a program records itself, for programs that a container or a ' +
+        'service manager starts. Needs -o with an absolute path',
+    ),
   ),
-  open: flag('Open the trace in the browser when the program has ended, as the command open does'),
-  browser: { ...BROWSER.browser, describe: '--no-browser: with --open, only print the URL' },
+  open: flag('Open the trace in the browser when the program has ended'),
+  browser: seldom({ ...BROWSER.browser, describe: '--no-browser: with --open, only print the URL' }),
   quiet: { alias: 'q', ...flag('No summary; problems are still reported') },
 } as const
 
@@ -137,7 +149,7 @@ export const recordCommand: CommandModule<object, Arguments> = {
     yargs
       .usage(
         '$0 record [options] -- <program> [arguments]\n\nRuns a program that uses llama.cpp, and writes a log of what ' +
-          'ggml does in it. The program keeps its input,\noutput and exit code; messages of ggml2perfetto go to stderr.',
+          'ggml does in it. The program keeps its input, output and exit code; messages of ggml2perfetto go to stderr.',
       )
       .positional('command', { type: 'string', array: true, describe: 'Program to run, and its arguments' })
       .options(OPTIONS)
@@ -146,9 +158,7 @@ export const recordCommand: CommandModule<object, Arguments> = {
       .example(
         'sudo $0 record --sched -o run.ggtrace -- setpriv --reuid=$(id -u) --regid=$(id -g) --init-groups llama-cli …',
         'also records who took the CPUs; then: ggml2perfetto run.ggtrace run.sched.dat',
-      )
-      .example('$0 record --open -- llama-cli -m model.gguf -p Hello', 'records, and opens the trace in the browser')
-      .example('$0 record -o run.ggtrace -- ./bench.sh', 'records the programs that a script runs'),
+      ),
   handler,
 }
 

@@ -10,9 +10,10 @@ import {
   UsageError,
 } from '../../lib/cli.ts'
 import { io } from '../io.ts'
-import { bytes, CLOCKS, flag, inputsOf, once, oneOf, READING, valued, whole } from '../options.ts'
+import { bytes, CLOCKS, flag, inputsOf, once, oneOf, READING, seldom, valued, whole } from '../options.ts'
 import { formatRows } from '../rows.ts'
 import { FIGURES } from '../stats/columns.ts'
+import { printContents } from '../stats/contents.ts'
 import { csvOf } from '../stats/csv.ts'
 import { analysisOf } from '../stats/inputs.ts'
 import { MACHINE, machineOf } from '../stats/machine.ts'
@@ -40,26 +41,25 @@ const OPTIONS = {
     `Operators by one or more of: ${GROUP_KEYS.join(', ')}; or a table of requests: ${REQUEST_KEYS.join(' | ')}`,
     'role,op of each phase',
   ),
-  top: valued(
-    whole('--top'),
-    'Rows of each table of operators, or of requests',
-    `${TOP}; ${TOP_MARKDOWN} in Markdown; all in CSV`,
-  ),
-  sort: valued(oneOf('--sort', SORTS), `Order of operators, the most first: ${SORTS.join(' | ')}`, 'wall'),
+  top: valued(whole('--top'), 'Rows of each table', `${TOP}; ${TOP_MARKDOWN} in Markdown; all in CSV`),
+  sort: seldom(valued(oneOf('--sort', SORTS), `Order of operators, the most first: ${SORTS.join(' | ')}`, 'wall')),
+  contents: flag('In place of statistics, what is in the logs: format, clock, calls, issues'),
   calls: flag('Also a table of calls'),
-  experts: flag('Also tables of experts: each layer in each phase, and the most used experts'),
-  'expert-cache': valued(
-    expertCaches,
-    'Sizes of simulated caches of experts, separated by commas: bytes of all layers (8GB), experts a layer (16), or a share (25%)',
-    '12.5%,25%,50%,75%',
+  experts: seldom(flag('Also tables of experts: each layer in each phase, and the most used experts')),
+  'expert-cache': seldom(
+    valued(
+      expertCaches,
+      'Sizes of simulated caches of experts, separated by commas: bytes of all layers (8GB), experts a layer (16), or a share (25%)',
+      '12.5%,25%,50%,75%',
+    ),
   ),
-  series: valued(seriesNames, `With --json, also figures over time: some of ${SERIES.join(', ')}`),
-  call: valued(whole('--call', 0), 'The call that the series graph and memory show', 'a decode call'),
+  series: seldom(valued(seriesNames, `With --json, also figures over time: some of ${SERIES.join(', ')}`)),
+  call: seldom(valued(whole('--call', 0), 'The call that the series graph and memory show', 'a decode call')),
   json: flag('Print the Analysis as JSON; docs/analysis.md describes it'),
   csv: flag(
-    'Print the operators as CSV, with all figures: a row per op, role, layer, type, backend, phase and shape, or --by; of a log with GPU work only, its kernels; of a log of a BLAS library, its calls',
+    'Print the operators as CSV, with all figures; of a log of GPU work or of a BLAS library, its kernels or calls',
   ),
-  markdown: flag('Print Markdown for an issue: short, without the name of the host'),
+  markdown: flag('Print Markdown for an issue, without the name of the host'),
   ...MACHINE,
   ...CLOCKS,
   ...READING,
@@ -78,20 +78,15 @@ export const statsCommand: CommandModule<object, Arguments> = {
       .positional(
         'inputs',
         inputsOf(
-          "Logs of one run, as for convert, and its model (GGUF or config.json), or an Analysis that --json wrote; gzip'ed or not; - for stdin. Logs of several runs, or several Analyses, are compared by numbers of threads",
+          'Logs of one run, and its model (GGUF or config.json), or an Analysis that --json wrote; - for stdin. Several runs are compared by numbers of threads',
         ),
       )
       .options(OPTIONS)
-      .example('$0 stats run.ggtrace', 'for people')
       .example('$0 stats model.gguf', 'a model: its weights, and what a token costs')
       .example('$0 stats run.ggtrace --by layer,role --top 10', 'which layers are slow')
       .example('$0 stats server.ggtrace --by request', 'where the time of each answer went')
-      .example(
-        '$0 stats run.ggtrace --json > run.json',
-        'for scripts, and to look at again: ggml2perfetto stats run.json',
-      )
-      .example('$0 stats t1.ggtrace t2.ggtrace t4.ggtrace', 'runs with 1, 2 and 4 threads: where more stop paying')
-      .example('$0 stats run.json --csv --by op,type > ops.csv', 'for a spreadsheet'),
+      .example('$0 stats run.ggtrace --json > run.json', 'for scripts; again: ggml2perfetto stats run.json')
+      .example('$0 stats t1.ggtrace t2.ggtrace t4.ggtrace', 'runs with 1, 2 and 4 threads: where more stop paying'),
   handler,
 }
 
@@ -141,6 +136,7 @@ function expertCaches(value: string): ExpertCacheSize[] {
 
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   refuseCombinations(args)
+  if (args.contents) return printContents(args)
   const runs = await runsOf(args)
   if (runs.length > 1) return printScaling(await scalingOf(runs, args), args)
   const series = seriesOf(args)
@@ -216,6 +212,10 @@ function refuseMissing({ series = {}, undetermined }: Analysis, names: readonly 
 
 /** Throws UsageError for options of which one would have no effect. */
 function refuseCombinations(args: Arguments): void {
+  const other = (['by', 'top', 'sort', 'calls', 'experts', 'expert-cache', 'series', 'csv', 'markdown'] as const).find(
+    (option) => args[option] !== undefined && args[option] !== false,
+  )
+  if (args.contents && other !== undefined) throw new UsageError(`--contents: prints no statistics; found --${other}`)
   const formats = FORMATS.filter((format) => args[format])
   if (formats.length > 1) throw new UsageError(`--${formats.join(' and --')}: expected one of them`)
   const given = (['by', 'top', 'sort'] as const).find((option) => args[option] !== undefined)

@@ -64,7 +64,7 @@ function refuseNothing(analysis: Analysis): void {
   if (calls.count + calls.failed + operators.executions > 0 || lists.some((list) => list.length > 0)) return
   if (model || requests || load || sampling || otherCsv(analysis, 0)) return
   const formats = inputs.map(({ name, format }) => `${name}: ${format}`).join(', ')
-  const hint = `ggml2perfetto info ${inputs.map(({ name }) => quoted(name)).join(' ')}`
+  const hint = `ggml2perfetto stats --contents ${inputs.map(({ name }) => quoted(name)).join(' ')}`
   throw new UsageError(
     `nothing to analyse: no calls, no graphs, no operators, no GPU work (${formats})\nhint: what it contains: ${hint}`,
   )

@@ -9,25 +9,33 @@ import {
   UsageError,
 } from '../../lib/cli.ts'
 import { io } from '../io.ts'
-import { once, valued } from '../options.ts'
+import { once, seldom, valued } from '../options.ts'
 import { note, systemReason } from '../terminal.ts'
 
 /** Options about the machine and the model, for rooflines. */
 export const MACHINE = {
-  'peak-gflops': valued(
-    byBackend('--peak-gflops'),
-    'The peak of the machine, in GFLOP/s; of single backends: Vulkan0=9000, or 500,Vulkan0=9000',
+  'peak-gflops': seldom(
+    valued(
+      byBackend('--peak-gflops'),
+      'The peak of the machine, in GFLOP/s; of single backends: Vulkan0=9000, or 500,Vulkan0=9000',
+    ),
   ),
-  'peak-gbs': valued(byBackend('--peak-gbs'), "The peak bandwidth of the machine's memory, in GB/s; as --peak-gflops"),
+  'peak-gbs': seldom(
+    valued(byBackend('--peak-gbs'), "The peak bandwidth of the machine's memory, in GB/s; as --peak-gflops"),
+  ),
   peaks: valued(
     once('--peaks'),
     'The peaks of the machine: `measure` (now, on the machine that recorded), or a file of `peaks --json`',
   ),
-  'flops-per-token': valued(
-    positive('--flops-per-token'),
-    'FLOP of a token, for logs without operators and without a GGUF or config.json',
+  'flops-per-token': seldom(
+    valued(
+      positive('--flops-per-token'),
+      'FLOP of a token, for logs without operators and without a GGUF or config.json',
+    ),
   ),
-  'cache-type': valued(cacheTypes, 'Types of the KV cache: q8_0, or of keys and values: q8_0,f16', 'recorded, or f16'),
+  'cache-type': seldom(
+    valued(cacheTypes, 'Types of the KV cache: q8_0, or of keys and values: q8_0,f16', 'recorded, or f16'),
+  ),
 } as const
 
 /** A number above 0. */

@@ -94,7 +94,8 @@ export async function placeFile(path: string, make: (path: string) => Promise<vo
   }
 }
 
-async function packageFolder(): Promise<string> {
+/** The folder of this package. */
+export async function packageFolder(): Promise<string> {
   const here = import.meta.url // apart from `new URL`: bundlers take the two together for a file of theirs
   for (const place of PLACES) {
     const folder = fileURLToPath(new URL(place, here))

@@ -15,7 +15,7 @@ const POINTS_MAX = 1000
 const LISTED_MAX = 20
 const HOSTS_DRAWN = 40
 
-const ask = (question: string) => `ggml2perfetto ask <dataset> --question ${question}`
+const ask = (question: string) => `ggml2perfetto query <dataset> --question ${question}`
 const percentText = (value: number) => `${value > 0 ? '+' : ''}${value} %`
 
 /**

@@ -136,6 +136,6 @@ test('a loss has the remedy of its kind', async () => {
   expect(await advice('lost-states')).not.toMatch(/max-size|--tokens/)
   expect(await advice('log-full')).toMatch(/^the log reached its size limit: .*--max-size/)
   expect(await advice('lost-states', 'disk-full', 'disk-full')).toMatch(
-    /^the disk was full: .*; ggml2perfetto info shows the other losses$/,
+    /^the disk was full: .*; ggml2perfetto stats --contents shows the other losses$/,
   )
 })

@@ -327,21 +327,21 @@ describe('the log', () => {
       stdout: '',
       stderr: 'error: sync: expected level graph or op, found token\n',
     })
-    expect(run(['record', '--help']).stdout).toMatch(/--sync +Compute node by node/)
+    expect(run(['help', 'record']).stdout).toMatch(/--sync +Compute node by node/)
   })
 
   linuxTest('is without thread states with --no-states', () => {
     const seen = (...args: string[]) =>
       run(['record', '-q', ...args, 'sh', '-c', 'echo "<$GGML2PERFETTO_STATES>"']).stdout
     expect([seen('--no-states'), seen()]).toEqual(['<0>\n', '<>\n'])
-    expect(run(['record', '--help']).stdout).toMatch(/--states +Record when threads ran/)
+    expect(run(['help', 'record']).stdout).toMatch(/--states +Record when threads ran/)
   })
 
   linuxTest('is without functions around calls with --no-functions', () => {
     const seen = (...args: string[]) =>
       run(['record', '-q', ...args, 'sh', '-c', 'echo "<$GGML2PERFETTO_FUNCTIONS>"']).stdout
     expect([seen('--no-functions'), seen()]).toEqual(['<0>\n', '<>\n'])
-    expect(run(['record', '--help']).stdout).toMatch(/--functions +Record what the program does around calls/)
+    expect(run(['help', 'record']).stdout).toMatch(/--functions +Record what the program does around calls/)
   })
 
   linuxTest('holds what was asked for', () => {

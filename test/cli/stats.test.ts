@@ -260,7 +260,7 @@ describe('mistakes', () => {
     )
     copyFileSync('test/fixtures/perf-script/default.txt', at('sched.txt'))
     expect(refused('stats', 'sched.txt')).toBe(
-      'error: nothing to analyse: no calls, no graphs, no operators, no GPU work (sched.txt: perf-script)\nhint: what it contains: ggml2perfetto info sched.txt\n',
+      'error: nothing to analyse: no calls, no graphs, no operators, no GPU work (sched.txt: perf-script)\nhint: what it contains: ggml2perfetto stats --contents sched.txt\n',
     )
   })
 

@@ -11,7 +11,8 @@ export const losses: Rule = {
   id: 'losses',
   title: 'Parts of the run were not recorded',
   limits: { count: COUNT },
-  advice: 'The hint of the most frequent kind of loss (docs/issues.md); ggml2perfetto info shows all of them',
+  advice:
+    'The hint of the most frequent kind of loss (docs/issues.md); ggml2perfetto stats --contents shows all of them',
   look: ({ inputs }) => {
     const counts = Object.entries(countsOfLosses(inputs))
     const lost = counts.reduce((sum, [, count]) => sum + count, 0)
@@ -25,7 +26,7 @@ export const losses: Rule = {
       confidence_reason: 'recorders count what they drop, and gaps in a log show',
       evidence: { losses: lost, codes },
       advice: adviceOn(counts),
-      check: { command: 'ggml2perfetto info <log>', evidence: 'losses' },
+      check: { command: 'ggml2perfetto stats --contents <log>', evidence: 'losses' },
     }
     return [{ figure: sentence, finding }]
   },
@@ -35,7 +36,7 @@ export const losses: Rule = {
 function adviceOn(counts: readonly (readonly [code: string, count: number])[]): string {
   const [[code] = ['']] = [...counts].sort(([, a], [, b]) => b - a)
   const { title, hint } = kindOfIssue({ code })!
-  const others = counts.length > 1 ? '; ggml2perfetto info shows the other losses' : ''
+  const others = counts.length > 1 ? '; ggml2perfetto stats --contents shows the other losses' : ''
   return `${title}: ${hint}${others}`
 }
 

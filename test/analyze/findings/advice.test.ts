@@ -18,7 +18,18 @@ const optionsIn = (text: string) => text.match(OPTION) ?? []
 
 /** Options of other programs in advice: ours, and those of tools of the system. */
 const OF_OTHERS = [
-  ...['--sched', '--faults', '--peaks', '--experts', '--level', '--tokens', '--request', '--series', '--mem'],
+  ...[
+    '--sched',
+    '--faults',
+    '--peaks',
+    '--experts',
+    '--level',
+    '--tokens',
+    '--request',
+    '--series',
+    '--mem',
+    '--contents',
+  ],
   '--tensor-type', // of llama-quantize
   ...['-g', '-s', '-pl', '--power-cap', '--cpus', '-e'],
 ]

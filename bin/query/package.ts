@@ -1,31 +1,11 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import type { ArgumentsCamelCase, CommandModule } from 'yargs'
 import { GGML_PACKAGE, GGML_SQL, GGML_SUMMARY, UsageError } from '../../lib/cli.ts'
 import { print, systemReason } from '../terminal.ts'
 
-interface Arguments {
-  folder?: string | undefined
-}
-
-/** `ggml2perfetto sql [folder]` */
-export const sqlCommand: CommandModule<object, Arguments> = {
-  command: 'sql [folder]',
-  describe: 'Print the SQL package ggml for the Perfetto UI, or write it for trace_processor_shell and Python',
-  builder: (yargs) =>
-    yargs
-      .usage(
-        '$0 sql [folder]\n\nPrints the views of the SQL package ggml as one text, to be pasted into the query page of the Perfetto UI. ' +
-          'With a folder, it writes there what other tools of Perfetto read: the package (ggml/), the summary spec (ggml.textproto), ' +
-          'and the files of an extension server for the UI (manifest, modules/). `query` knows the package by itself.',
-      )
-      .positional('folder', { type: 'string', describe: 'Write the files here; it is created if it does not exist' })
-      .example('$0 sql perfetto', 'then: trace_processor_shell summarize --add-sql-package perfetto/ggml …'),
-  handler,
-}
-
-async function handler({ folder }: ArgumentsCamelCase<Arguments>): Promise<void> {
-  if (folder === undefined) return print(GGML_SQL.trimEnd())
+/** Prints the views of the SQL package ggml, or writes into a folder what other tools of Perfetto read: the package, the summary spec, an extension server. */
+export async function printPackage(folder: string): Promise<void> {
+  if (folder === '') return print(GGML_SQL.trimEnd())
   for (const [name, text] of filesOf()) {
     const path = join(folder, name)
     try {

@@ -1,7 +1,6 @@
-import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
 import { convert, FORMATS, hasCalls, type LogInput, type Summary, summarize, UsageError } from '../../lib/cli.ts'
 import { logOf } from '../inputs.ts'
-import { CLOCKS, conversionOf, flag, inputsOf, READING } from '../options.ts'
+import { conversionOf } from '../options.ts'
 import {
   describeCalls,
   describeDuration,
@@ -17,38 +16,11 @@ import {
 import { aligned, print, printJson, table } from '../terminal.ts'
 import { count, duration, percent, plural, size } from '../units.ts'
 
-const OPTIONS = {
-  json: flag('Print the summary as JSON (of several, an array); times in ns, start_ns as a string'),
-  ...CLOCKS,
-  ...READING,
-} as const
+/** Options that decide how logs are read. */
+type Reading = Parameters<typeof conversionOf>[0]
 
-interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
-  inputs: string[]
-}
-
-/** `ggml2perfetto info <logs…>` */
-export const infoCommand: CommandModule<object, Arguments> = {
-  command: 'info <inputs..>',
-  describe:
-    'Show what a log contains: calls, TTFT, TPOT, workers, ops by time, issues; of several logs, how their clocks relate',
-  builder: (yargs) =>
-    yargs
-      .positional(
-        'inputs',
-        inputsOf("Log, gzip'ed or not; - for stdin. Several logs must be of one run, as in convert"),
-      )
-      .options(OPTIONS)
-      .example('$0 info run.csv', 'for people')
-      .example('$0 info run.csv --json | jq .calls.tpot_ns', 'for scripts')
-      .example(
-        '$0 info run.ggtrace trace.txt --clock trace.txt=boot',
-        'how the clocks relate, and how well that is known',
-      ),
-  handler,
-}
-
-async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
+/** Prints what logs contain, without statistics: their formats, clocks, calls, operators by time, issues. */
+export async function printContents(args: Reading & { inputs: string[]; json: boolean }): Promise<void> {
   const options = await conversionOf(args)
   if (args.inputs.filter((input) => input === '-').length > 1) throw new UsageError('stdin (-) can be read only once')
   const logs: LogInput[] = []

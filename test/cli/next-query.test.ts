@@ -5,7 +5,7 @@ import { nextQuery } from '../../bin/commands/convert.ts'
 import { type ConvertOptions, convert, type Summary, summarize } from '../../lib/index.ts'
 import { openTrace } from '../../lib/node.ts'
 import { pathOf, plainBytes } from '../line/support.ts'
-import { isLong } from '../long.ts'
+import { isLong, someOf } from '../long.ts'
 
 /** The query that the command proposes after a conversion has an answer: for each fixture, and each kind of trace. */
 
@@ -37,7 +37,7 @@ async function rowsOf(names: readonly string[], options: ConvertOptions): Promis
 const OF_EACH = FIXTURES.filter((name, i) => dirname(name) !== dirname(FIXTURES[i - 1] ?? ''))
 
 describe.each([
-  ['perfetto', FIXTURES],
+  ['perfetto', someOf(FIXTURES, 2)],
   ['json', isLong ? FIXTURES : OF_EACH],
 ] as const)('in a %s trace', (to, fixtures) => {
   test.each(fixtures)('of %s', async (name) => {

@@ -63,6 +63,7 @@ const library = {
   esbuildOptions(options) {
     options.chunkNames = 'chunks/[name]-[hash]'
     options.mainFields = ['module', 'main']
+    options.minifySyntax = true // among others, fields in groups ({ ...{ a, b }, c }), which cost a microsecond each at run time, become one literal
   },
 } satisfies Options
 

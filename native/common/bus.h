@@ -1,6 +1,5 @@
 /* SIGBUS: another program truncates the log while it is recorded. */
-#ifndef GGML2PERFETTO_BUS_H
-#define GGML2PERFETTO_BUS_H
+#pragma once
 
 struct ggtrace;
 
@@ -9,5 +8,3 @@ struct ggtrace;
  * had so far. A handler that the host sets later replaces this one.
  */
 void bus_watch(struct ggtrace * log);
-
-#endif

@@ -2,8 +2,7 @@
  * CLOCK_MONOTONIC in nanoseconds, computed from the CPU's own counter if the kernel uses that counter as its clock source.
  * This costs a third of clock_gettime. A worker reads the clock hundreds of times per llama_decode.
  */
-#ifndef GGML2PERFETTO_CLOCK_H
-#define GGML2PERFETTO_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -92,5 +91,3 @@ void clock_correct(void);
 
 /* The largest corrected error in ns; UINT64_MAX: the counter was not used. */
 uint64_t clock_largest_error(void);
-
-#endif

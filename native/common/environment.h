@@ -2,8 +2,7 @@
  * The environment variables that `ggml2perfetto record` sets and the recorder reads: the only list of them in C.
  * lib/node/record/environment.ts is the list in TypeScript; test/house.test.ts compares the two.
  */
-#ifndef GGML2PERFETTO_ENVIRONMENT_H
-#define GGML2PERFETTO_ENVIRONMENT_H
+#pragma once
 
 #include <stdlib.h>
 
@@ -36,5 +35,3 @@ static inline const char * environment(const char * name) {
     const char * value = getenv(name);
     return value && *value ? value : NULL;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The facts of the process that each log contains, and the name of the log file. */
-#ifndef GGML2PERFETTO_PROCESS_H
-#define GGML2PERFETTO_PROCESS_H
+#pragma once
 
 #include "log/ggtrace.h"
 
@@ -23,5 +22,3 @@ void process_report(enum process_problem problem, int error);
 
 /* Calls `fact` with each fact of the process and the machine; a value may be empty. */
 void process_facts(void (*fact)(const char * key, const char * value));
-
-#endif

@@ -1,6 +1,5 @@
 /* Removes secrets from a command line before it is recorded. lib/read/ggtrace/redact.ts does the same for logs that still have them. */
-#ifndef GGML2PERFETTO_REDACT_H
-#define GGML2PERFETTO_REDACT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -10,5 +9,3 @@
  * replaced by [redacted]. Returns their number. Text that does not fit into `out` is left out.
  */
 uint32_t redact_command(const char * words, size_t length, char * out, size_t size);
-
-#endif

@@ -1,6 +1,5 @@
 /* A hash table from well mixed 64-bit keys to 64-bit values. Threads read it without a lock; its memory is never freed. */
-#ifndef GGML2PERFETTO_SHARED_TABLE_H
-#define GGML2PERFETTO_SHARED_TABLE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ static inline void shared_table_put(struct shared_table * table, uint64_t key, u
         return;
     }
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Memory that is never freed, hashes, and a hash table. No malloc, because the host program may replace it. */
-#ifndef GGML2PERFETTO_TABLE_H
-#define GGML2PERFETTO_TABLE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ static inline uint64_t mix(uint64_t hash, uint64_t word) {
 }
 
 uint64_t hash_bytes(uint64_t hash, const void * bytes, size_t size);
-
-#endif

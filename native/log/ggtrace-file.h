@@ -1,6 +1,5 @@
 /* What may happen to a log's file: it reaches the limit of a file's size (RLIMIT_FSIZE), or another program truncates it. */
-#ifndef GGTRACE_FILE_H
-#define GGTRACE_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ bool ggtrace_may_reach(uint64_t end);
  * in the place of the page, and the handler returns. false: it was not.
  */
 bool ggtrace_survive(struct ggtrace * log, const void * address);
-
-#endif

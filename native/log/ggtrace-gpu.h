@@ -1,6 +1,5 @@
 /* Work of a GPU: its queues, what was submitted to them, and when it ran. */
-#ifndef GGTRACE_GPU_H
-#define GGTRACE_GPU_H
+#pragma once
 
 #include "ggtrace-nvtx.h"
 #include "ggtrace-requests.h"
@@ -85,5 +84,3 @@ GGTRACE_INLINE void ggtrace_gpu_wait(struct ggtrace_writer * writer, const struc
 GGTRACE_INLINE void ggtrace_gpu_clock(struct ggtrace_writer * writer, const struct ggtrace_gpu_clock * clock) {
     GGTRACE_WRITE_FIELDS(writer, clock->time, GGTRACE_GPU_CLOCK, clock);
 }
-
-#endif

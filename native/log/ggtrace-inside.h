@@ -1,6 +1,5 @@
 /* Declarations that the files of the log writer share. No other file includes this one. */
-#ifndef GGTRACE_INSIDE_H
-#define GGTRACE_INSIDE_H
+#pragma once
 
 #include <errno.h>
 #include <pthread.h>
@@ -132,5 +131,3 @@ bool ggtrace_put_locked(struct ggtrace * log, enum ggtrace_kind kind, enum ggtra
 static inline bool is_alive(const struct ggtrace * log) {
     return log && LOAD(log->shared->alive);
 }
-
-#endif

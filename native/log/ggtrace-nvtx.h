@@ -1,6 +1,5 @@
 /* NVTX records (docs/ggtrace-format.md) and the functions that write them, as in ggtrace.h. */
-#ifndef GGTRACE_NVTX_H
-#define GGTRACE_NVTX_H
+#pragma once
 
 #include "ggtrace.h"
 
@@ -55,5 +54,3 @@ GGTRACE_INLINE void ggtrace_nvtx_named(struct ggtrace_writer * writer, uint64_t 
     GGTRACE_WRITE(writer, time, GGTRACE_NVTX_NAMED, ggtrace_nvtx_named_record, .time = time, .handle = handle,
                   .what = (uint32_t) what, .name = name);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The .ggtrace format in C: numbers and layouts of docs/ggtrace-format.md. Included by ggtrace.h. */
-#ifndef GGTRACE_RECORDS_H
-#define GGTRACE_RECORDS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -269,5 +268,3 @@ GGTRACE_AT(ggtrace_tensor, ne, 16);
 GGTRACE_AT(ggtrace_tensor, data, 80);
 GGTRACE_AT(ggtrace_tensor, buffer, 96);
 GGTRACE_AT(ggtrace_tensor, view_offset, 104);
-
-#endif

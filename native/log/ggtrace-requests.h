@@ -1,6 +1,5 @@
 /* What a program does around its calls: functions, sequences, tasks of a server, lines of its log. */
-#ifndef GGTRACE_REQUESTS_H
-#define GGTRACE_REQUESTS_H
+#pragma once
 
 #include "ggtrace.h"
 
@@ -35,5 +34,3 @@ GGTRACE_INLINE void ggtrace_task(struct ggtrace_writer * writer, const struct gg
 
 /* A line of the program's own log, without its end of line; level: ggml's. Longer texts are cut. */
 void ggtrace_message(struct ggtrace_writer * writer, uint64_t time, uint32_t level, const char * text, size_t bytes);
-
-#endif

@@ -4,8 +4,7 @@
  * tool's InitializeInjectionNvtx2 with a function that returns tables by number. Through one of these tables, the tool gets
  * an array of function pointers per NVTX module, and sets them to its own functions. Anything may be missing or shorter than here.
  */
-#ifndef GGML2PERFETTO_NVTX_ABI_H
-#define GGML2PERFETTO_NVTX_ABI_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -94,5 +93,3 @@ enum nvtx_resource_type { NVTX_POINTER = 0x10001, NVTX_HANDLE = 0x10002, NVTX_TH
 
 _Static_assert(offsetof(struct nvtx_attributes, payload) == 24 && sizeof(struct nvtx_attributes) == 48, "as NVTX has it");
 _Static_assert(offsetof(struct nvtx_resource, message) == 24 && sizeof(struct nvtx_resource) == 32, "as NVTX has it");
-
-#endif

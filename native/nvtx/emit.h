@@ -2,8 +2,7 @@
  * The opposite direction: announces the work of an unmodified llama.cpp as NVTX ranges, in the domain `llama.cpp`, to the
  * tool that NVTX_INJECTION64_PATH names, as if llama.cpp itself used NVTX.
  */
-#ifndef GGML2PERFETTO_NVTX_EMIT_H
-#define GGML2PERFETTO_NVTX_EMIT_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -42,5 +41,3 @@ void nvtx_emit_finish(void);
 
 /* After this, in the child of a fork, nothing is announced. */
 void nvtx_emit_forked(void);
-
-#endif

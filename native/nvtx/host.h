@@ -2,8 +2,7 @@
  * What the NVTX listener needs from the process that contains it: the log of the recorder (recorder/nvtx-host.c), or its own
  * log (nvtx/alone.c).
  */
-#ifndef GGML2PERFETTO_NVTX_HOST_H
-#define GGML2PERFETTO_NVTX_HOST_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,5 +14,3 @@ struct ggtrace * nvtx_log(void);
 
 /* Defines a text in the log, and returns its new id. */
 uint32_t nvtx_new_name(const char * text, size_t bytes);
-
-#endif

@@ -1,6 +1,5 @@
 /* Receives a program's NVTX calls. */
-#ifndef GGML2PERFETTO_NVTX_LISTEN_H
-#define GGML2PERFETTO_NVTX_LISTEN_H
+#pragma once
 
 #include "nvtx/abi.h"
 
@@ -9,5 +8,3 @@ int nvtx_listen(nvtx_get_table get);
 
 /* For the child of a fork, which is not recorded. */
 void nvtx_listen_forked(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* Maps texts of the program to ids of the log: each text is defined once, and later found without a lock. */
-#ifndef GGML2PERFETTO_NVTX_NAMES_H
-#define GGML2PERFETTO_NVTX_NAMES_H
+#pragma once
 
 #include <stdint.h>
 #include <wchar.h>
@@ -25,5 +24,3 @@ void nvtx_define(enum ggtrace_type type, uint32_t of, uint32_t number, uint32_t 
 
 /* After a fork: a thread that does not exist in the child may have held the lock. */
 void nvtx_names_forked(void);
-
-#endif

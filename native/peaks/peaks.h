@@ -2,8 +2,7 @@
  * Measures the peak rates of a processor: loops that read memory, multiply and add. Only the program `peaks` uses them;
  * the recorder does not contain them.
  */
-#ifndef GGML2PERFETTO_PEAKS_H
-#define GGML2PERFETTO_PEAKS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,5 +18,3 @@ struct peaks_kernel {
 
 /* The best first; the last one runs anywhere. */
 extern const struct peaks_kernel peaks_read[], peaks_fp32[], peaks_int8[];
-
-#endif

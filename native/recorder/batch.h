@@ -1,6 +1,5 @@
 /* The contents of a call's batch: a llama_batch, or a llama_batch_ext (llama.cpp 0.7.0). */
-#ifndef GGML2PERFETTO_BATCH_H
-#define GGML2PERFETTO_BATCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ void batch_ext_read(struct batch * batch, const void * any);
 
 /* Does each sequence have exactly one token, which is not its first? */
 bool batch_decodes(const struct batch * batch);
-
-#endif

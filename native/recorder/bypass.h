@@ -1,6 +1,5 @@
 /* Why a call of an exported function passed no hook of the recorder. */
-#ifndef GGML2PERFETTO_BYPASS_H
-#define GGML2PERFETTO_BYPASS_H
+#pragma once
 
 enum bypass {
     BYPASS_UNKNOWN,    /* the caller cannot be found out */
@@ -11,5 +10,3 @@ enum bypass {
 
 /* `inside`: an address in the function, from the stack of the calling thread, which was called from elsewhere. May allocate memory. */
 enum bypass bypass_of(const void * inside);
-
-#endif

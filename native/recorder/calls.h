@@ -1,6 +1,5 @@
 /* Calls of llama_decode, llama_encode and similar functions: each gets a number and is recorded with its tokens; events inside it refer to it. */
-#ifndef GGML2PERFETTO_CALLS_H
-#define GGML2PERFETTO_CALLS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -79,5 +78,3 @@ bool calls_inside(void);
 
 /* Are events of this thread recorded now? */
 bool calls_take(void);
-
-#endif

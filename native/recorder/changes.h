@@ -2,8 +2,7 @@
  * Graphs that are built for each call, at the same addresses: finds the nodes that differ from the call before, such as views of the KV
  * cache. Callers hold the registry's lock.
  */
-#ifndef GGML2PERFETTO_CHANGES_H
-#define GGML2PERFETTO_CHANGES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ int changes_find(const struct graph * graph, void * cgraph, int indexes[], int m
 
 /* The graph is from now on as it is now: its inputs, and these nodes. */
 void changes_accept(struct graph * graph, const int indexes[], int count);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the recorder knows of each llama_context: its memory (KV cache), what it computes, where the last output of its last call is. */
-#ifndef GGML2PERFETTO_CONTEXTS_H
-#define GGML2PERFETTO_CONTEXTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ const void * contexts_of_memory(const void * memory);
 
 /* The context is freed. */
 void contexts_forget(const void * context);
-
-#endif

@@ -1,6 +1,5 @@
 /* Which calls, and which of their operators, are recorded: controlled by the environment, the program itself, or a signal. */
-#ifndef GGML2PERFETTO_CONTROL_H
-#define GGML2PERFETTO_CONTROL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ uint64_t control_bytes_max(void);
 
 /* Does the log keep its last part when it reaches the size limit? */
 bool control_keeps_last(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* Copies between host and backend buffers, and between backends, inside a call. */
-#ifndef GGML2PERFETTO_COPIES_H
-#define GGML2PERFETTO_COPIES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@ void copies_end_between(uint64_t start, const void * from, const void * to);
 
 /* Records the source of a tensor's data while a model is loaded. */
 void copies_note_origin(const void * tensor, const void * data, size_t offset, size_t size);
-
-#endif

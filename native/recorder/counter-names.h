@@ -1,6 +1,5 @@
 /* The counters that can be requested, with the names that perf(1) uses. */
-#ifndef GGML2PERFETTO_COUNTER_NAMES_H
-#define GGML2PERFETTO_COUNTER_NAMES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ struct counter {
 
 /* Finds a counter by its name. Returns NULL, or the reason why there is no such counter, in words. */
 const char * counter_find(struct counter * counter, const char * name, size_t length);
-
-#endif

@@ -2,8 +2,7 @@
  * Counts events of the CPU and of the kernel, per operator, on each worker's thread. GGML2PERFETTO_COUNTERS lists the
  * events.
  */
-#ifndef GGML2PERFETTO_COUNTERS_H
-#define GGML2PERFETTO_COUNTERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ void counters_write(struct ggtrace_writer * writer, uint64_t time, const struct 
 
 /* Ends counting on the calling thread, when it exits. */
 void counters_leave(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* Nodes that change with each call, in a graph that is built again: defines them without looking up what stays equal. Under the registry's lock. */
-#ifndef GGML2PERFETTO_DESCRIPTIONS_H
-#define GGML2PERFETTO_DESCRIPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,5 +14,3 @@ void descriptions_renew(struct graph * graph, const int indexes[], int count, bo
 
 /* The memory of `graph` is used for another graph. */
 void descriptions_forget(struct graph * graph);
-
-#endif

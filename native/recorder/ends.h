@@ -2,8 +2,7 @@
  * The recording ends in a handler of exit(): other threads of the program may still compute. ggml's objects are destroyed by such handlers
  * too, and a handler that takes its time after them lets these threads compute without them, and die.
  */
-#ifndef GGML2PERFETTO_ENDS_H
-#define GGML2PERFETTO_ENDS_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ extern _Atomic uint32_t ends_registered;
 static inline void ends_register(uint32_t when) {
     if (!(atomic_load_explicit(&ends_registered, memory_order_relaxed) >> when & 1)) ends_register_once(when);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Records which experts the router chose. */
-#ifndef GGML2PERFETTO_EXPERTS_H
-#define GGML2PERFETTO_EXPERTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -8,5 +7,3 @@ struct graph;
 
 /* Records the expert ids for node `index`, a MUL_MAT_ID about to run: for every token of the batch, with any k. */
 void experts_record(const struct graph * graph, int index, uint64_t now);
-
-#endif

@@ -1,6 +1,5 @@
 /* Tables of the recorder that are full: what does not fit into them is counted. losses.c reports it in the log. */
-#ifndef GGML2PERFETTO_FULL_H
-#define GGML2PERFETTO_FULL_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -14,5 +13,3 @@ extern _Atomic bool full_has_much;
 
 /* Something did not fit into this table. Returns NULL. From any thread, under any lock. */
 void * full_count(enum full table);
-
-#endif

@@ -1,6 +1,5 @@
 /* Functions of the program's libraries that are not calls: sampling, text, waiting, loading, state, speculation. Each becomes a FUNCTION record. */
-#ifndef GGML2PERFETTO_FUNCTIONS_H
-#define GGML2PERFETTO_FUNCTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -62,5 +61,3 @@ uint32_t functions_name(const char * text);
 
 /* The id of the name of a file, without its folders. */
 uint32_t functions_file_name(const char * path);
-
-#endif

@@ -1,6 +1,5 @@
 /* A graph that ggml computes, as the recorder knows it. graphs.c makes and changes them. */
-#ifndef GGML2PERFETTO_GRAPH_H
-#define GGML2PERFETTO_GRAPH_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -63,5 +62,3 @@ struct graph {
     uint32_t generation;
     struct graph * next_known;
 };
-
-#endif

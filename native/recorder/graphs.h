@@ -2,8 +2,7 @@
  * The graphs that ggml computes. Each is defined in the log once, and recognised when it is computed again. The thread that
  * starts a graph calls all functions except graphs_find_node, before the graph's workers run.
  */
-#ifndef GGML2PERFETTO_GRAPHS_H
-#define GGML2PERFETTO_GRAPHS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ uint32_t graphs_node(const void * node);
 
 /* The graph that is computed now and has the node `tensor`, and the node's index; NULL if there is none. No lock: called by workers. */
 struct graph * graphs_find_node(const void * tensor, int * index);
-
-#endif

@@ -2,8 +2,7 @@
  * Keeps the cost of recording below a given percentage: one of every eight decode calls is not recorded, and if the recorded
  * calls take too much longer, less is recorded from then on.
  */
-#ifndef GGML2PERFETTO_GUARD_H
-#define GGML2PERFETTO_GUARD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,5 +15,3 @@ bool guard_begin(uint32_t tokens);
 
 /* The call of this thread has ended. */
 void guard_end(uint64_t start, uint64_t end);
-
-#endif

@@ -7,8 +7,7 @@
  *         return real(context, number);
  *     }
  */
-#ifndef GGML2PERFETTO_HOOK_H
-#define GGML2PERFETTO_HOOK_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -30,5 +29,3 @@
     }                                                                                           \
     result (*real)(__VA_ARGS__);                                                                \
     *(void **) &real = name##_found
-
-#endif

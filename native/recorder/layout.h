@@ -3,8 +3,7 @@
  * recorder is not compiled against any of them. It builds probe tensors with ggml's own API, and recognises fields by the
  * values that they must contain.
  */
-#ifndef GGML2PERFETTO_LAYOUT_H
-#define GGML2PERFETTO_LAYOUT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -73,5 +72,3 @@ static inline int64_t layout_i64(const void * tensor, int offset) {
 static inline void * layout_pointer(const void * tensor, int offset) {
     return *(void * const *) ((const char *) tensor + offset);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Finds the library that contains an address, and the real functions that hooks replace. */
-#ifndef GGML2PERFETTO_LIBRARIES_H
-#define GGML2PERFETTO_LIBRARIES_H
+#pragma once
 
 /* The handle of the library that contains an address, and its path; a search in it includes its dependencies. */
 void * library_of(const void * address, const char ** path);
@@ -10,5 +9,3 @@ void * library_of(const void * address, const char ** path);
  * RTLD_LOCAL, where RTLD_NEXT does not look, so the caller's own library is searched.
  */
 void * library_resolve(const char * name, const void * caller);
-
-#endif

@@ -1,6 +1,5 @@
 /* Loading of models in stages: which of them this thread is in, and the bytes that it copied to tensors. */
-#ifndef GGML2PERFETTO_LOADING_H
-#define GGML2PERFETTO_LOADING_H
+#pragma once
 
 #include "recorder/functions.h"
 
@@ -22,5 +21,3 @@ uint64_t loading_copied(const struct stage * stage);
 /* This thread copies bytes to a tensor: returns the start, or 0 if it loads nothing. */
 uint64_t loading_copy_begin(void);
 void loading_copy_end(uint64_t start, uint64_t bytes);
-
-#endif

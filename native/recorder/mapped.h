@@ -1,6 +1,5 @@
 /* The mapped model files, from /proc/self/maps. Not thread-safe. */
-#ifndef GGML2PERFETTO_MAPPED_H
-#define GGML2PERFETTO_MAPPED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,5 +15,3 @@ void mapped_look(void (*report)(const struct mapped * mapping));
 
 /* The mapped .gguf that contains an address; NULL if none. Looks again if that may find more. */
 const struct mapped * mapped_at(const void * address);
-
-#endif

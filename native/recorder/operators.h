@@ -1,6 +1,5 @@
 /* Operators per worker, reconstructed from two hooks: the start of a node, and barriers. */
-#ifndef GGML2PERFETTO_OPERATORS_H
-#define GGML2PERFETTO_OPERATORS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -78,5 +77,3 @@ void operators_forked(void);
 
 /* When the program ends: writes what its workers hold back. */
 void operators_finish(void);
-
-#endif

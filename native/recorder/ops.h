@@ -1,6 +1,5 @@
 /* The ops of tensors, by ggml's names: their numbers differ between versions. */
-#ifndef GGML2PERFETTO_OPS_H
-#define GGML2PERFETTO_OPS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -12,5 +11,3 @@ bool op_has_elements(const void * tensor);
 
 /* ggml skips nodes that need no computing (ggml-cpu.c: ggml_op_is_empty, the compute flag). */
 bool op_is_computed(const void * node);
-
-#endif

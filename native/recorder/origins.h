@@ -1,6 +1,5 @@
 /* The place in a mapped file from which a tensor's data was copied. Not thread-safe. */
-#ifndef GGML2PERFETTO_ORIGINS_H
-#define GGML2PERFETTO_ORIGINS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -15,5 +14,3 @@ void origin_note(const void * tensor, const void * data, uint64_t bytes);
 
 /* NULL: unknown. The caller must check that the tensor is still the same. */
 const struct origin * origin_of(const void * tensor);
-
-#endif

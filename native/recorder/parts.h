@@ -1,6 +1,5 @@
 /* Parts of a call that are not graph runs: what llama.cpp does between them, and the recorder's own work. */
-#ifndef GGML2PERFETTO_PARTS_H
-#define GGML2PERFETTO_PARTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -11,5 +10,3 @@ uint64_t parts_begin(void);
 
 /* Ends the part that began at `start`. The recorder's own work is written only if it took long enough to mislead. */
 void parts_end(uint64_t start, uint32_t what);
-
-#endif

@@ -1,6 +1,5 @@
 /* What thread states and counters share of the kernel's perf events. */
-#ifndef GGML2PERFETTO_PERF_EVENT_H
-#define GGML2PERFETTO_PERF_EVENT_H
+#pragma once
 
 #include <linux/perf_event.h>
 #include <stdint.h>
@@ -10,5 +9,3 @@ int perf_event_open(const struct perf_event_attr * event, int pid, int cpu, int 
 
 /* The reason why the kernel refuses an event, in words. */
 const char * perf_event_why(int error);
-
-#endif

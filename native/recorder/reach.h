@@ -2,13 +2,10 @@
  * Tests which hooks the CPU backend passes. If a library was linked with -Bsymbolic, or built by clang or with
  * -fno-semantic-interposition, some or all calls of its own functions bypass the dynamic linker, or are inlined.
  */
-#ifndef GGML2PERFETTO_REACH_H
-#define GGML2PERFETTO_REACH_H
+#pragma once
 
 /*
  * Called before a graph: the first time, ggml-cpu computes a test graph of two nodes on this thread. The log contains which hooks were
  * not passed, and operators are recorded accordingly. If no backend is loaded yet, the test is repeated later.
  */
 void reach_find(void);
-
-#endif

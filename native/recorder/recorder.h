@@ -1,6 +1,5 @@
 /* The recorder inside a program: opens a log when ggml is first called, and closes it when the program ends. */
-#ifndef GGML2PERFETTO_RECORDER_H
-#define GGML2PERFETTO_RECORDER_H
+#pragma once
 
 #include "recorder/recording.h"
 
@@ -21,5 +20,3 @@ static inline int recorder_ready(const void * caller) {
     const int level = recording_level();
     return level != LEVEL_AHEAD ? level : recorder_begin(caller);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The current recording: its log, its level, and the layout of ggml's tensors. recorder.c begins and ends it. */
-#ifndef GGML2PERFETTO_RECORDING_H
-#define GGML2PERFETTO_RECORDING_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -33,5 +32,3 @@ static inline int recording_level(void) {
 static inline struct ggtrace_writer * recording_writer(uint32_t worker) {
     return recording.log ? ggtrace_writer_of_thread(recording.log, worker) : NULL;
 }
-
-#endif

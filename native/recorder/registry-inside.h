@@ -1,6 +1,5 @@
 /* What registry.c and graphs.c share. Callers hold the lock. */
-#ifndef GGML2PERFETTO_REGISTRY_INSIDE_H
-#define GGML2PERFETTO_REGISTRY_INSIDE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -77,5 +76,3 @@ struct fingerprint * registry_fingerprint_of(const void * node);
 
 /* A source of a node; NULL if there is none, or if the node is its own source (ggml_cast). */
 const void * registry_source(const void * node, int i);
-
-#endif

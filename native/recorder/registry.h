@@ -2,8 +2,7 @@
  * The recorder's knowledge of ggml's tensors, buffers and mapped files. Each is defined in the log once, at first use. The
  * thread that starts a graph calls these functions, before the graph's workers run. All take one lock.
  */
-#ifndef GGML2PERFETTO_REGISTRY_H
-#define GGML2PERFETTO_REGISTRY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,5 +49,3 @@ void registry_expect_buffer(void * buffer);
 
 /* Removes a buffer that is about to be freed. Returns its id; 0 if it was never used. */
 uint32_t registry_buffer_forget(void * buffer);
-
-#endif

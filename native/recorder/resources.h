@@ -1,6 +1,5 @@
 /* What the kernel counted from the start of a call, or of a stage of loading, to its end: page faults, reads from disks, CPU time. */
-#ifndef GGML2PERFETTO_RESOURCES_H
-#define GGML2PERFETTO_RESOURCES_H
+#pragma once
 
 #include "log/ggtrace-requests.h"
 
@@ -12,5 +11,3 @@ void resources_begin_of_thread(struct ggtrace_resources * resources);
 
 /* The counts since the begin replace those at the begin. */
 void resources_end(struct ggtrace_resources * resources);
-
-#endif

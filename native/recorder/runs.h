@@ -1,6 +1,5 @@
 /* Graph runs: one for each backend's split of a scheduled graph, or one for a graph that is computed by itself. */
-#ifndef GGML2PERFETTO_RUNS_H
-#define GGML2PERFETTO_RUNS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ void runs_end(const struct run * run, int status);
 
 /* An eval callback that makes a scheduler compute node by node. */
 bool runs_want_every_node(void * tensor, bool ask, void * user);
-
-#endif

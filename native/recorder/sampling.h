@@ -1,6 +1,5 @@
 /* Sampling: which output of which context the samplers of this thread work on. */
-#ifndef GGML2PERFETTO_SAMPLING_H
-#define GGML2PERFETTO_SAMPLING_H
+#pragma once
 
 #include "recorder/functions.h"
 
@@ -21,5 +20,3 @@ void sampling_accepted(struct ggtrace_function * function);
 
 /* The name of a sampler. */
 uint32_t sampling_name(const void * sampler);
-
-#endif

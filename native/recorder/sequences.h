@@ -1,6 +1,5 @@
 /* Changes of a memory (KV cache) of llama.cpp, as SEQUENCE records. */
-#ifndef GGML2PERFETTO_SEQUENCES_H
-#define GGML2PERFETTO_SEQUENCES_H
+#pragma once
 
 #include "log/ggtrace-requests.h"
 
@@ -10,5 +9,3 @@
  * of a benchmark, so it is recorded even before the first call.
  */
 void sequences_changed(const void * memory, struct ggtrace_sequence * change);
-
-#endif

@@ -2,8 +2,7 @@
  * What llama-server does with its tasks: written as TASK records, and as MESSAGE records the lines of its own log about tasks, slots
  * and reuse. They are few for each request, so neither --every nor a pause leaves them out: requests stay complete.
  */
-#ifndef GGML2PERFETTO_SERVER_H
-#define GGML2PERFETTO_SERVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ void server_sent(const void * result);
  * server.c.
  */
 void server_logged(uint32_t level, const char * format, const char * text);
-
-#endif

@@ -2,8 +2,7 @@
  * The states of the program's threads: running, waiting for a CPU, blocked. The kernel reports them through one software
  * event per CPU, which an ordinary user may open.
  */
-#ifndef GGML2PERFETTO_STATES_H
-#define GGML2PERFETTO_STATES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -23,5 +22,3 @@ void states_stop(void);
 
 /* For the child of a fork, whose states are not recorded. */
 void states_forked(void);
-
-#endif

@@ -2,8 +2,7 @@
  * Reads a hardware counter without a system call: from the CPU's register, with the help of the page that the kernel shares
  * per event (struct perf_event_mmap_page, perf_event_open(2)).
  */
-#ifndef GGML2PERFETTO_USER_PAGE_H
-#define GGML2PERFETTO_USER_PAGE_H
+#pragma once
 
 #include <linux/perf_event.h>
 #include <stdbool.h>
@@ -71,5 +70,3 @@ static inline bool user_page_count(const volatile struct perf_event_mmap_page * 
     }
     return false;
 }
-
-#endif

@@ -2,8 +2,7 @@
  * The part of Vulkan's API that the recorder uses, under the names of the specification and with its layouts: the recorder is built
  * without Vulkan's headers. For machines with pointers of 64 bits.
  */
-#ifndef GGML2PERFETTO_VULKAN_API_H
-#define GGML2PERFETTO_VULKAN_API_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -187,6 +186,4 @@ VULKAN_AT(VkSubmitInfo, commandBufferCount, 40);
 VULKAN_AT(VkSubmitInfo2, commandBufferInfoCount, 32);
 VULKAN_AT(VkCommandBufferSubmitInfo, commandBuffer, 16);
 _Static_assert(sizeof(VkPhysicalDeviceProperties) == 824, "VkPhysicalDeviceProperties is not as long as in Vulkan");
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 /* The clock of a Vulkan device, as a function from its ticks to CLOCK_MONOTONIC. */
-#ifndef GGML2PERFETTO_VULKAN_CLOCK_H
-#define GGML2PERFETTO_VULKAN_CLOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ int64_t vulkan_clock_set(struct vulkan_clock * clock, uint64_t ticks, uint64_t h
 
 /* The time at which the device's clock had this value, of which the lowest `bits` bits are valid: the one that is nearest to the latest reading. */
 uint64_t vulkan_clock_host(const struct vulkan_clock * clock, uint64_t ticks, uint32_t bits);
-
-#endif

@@ -1,6 +1,5 @@
 /* The Vulkan devices of the program, their queues, and timestamp queries for them. Callers of all functions hold vulkan_lock. */
-#ifndef GGML2PERFETTO_VULKAN_DEVICES_H
-#define GGML2PERFETTO_VULKAN_DEVICES_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -98,5 +97,3 @@ void vulkan_device_calibrate(struct vulkan_device * device, struct ggtrace_write
 /* Queries that are reset, for use in this command buffer; NULL if all are in use. And back: when no submitted command writes them. */
 struct vulkan_chunk * vulkan_chunk_take(struct vulkan_device * device, VkCommandBuffer commands);
 void vulkan_chunk_give(struct vulkan_device * device, struct vulkan_chunk * chunk);
-
-#endif

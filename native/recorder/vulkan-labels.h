@@ -1,6 +1,5 @@
 /* The labels by which ggml marks what it puts into Vulkan's command buffers, if GGML_VK_DEBUG_MARKERS is set. */
-#ifndef GGML2PERFETTO_VULKAN_LABELS_H
-#define GGML2PERFETTO_VULKAN_LABELS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ bool vulkan_label_find(const char * label, struct labelled * found);
 
 /* The id of the name of a shader, from its label "matmul_f32 (1,1,1)": without the number of its workgroups. */
 uint32_t vulkan_label_kernel(const char * label);
-
-#endif

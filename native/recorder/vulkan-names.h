@@ -1,6 +1,5 @@
 /* The functions of Vulkan that the recorder itself calls. */
-#ifndef GGML2PERFETTO_VULKAN_NAMES_H
-#define GGML2PERFETTO_VULKAN_NAMES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -19,5 +18,3 @@ enum vulkan_extension_function {
 
 /* The real function, for all devices. */
 PFN_vkVoidFunction vulkan_extension(enum vulkan_extension_function function);
-
-#endif

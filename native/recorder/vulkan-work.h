@@ -1,6 +1,5 @@
 /* What the program puts into Vulkan's command buffers and submits, and when its devices did it. All functions are thread-safe. */
-#ifndef GGML2PERFETTO_VULKAN_WORK_H
-#define GGML2PERFETTO_VULKAN_WORK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,5 +44,3 @@ void vulkan_work_complete(VkDevice device, VkFence fence, uint64_t now);
 /* The submissions of a queue (NULL: of all of the device) up to this number are complete. The number of the latest one, read before a wait. */
 void vulkan_work_idle(VkDevice device, VkQueue queue, uint32_t last, uint64_t now);
 uint32_t vulkan_work_latest(void);
-
-#endif

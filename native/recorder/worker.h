@@ -1,6 +1,5 @@
 /* A thread of ggml's pool, and the data it holds back until it is known which barrier ended which node. */
-#ifndef GGML2PERFETTO_WORKER_H
-#define GGML2PERFETTO_WORKER_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -102,5 +101,3 @@ void worker_leave_graph(uint64_t now);
 /* Begins and ends the NVTX range of a node. */
 void worker_announce(const struct graph * graph, int index, const void * tensor);
 void worker_end_announced(void);
-
-#endif

@@ -30,7 +30,7 @@ const withoutBareImports: NonNullable<Options['plugins']>[number] = {
 }
 
 /** The entries of the package, by their files in lib. */
-const ENTRIES = ['index', 'core', 'sql', 'analysis', 'report', 'tables', 'node', 'datasets']
+const ENTRIES = ['index', 'core', 'perfetto', 'sql', 'analysis', 'report', 'tables', 'node', 'datasets']
 
 /**
  * Parts of which programs need one without others: they are separate files, which bundlers leave out. Formats are those of the registry.

@@ -125,6 +125,46 @@ describe('docs/library.md', () => {
   })
 })
 
+describe('docs/perfetto-writer.md', () => {
+  const guide = read('docs/perfetto-writer.md')
+  const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-docs-'))
+  const ran = (program: string) => {
+    const file = join(ROOT, 'examples', `perfetto-${process.pid}.tmp.mjs`) // where 'ggml2perfetto' is this package
+    writeFileSync(file, program)
+    try {
+      return node([file], folder)
+    } finally {
+      rmSync(file)
+    }
+  }
+  const [queue, small] = blocks(guide, 'js')
+
+  test('the queue of jobs is a program of 30 lines, whose trace answers the SQL', async () => {
+    expect(queue!.split('\n').filter((line) => line.trim() !== '').length).toBeLessThanOrEqual(30)
+    ran(queue!)
+    const trace = await openTrace(join(folder, 'jobs.pftrace'))
+    try {
+      const rows = trace.query(blocks(guide, 'sql')[0]!).rows.map((row) => [...row])
+      expect(rows.map(([name]) => name)).toEqual(['worker 1', 'worker 2'])
+      expect(rows.reduce((sum, [, jobs]) => sum + Number(jobs), 0)).toBe(8)
+      expect(Math.max(...rows.map(([, , , widest]) => Number(widest)))).toBe(800)
+      const arrows = `SELECT count(*) FROM flow JOIN slice o ON o.id = slice_out JOIN slice i ON i.id = slice_in
+        WHERE o.name = 'job ' || extract_arg(i.arg_set_id, 'debug.id')`
+      expect(trace.query(arrows).rows).toEqual([[8]])
+    } finally {
+      trace.close()
+    }
+  })
+
+  test('its other program', () => {
+    expect(ran(small!)).toContain('1500000')
+  })
+
+  test('its programs compile as TypeScript', () => {
+    expect(typeErrors([small!])).toEqual([])
+  })
+})
+
 test('docs/dataset.md: the tables are those of lib/tables', () => {
   node([join(ROOT, 'scripts/tables-docs.mjs'), '--check'], ROOT)
 })

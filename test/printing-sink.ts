@@ -1,5 +1,5 @@
 import { type ConvertOptions, type Input, Names } from '../lib/index.ts'
-import type { Arg } from '../lib/model/args.ts'
+import { type Arg, jsonOf } from '../lib/model/args.ts'
 import type { Clock } from '../lib/model/events.ts'
 import { traceOf } from '../lib/pipeline/convert.ts'
 import { withKnown } from '../lib/read/index.ts'
@@ -154,6 +154,7 @@ export class PrintingSink implements Writer {
   private valueOf(arg: Arg): string {
     if ('name' in arg) return this.names.text(arg.name)
     if ('pointer' in arg) return `0x${arg.pointer.toString(16)}`
+    if ('json' in arg) return typeof arg.json === 'number' ? this.names.text(arg.json) : jsonOf(arg.json)
     return 'int' in arg ? `${arg.int}` : 'double' in arg ? `${arg.double}` : 'big' in arg ? `${arg.big}` : arg.text
   }
 }

@@ -122,6 +122,9 @@ export enum DebugAnnotation {
   double_value = 5,
   string_value = 6,
   pointer_value = 7,
+  name = 10,
+  dict_entries = 11,
+  array_values = 12,
   string_value_iid = 17,
 }
 

@@ -16,6 +16,8 @@ export const COUNTED_MAX = 1023
 export const METER_MAX = 65_535
 /** Profilers' correlation ids have 32 bits. */
 export const CORRELATION_MAX = 2 ** 32 - 1
+/** The largest integer of 64 bits with a sign. */
+export const I64_MAX = 2n ** 63n - 1n
 /** Ids of arrows. */
 export const FLOW_MAX = 2 ** 53 - 1
 

@@ -16,6 +16,16 @@ export class Names {
     return id
   }
 
+  /** The id of `text` if it is known. */
+  known(text: string): number | undefined {
+    return this.ids.get(text)
+  }
+
+  /** Number of texts. */
+  get size(): number {
+    return this.texts.length
+  }
+
   /** The text of an id that {@link id} returned. */
   text(id: number): string {
     return this.texts[id] ?? ''

@@ -16,7 +16,7 @@ export interface Label {
   readonly id?: number | undefined
   /** An id of the shared `Names`, or a text that is not interned (for names that rarely repeat). */
   readonly name: number | string
-  /** Its kind: each slice has one, and SQL can rely on them (`slice.category`). */
+  /** Its kind, on which SQL can rely (`slice.category`): each slice of ours has one. Empty: none. */
   readonly category: string
   readonly args?: ArgSet | undefined
   /**

@@ -23,9 +23,13 @@ export interface Track {
   /** A group contains tracks and has no events; a counter is drawn as a graph. */
   readonly kind: 'group' | 'slices' | 'counter'
   /** Unit of a counter's values. */
-  readonly unit?: Unit | undefined
+  readonly unit?: Unit | (string & {}) | undefined
   /** Counters of one group with the same key share their y axis. */
   readonly axis?: string | undefined
+  /** Sibling tracks of the same name are drawn as rows of one track. */
+  readonly merges?: boolean | undefined
+  /** Tracks below it are in the order of their ranks, as those of a group are. */
+  readonly ordersChildren?: boolean | undefined
   /** The group is a process, with its threads. */
   readonly ofProcess?: OwnProcess | undefined
   /** The track is a thread of it; further tracks below it have the thread's further slices. */

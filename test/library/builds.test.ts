@@ -8,7 +8,7 @@ import { importsOf, parse, place, ROOT } from '../sources.ts'
 /** The entries as they are built, in dist/. */
 
 /** What runs in browsers. */
-const ANYWHERE = ['index', 'core', 'sql', 'analysis', 'report', 'tables']
+const ANYWHERE = ['index', 'core', 'perfetto', 'sql', 'analysis', 'report', 'tables']
 const ENTRIES = [...ANYWHERE, 'node', 'datasets']
 
 /** Every node of a file: without its tokens, as files are large. */
@@ -118,6 +118,7 @@ test('an error alone is as small as docs/library.md says', async () => {
 test.each([
   ['all of the main entry', "export * from './dist/index.js'", 330],
   ['all of tables', "export * from './dist/tables.js'", 340],
+  ['perfetto', "export * from './dist/perfetto.js'", 20],
   ['core with one family', "export { convert, ggtrace } from './dist/core.js'", 140],
 ])('%s is as small as docs/library.md says', async (_, program, kilobytes) => {
   expect(await sizeOf(program)).toBeLessThan(kilobytes * 1000)

@@ -2,6 +2,7 @@ import { Ascii } from '../../bytes/ascii.ts'
 import { ByteTable } from '../../input/byte-table.ts'
 import { isNull, textIn, unescaped } from '../../input/json-bytes.ts'
 import type { Arg } from '../../model/args.ts'
+import { I64_MAX } from '../../model/limits.ts'
 import type { Names } from '../../model/names.ts'
 import type { EventScanner } from './scanner.ts'
 
@@ -12,7 +13,6 @@ const INTERNED_BYTES_MAX = 400
 const INTERNED_MAX = 1 << 16
 /** A double is exact for any number with so many digits. */
 const DIGITS_MAX = 15
-const I64_MAX = 2n ** 63n - 1n
 
 /** Arguments that only the profiler of PyTorch itself uses. */
 const BOOKKEEPING: ReadonlySet<string> = new Set([

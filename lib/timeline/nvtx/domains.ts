@@ -2,13 +2,12 @@ import type { Arg } from '../../model/args.ts'
 import { DefaultMap, getOrMake } from '../../model/default-map.ts'
 import { Inferred } from '../../model/events.ts'
 import { type IssueCode, issueOf } from '../../model/issues.ts'
+import { I64_MAX } from '../../model/limits.ts'
 import type { NvtxEvent, NvtxNameEvent, NvtxPayload } from '../../model/nvtx-events.ts'
 import type { Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
 import { OpenSlices } from '../nested.ts'
 import type { Lanes } from '../tracks.ts'
-
-const I64_MAX = 2n ** 63n - 1n
 
 interface Domain {
   readonly uuid: number

@@ -1,6 +1,6 @@
 import { Ascii } from '../../bytes/ascii.ts'
 import { UsageError } from '../../errors.ts'
-import type { Arg } from '../../model/args.ts'
+import { type Arg, jsonOf, nestedOf } from '../../model/args.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { Clock } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
@@ -67,7 +67,10 @@ export class ChromeJsonWriter implements Writer {
   private readonly rows: (Row | undefined)[] = []
   private readonly counterNames = new Set<string>()
   private readonly quoted: (Uint8Array | undefined)[] = []
-  private readonly categories = new DefaultMap((category: string) => encode(`,"cat":${json(category)},"name":`))
+  private readonly parsed: (Uint8Array | undefined)[] = []
+  private readonly categories = new DefaultMap((category: string) =>
+    encode(category === '' ? ',"name":' : `,"cat":${json(category)},"name":`),
+  )
   private readonly encodedArgs: (Uint8Array | undefined)[] = []
   private readonly flows = new Set<number>()
   private readonly clockFacts: Record<string, unknown> = {}
@@ -275,6 +278,16 @@ export class ChromeJsonWriter implements Writer {
     return encoded
   }
 
+  /** A value that is known as JSON. */
+  private ofJson(name: number): Uint8Array {
+    let encoded = this.parsed[name]
+    if (!encoded) {
+      encoded = encode(jsonOf(nestedOf(this.names.text(name))))
+      this.parsed[name] = encoded
+    }
+    return encoded
+  }
+
   private encoded(set: ArgSet): Uint8Array {
     let encoded = this.encodedArgs[set.id]
     if (!encoded) {
@@ -296,7 +309,8 @@ export class ChromeJsonWriter implements Writer {
       else if ('big' in arg) out.integer(arg.big)
       else if ('text' in arg) out.text(arg.text)
       else if ('pointer' in arg) out.text(`0x${arg.pointer.toString(16)}`)
-      else out.double(arg.double)
+      else if ('double' in arg) out.double(arg.double)
+      else out.raw(typeof arg.json === 'number' ? this.ofJson(arg.json) : encode(jsonOf(arg.json)))
     }
   }
 }

@@ -10,7 +10,7 @@ import {
   TracePacket,
   TrackEvent,
 } from '../../generated/perfetto.ts'
-import type { Arg } from '../../model/args.ts'
+import { type Arg, jsonOf } from '../../model/args.ts'
 import { INT32_MAX } from '../../model/limits.ts'
 import type { Names } from '../../model/names.ts'
 import type { GpuQueue, GpuSink, GpuWork } from '../../sink/writer.ts'
@@ -95,6 +95,7 @@ class EncodedArgs {
   private textOf(arg: Arg): string {
     if ('name' in arg) return this.names.text(arg.name)
     if ('text' in arg) return arg.text
+    if ('json' in arg) return typeof arg.json === 'number' ? this.names.text(arg.json) : jsonOf(arg.json)
     if ('pointer' in arg) return `0x${arg.pointer.toString(16)}`
     return `${'int' in arg ? arg.int : 'double' in arg ? arg.double : arg.big}`
   }

@@ -1,5 +1,4 @@
 import {
-  DebugAnnotation,
   EventName,
   InternedData,
   SequenceFlags,
@@ -16,10 +15,11 @@ import type { Arg } from '../../model/args.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { Clock } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
-import type { ArgSet, Label } from '../../sink/label.ts'
+import type { Label } from '../../sink/label.ts'
 import type { Track } from '../../sink/track.ts'
 import type { Machine, Writer } from '../../sink/writer.ts'
 import { Piece } from '../byte-writer.ts'
+import { ArgEncoder } from './args.ts'
 import { PerfettoScheduler } from './ftrace.ts'
 import { PerfettoGpu, writeLaunch } from './gpu-stages.ts'
 import { IidSet, Iids } from './iids.ts'
@@ -57,17 +57,14 @@ export class PerfettoWriter implements Writer {
   readonly gpu: PerfettoGpu
   private readonly out = new PacketWriter()
   private readonly scratch = new ProtoWriter()
-  private readonly setScratch = new ProtoWriter()
+  private readonly args: ArgEncoder
   private readonly sequences: (Sequence | undefined)[] = []
-  private readonly encodedArgs: (Uint8Array | undefined)[] = []
   /** By id of labels: their fields, and all fields of the event that begins a slice. */
   private readonly labelFields: (Uint8Array | undefined)[] = []
   private readonly beginFields: (Piece | undefined)[] = []
   private readonly scratchArgs = new ScratchArgs()
   private readonly nameIids = new Iids()
   private readonly categoryIids: DefaultMap<string, number> = new DefaultMap(() => this.categoryIids.size + 1)
-  private readonly argNameIids = new Iids()
-  private readonly argTextIids = new Iids()
   private readonly colourIids = new Iids()
   private events = 0
   private gpuSequence: Sequence | undefined
@@ -75,6 +72,7 @@ export class PerfettoWriter implements Writer {
   private readonly clock = new TraceClock(this.out)
 
   constructor(private readonly names: Names) {
+    this.args = new ArgEncoder(names)
     this.scheduler = new PerfettoScheduler(this.out, names, (atNs) => this.clock.boottime(atNs))
     this.gpu = new PerfettoGpu(this.out, names, (atNs) => {
       this.gpuSequence ??= this.begun(undefined)
@@ -128,6 +126,11 @@ export class PerfettoWriter implements Writer {
     this.out.varint(TrackEvent.type, TrackEventType.TYPE_SLICE_END)
     this.out.end(event)
     this.out.end(packet)
+  }
+
+  /** Ends a slice, to which it adds arguments. */
+  endWith(track: number, atNs: number, extra: readonly Arg[]): void {
+    this.named(track, atNs, TrackEventType.TYPE_SLICE_END, { name: '', category: '', extra })
   }
 
   slice(track: number, startNs: number, endNs: number, label: Label, extra = label.extra): void {
@@ -204,7 +207,7 @@ export class PerfettoWriter implements Writer {
     out.varint(TrackEvent.type, type)
     if (id === undefined) this.fields(out, label)
     else out.raw(this.body(id, label))
-    if (extra) for (const arg of extra) this.arg(out, arg)
+    if (extra) for (const arg of extra) this.args.write(out, arg)
     if (flows) for (const flow of flows) out.fixed64(TrackEvent.flow_ids, flow)
     if (arrowsOut) for (const flow of arrowsOut) out.fixed64(TrackEvent.flow_ids, flow)
     for (const flow of flowEnds ?? arrowsIn ?? NO_FLOWS) out.fixed64(TrackEvent.terminating_flow_ids, flow)
@@ -230,10 +233,10 @@ export class PerfettoWriter implements Writer {
     scratchArgs.clear()
     for (let i = 0; i < extra.length; i++) {
       const arg = extra[i]!
-      const key = this.argNameIids.of(arg.key)
+      const key = this.args.keys.of(arg.key)
       if (!sequence.argNames.has(key)) return undefined
       if ('name' in arg) {
-        const text = this.argTextIids.of(arg.name)
+        const text = this.args.texts.of(arg.name)
         if (!sequence.argTexts.has(text) || !scratchArgs.addText(key, text)) return undefined
       } else if (!('int' in arg) || !Number.isSafeInteger(arg.int) || arg.int < 0) return undefined
       else if (!scratchArgs.addInt(key, arg.int)) return undefined
@@ -267,10 +270,10 @@ export class PerfettoWriter implements Writer {
   }
 
   private fields(out: ProtoWriter, { name, category, args, colour }: Label): void {
-    out.varint(TrackEvent.category_iids, this.categoryIids.of(category))
+    if (category !== '') out.varint(TrackEvent.category_iids, this.categoryIids.of(category))
     if (typeof name === 'number') out.varint(TrackEvent.name_iid, this.nameIids.of(name))
-    else out.string(TrackEvent.name, name)
-    if (args) out.raw(this.encoded(args))
+    else if (name !== '') out.string(TrackEvent.name, name)
+    if (args) out.raw(this.args.ofSet(args))
     if (typeof colour === 'number') out.varint(TrackEvent.correlation_id_str_iid, this.colourIids.of(colour))
     else if (colour !== undefined) out.string(TrackEvent.correlation_id_str, colour)
   }
@@ -322,17 +325,18 @@ export class PerfettoWriter implements Writer {
     const { out } = this
     const nameIid = typeof name === 'number' ? this.nameIids.of(name) : 0
     const colourIid = typeof colour === 'number' ? this.colourIids.of(colour) : 0
-    const categoryIid = this.categoryIids.of(category)
+    const categoryIid = category === '' ? 0 : this.categoryIids.of(category)
     const knowsColour = colourIid === 0 || sequence.colours.has(colourIid)
-    const isKnown =
-      (nameIid === 0 || sequence.names.has(nameIid)) && knowsColour && sequence.categories.has(categoryIid)
+    const knowsCategory = categoryIid === 0 || sequence.categories.has(categoryIid)
+    const isKnown = (nameIid === 0 || sequence.names.has(nameIid)) && knowsColour && knowsCategory
     const knowsArgs = (!args || sequence.argSets.has(args.id)) && (!extra || this.knows(sequence, extra))
     if (isKnown && knowsArgs) return
     const interned = out.begin(TracePacket.interned_data)
     if (nameIid !== 0 && sequence.names.add(nameIid)) {
       this.entry(InternedData.event_names, nameIid, this.names.text(name as number))
     }
-    if (sequence.categories.add(categoryIid)) this.entry(InternedData.event_categories, categoryIid, category)
+    if (categoryIid !== 0 && sequence.categories.add(categoryIid))
+      this.entry(InternedData.event_categories, categoryIid, category)
     if (args && sequence.argSets.add(args.id)) for (const arg of args.args) this.internArg(sequence, arg)
     if (extra) for (const arg of extra) this.internArg(sequence, arg)
     if (colourIid !== 0 && sequence.colours.add(colourIid)) {
@@ -343,17 +347,17 @@ export class PerfettoWriter implements Writer {
 
   private knows(sequence: Sequence, extra: readonly Arg[]): boolean {
     for (const arg of extra) {
-      if (!sequence.argNames.has(this.argNameIids.of(arg.key))) return false
-      if ('name' in arg && !sequence.argTexts.has(this.argTextIids.of(arg.name))) return false
+      if (!sequence.argNames.has(this.args.keys.of(arg.key))) return false
+      if ('name' in arg && !sequence.argTexts.has(this.args.texts.of(arg.name))) return false
     }
     return true
   }
 
   private internArg(sequence: Sequence, arg: Arg): void {
-    const key = this.argNameIids.of(arg.key)
+    const key = this.args.keys.of(arg.key)
     if (sequence.argNames.add(key)) this.entry(InternedData.debug_annotation_names, key, this.names.text(arg.key))
     if (!('name' in arg)) return
-    const text = this.argTextIids.of(arg.name)
+    const text = this.args.texts.of(arg.name)
     if (sequence.argTexts.add(text)) {
       this.entry(InternedData.debug_annotation_string_values, text, this.names.text(arg.name))
     }
@@ -366,33 +370,5 @@ export class PerfettoWriter implements Writer {
     out.varint(EventName.iid, iid)
     out.string(EventName.name, text)
     out.end(entry)
-  }
-
-  private encoded(set: ArgSet): Uint8Array {
-    let encoded = this.encodedArgs[set.id]
-    if (!encoded) {
-      for (const arg of set.args) this.arg(this.setScratch, arg)
-      encoded = this.setScratch.take()
-      this.encodedArgs[set.id] = encoded
-    }
-    return encoded
-  }
-
-  private arg(out: ProtoWriter, arg: Arg): void {
-    const annotation = out.begin(TrackEvent.debug_annotations)
-    out.varint(DebugAnnotation.name_iid, this.argNameIids.of(arg.key))
-    if ('name' in arg) out.varint(DebugAnnotation.string_value_iid, this.argTextIids.of(arg.name))
-    else if ('big' in arg) out.bigVarint(DebugAnnotation.int_value, arg.big)
-    else if ('text' in arg) out.string(DebugAnnotation.string_value, arg.text)
-    else if ('int' in arg) this.integer(out, DebugAnnotation.int_value, arg.int)
-    else if ('pointer' in arg) this.integer(out, DebugAnnotation.pointer_value, arg.pointer)
-    else out.double(DebugAnnotation.double_value, arg.double)
-    out.end(annotation)
-  }
-
-  /** An integer; as a double if it is not a safe integer. */
-  private integer(out: ProtoWriter, field: number, value: number): void {
-    if (Number.isSafeInteger(value)) out.int64(field, value)
-    else out.double(DebugAnnotation.double_value, value)
   }
 }

@@ -18,6 +18,11 @@ const UNITS = {
   ns: CounterDescriptorUnit.UNIT_TIME_NS,
 } as const
 
+const MERGE = {
+  BY_NAME: TrackDescriptorSiblingMergeBehavior.SIBLING_MERGE_BEHAVIOR_BY_TRACK_NAME,
+  NONE: TrackDescriptorSiblingMergeBehavior.SIBLING_MERGE_BEHAVIOR_NONE,
+} as const
+
 /**
  * Names of other units. The Perfetto UI puts K, M, G before units that it knows (Hz, W, V, A, J, B, b, s); of others, it writes
  * 2500 as 2.5e3 (v55.3 and v58.2, ui/src/base/number_format.ts). Values stay the same.
@@ -30,11 +35,11 @@ export function writeTrack(out: ProtoWriter, track: Track): void {
   out.varint(TrackDescriptor.uuid, track.uuid)
   if (track.parent !== 0) out.varint(TrackDescriptor.parent_uuid, track.parent)
   out.string(TrackDescriptor.name, track.name)
-  out.string(TrackDescriptor.description, track.description)
-  if (track.kind === 'group') out.varint(TrackDescriptor.child_ordering, TrackDescriptorChildTracksOrdering.EXPLICIT)
-  out.varint(TrackDescriptor.sibling_order_rank, track.rank)
-  const merge = TrackDescriptorSiblingMergeBehavior.SIBLING_MERGE_BEHAVIOR_NONE
-  out.varint(TrackDescriptor.sibling_merge_behavior, merge)
+  if (track.description !== '') out.string(TrackDescriptor.description, track.description)
+  if (track.kind === 'group' || track.ordersChildren)
+    out.varint(TrackDescriptor.child_ordering, TrackDescriptorChildTracksOrdering.EXPLICIT)
+  out.int64(TrackDescriptor.sibling_order_rank, track.rank)
+  out.varint(TrackDescriptor.sibling_merge_behavior, track.merges ? MERGE.BY_NAME : MERGE.NONE)
   if (track.ofProcess) {
     const { pid, name, sortIndex } = track.ofProcess
     const message = out.begin(TrackDescriptor.process)

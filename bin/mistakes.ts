@@ -1,24 +1,52 @@
 import { existsSync } from 'node:fs'
-import { closest, inspect, readFileChunks, UsageError } from '../lib/cli.ts'
+import { closest, inspect, readFileChunks, type TraceKind, UsageError } from '../lib/cli.ts'
 import { quoted } from './terminal.ts'
 
 /** Endings of files that this program writes and does not convert. */
 const TRACE = /\.(pftrace|perfetto-trace|pb|zip)(\.gz)?$|\.json(\.gz)?$/i
 
-/** Throws UsageError for a word that is neither a command nor a file but resembles a command. */
+/** Commands under the names that other tools have for them. */
+const OF_OTHERS: Readonly<Record<string, string>> = {
+  view: 'open',
+  show: 'open',
+  diff: 'compare',
+  bench: 'compare',
+  trace: 'convert',
+  profile: 'record',
+  run: 'record',
+  summary: 'stats',
+  analyze: 'stats',
+  explain: 'why',
+  graph: 'dag',
+  version: '--version',
+}
+
+const ATTACH = 'a process that runs is recorded by eBPF: ggml2perfetto help ebpf-format, native/ebpf/README.md'
+/** Options of other tools, and what is meant by them. */
+const OPTIONS_OF_OTHERS: Readonly<Record<string, string>> = {
+  v: 'did you mean --version?',
+  V: 'did you mean --version?',
+  p: ATTACH,
+  pid: ATTACH,
+}
+
+/** What may be the name of a command. */
+const WORD = /^\w[\w-]{0,20}$/
+
+/** Throws UsageError for a word that is neither a command nor a file; such a word is not read as one. */
 export function knownCommand(args: readonly string[], commands: readonly string[]): readonly string[] {
   const [first] = args
-  const isOther = first === undefined || commands.includes(first) || /^-|[./\\]/.test(first) || existsSync(first)
-  const meant = isOther ? undefined : closest(first, commands)
-  if (meant === undefined) return args
-  throw new UsageError(`${first}: no such command, and no such file\nhint: did you mean ggml2perfetto ${meant}?`)
+  if (first === undefined || commands.includes(first) || !WORD.test(first) || existsSync(first)) return args
+  const meant = Object.hasOwn(OF_OTHERS, first) ? OF_OTHERS[first] : closest(first, commands)
+  const hint = meant === undefined ? 'ggml2perfetto --help' : `did you mean ggml2perfetto ${meant}?`
+  throw new UsageError(`${first}: no such command, and no such file\nhint: ${first === 'attach' ? ATTACH : hint}`)
 }
 
 /** yargs' message about the arguments, with the options that were probably meant. An unknown option may have taken an input as its value. */
 export function withMeant(message: string, args: readonly string[], options: readonly string[]): string {
   const known = options.filter((name) => name.length > 1)
-  const given = args.flatMap((arg) => /^--([\w-]+)/.exec(arg)?.[1] ?? [])
-  const isKnown = (name: string) => known.includes(name) || known.includes(name.replace(/^no-/, ''))
+  const given = args.flatMap((arg) => /^--?(\w[\w-]*)/.exec(arg)?.[1] ?? [])
+  const isKnown = (name: string) => options.includes(name) || known.includes(name.replace(/^no-/, ''))
   const unknown = /^Not enough/.test(message)
     ? given.filter((name) => !isKnown(name))
     : (/^Unknown arguments?: (.*)$/.exec(message)?.[1]?.split(', ') ?? [])
@@ -27,6 +55,8 @@ export function withMeant(message: string, args: readonly string[], options: rea
   const plain = (arg: string) => arg.replace(/^-*(no-)?/, '').replace(/=.*/s, '')
   const option = args.find((arg) => arg.startsWith('-') && plain(arg) === plain(word))?.replace(/=.*/s, '')
   if (option === undefined) return `${word}: one argument too many`
+  if (Object.hasOwn(OPTIONS_OF_OTHERS, plain(word)))
+    return `${option}: no such option\nhint: ${OPTIONS_OF_OTHERS[plain(word)]}`
   const meant = closest(plain(word), known)
   const hint = meant === undefined ? '' : `\nhint: did you mean --${option.startsWith('--no-') ? 'no-' : ''}${meant}?`
   return `${option}: no such option${hint}`
@@ -41,12 +71,30 @@ export function refuseSwapped(inputs: readonly string[]): void {
   throw new UsageError(`${output}: no such input\nhint: -o is for the trace to write: ${command}`)
 }
 
-/** Throws UsageError if the trace to write is an existing log or Analysis, which would be lost. */
-export async function refuseLog(output: string): Promise<void> {
-  const { kind, isTrace, source } = await inspect(readFileChunks(output))
+/** What an output may replace: an older one of its kind. */
+export type OutputKind = TraceKind | 'html' | 'log' | 'graph' | 'arrow'
+
+/** The first bytes of what this program writes, where the reader of logs does not know them. */
+const OURS: Readonly<Partial<Record<OutputKind, RegExp>>> = {
+  html: /^<!DOCTYPE html>[\s\S]*content="ggml2perfetto"/,
+  graph: /^(digraph |<\?xml [\s\S]*graphviz|\{\s*"schema": "ggml2perfetto\.)/,
+  log: /^(GGT0|\0{4})/, // one that is just created begins with zeros
+  arrow: /^\xff\xff\xff\xff/,
+}
+
+/** Throws UsageError if the file to write is a log, an Analysis, or nothing that this program writes: it would be lost. */
+export async function refuseLoss(output: string, kind: OutputKind): Promise<void> {
+  const { kind: found, isTrace, head, source } = await inspect(readFileChunks(output))
   await source.return()
-  if (isTrace || (kind !== 'log' && kind !== 'analysis')) return
+  const ours = OURS[kind]
+  if (head.length === 0 || (ours ? ours.test(new TextDecoder('latin1').decode(head)) : isTrace)) return
+  const what = found === 'log' ? 'a log' : found === 'analysis' ? 'an Analysis' : 'no file of this program'
   throw new UsageError(
-    `${output}: is ${kind === 'log' ? 'a log' : 'an Analysis'}, which would be lost\nhint: -o is for the trace to write, such as ${quoted(`${output}.pftrace`)}`,
+    `${output}: is ${what}, which would be lost\nhint: name another file, such as ${quoted(`${output}.${ENDINGS[kind]}`)}; --force replaces it`,
   )
+}
+
+const ENDINGS: Readonly<Record<OutputKind, string>> = {
+  ...{ perfetto: 'pftrace', json: 'json', html: 'html', log: 'ggtrace' },
+  ...{ graph: 'svg', arrow: 'arrows' },
 }

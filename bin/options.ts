@@ -24,6 +24,11 @@ export function valued<T>(read: (value: string) => T, describe: string, byDefaul
 /** An option without a value. */
 export const flag = (describe: string) => ({ type: 'boolean', default: false, describe }) as const
 
+/** The option of all commands that write a file. */
+export const FORCE = {
+  force: seldom(flag('Replace the file of --output even if it is no older output of this command')),
+} as const
+
 /** Options of all commands that read logs. */
 export const READING = {
   from: seldom(valued(once('--from'), 'Log format, where it is not detected; help formats lists them')),

@@ -1,17 +1,25 @@
 import { writeSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { gzip, removeUnfinished, type TraceKind, UsageError, writeFileWhole } from '../lib/cli.ts'
+import { gzip, removeUnfinished, UsageError, writeFileWhole } from '../lib/cli.ts'
 import { standardInput } from './inputs.ts'
 import { io } from './io.ts'
-import { refuseLog } from './mistakes.ts'
+import { type OutputKind, refuseLoss } from './mistakes.ts'
 import { send } from './terminal.ts'
 
 /** Signals that end this process, and the corresponding exit codes in shells. */
 const SIGNALS = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const
 
-/** Throws UsageError for an output that must not be written: a terminal (except texts), a folder, or one of the inputs. */
-export async function checkOutput(output: string, inputs: readonly string[], kind: TraceKind | 'html'): Promise<void> {
+/**
+ * Throws UsageError for an output that must not be written: a terminal (except texts), a folder, one of the inputs, or an existing file that
+ * is no older output of this kind, unless `isForced`.
+ */
+export async function checkOutput(
+  output: string,
+  inputs: readonly string[],
+  kind: OutputKind,
+  isForced = false,
+): Promise<void> {
   if (output === '-') {
     if (!io().stdout.isTTY || kind !== 'perfetto') return
     throw new UsageError('a trace is binary: not written to a terminal\nhint: -o <file>, or pipe it on')
@@ -27,7 +35,7 @@ export async function checkOutput(output: string, inputs: readonly string[], kin
     if (stats?.ino !== there.ino || stats.dev !== there.dev) continue
     throw new UsageError(`${output}: is the input itself, which would be lost\nhint: name another file with -o`)
   }
-  await refuseLog(output)
+  if (!isForced) await refuseLoss(output, kind)
 }
 
 /**

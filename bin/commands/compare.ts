@@ -3,7 +3,7 @@ import { type Comparison, compareRuns, gateOf, recordRuns, UsageError } from '..
 import { comparisonSections } from '../compare/sections.ts'
 import { filesOf, sideOf } from '../compare/sides.ts'
 import { io } from '../io.ts'
-import { flag, once, oneOf, READING, seldom, valued, whole } from '../options.ts'
+import { FORCE, flag, once, oneOf, READING, seldom, valued, whole } from '../options.ts'
 import { checkOutput } from '../output.ts'
 import { writeReport } from '../report-file.ts'
 import { toMarkdown, toText } from '../stats/section.ts'
@@ -35,6 +35,7 @@ const OPTIONS = {
   ),
   top: seldom(valued(whole('--top'), 'Rows of each table', '10 of changes, 3 where there are none')),
   report: valued(once('--report'), 'Also write a report of both sides: one HTML page, which needs no network'),
+  ...FORCE,
   json: flag('Print the comparison as JSON; docs/compare.md describes it'),
   markdown: flag('Print Markdown, for a pull request'),
   ...READING,
@@ -80,7 +81,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const { json, markdown, failAbove, top, report } = args
   if (json && markdown) throw new UsageError('--json and --markdown: expected one of them')
   if (report === '-') throw new UsageError('--report -: expected the name of a file, such as compared.html')
-  if (report !== undefined) await checkOutput(report, args.inputs ?? [], 'html')
+  if (report !== undefined) await checkOutput(report, args.inputs ?? [], 'html', args.force)
   const comparison = await comparisonOf(args)
   if (report !== undefined) await writeReport(comparison, report, undefined)
   const gate = failAbove === undefined ? undefined : gateOf(comparison, failAbove)

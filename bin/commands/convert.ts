@@ -19,7 +19,19 @@ import { describeFindings } from '../findings.ts'
 import { defaultOutput, inputName, openInput, zipOutput } from '../inputs.ts'
 import { io } from '../io.ts'
 import { refuseSwapped } from '../mistakes.ts'
-import { CLOCKS, conversionOf, DRAWING, flag, inputsOf, once, oneOf, READING, seldom, valued } from '../options.ts'
+import {
+  CLOCKS,
+  conversionOf,
+  DRAWING,
+  FORCE,
+  flag,
+  inputsOf,
+  once,
+  oneOf,
+  READING,
+  seldom,
+  valued,
+} from '../options.ts'
 import { checkOutput, writeTrace } from '../output.ts'
 import { type Progress, progressOf } from '../progress.ts'
 import { describeLogs, refuseEmpty, warnOfIssues } from '../summary.ts'
@@ -41,6 +53,7 @@ const OPTIONS = {
     'Kind of trace: perfetto | json (for chrome://tracing and others)',
     'perfetto; json where the output is called *.json',
   ),
+  ...FORCE,
   ...DRAWING,
   ...CLOCKS,
   bundle: seldom(
@@ -91,7 +104,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const to = args.to ?? traceKindOf(args.output ?? '')
   const output = args.output ?? (args.bundle === undefined ? defaultOutput(inputs[0]!, to) : zipOutput(inputs[0]!))
   const bundle = bundleOf(args, output, to)
-  await checkOutput(output, bundle ? [...inputs, bundle.name] : inputs, to)
+  await checkOutput(output, bundle ? [...inputs, bundle.name] : inputs, to, args.force)
   if (io().stdin.isTTY && inputs.includes('-')) await note('reading a log from the terminal; Ctrl-D ends it')
 
   try {

@@ -20,7 +20,7 @@ import { dagSections } from '../dag/table.ts'
 import { readValues, refuseUnknown } from '../dag/values.ts'
 import { inputName } from '../inputs.ts'
 import { io } from '../io.ts'
-import { flag, inputsOf, once, oneOf, READING, seldom, valued, whole } from '../options.ts'
+import { FORCE, flag, inputsOf, once, oneOf, READING, seldom, valued, whole } from '../options.ts'
 import { checkOutput, writeTrace } from '../output.ts'
 import { analysisOf } from '../stats/inputs.ts'
 import { toText } from '../stats/section.ts'
@@ -71,6 +71,7 @@ const OPTIONS = {
     'Table: only so many nodes, the most --color-by first; of --diff, rows of each part and change',
   ),
   json: flag('Print JSON; docs/dag.md describes it'),
+  ...FORCE,
   ...READING,
 } as const
 
@@ -120,7 +121,7 @@ async function handler(args: Given): Promise<void> {
   const kind = kindOf(args)
   refuseCombinations(args, kind)
   const { inputs, diff, output } = args
-  if (output !== undefined) await checkOutput(output, inputs, 'json')
+  if (output !== undefined) await checkOutput(output, inputs, 'graph', args.force)
   if (diff) return showDiff(await dagFrom([inputs[0]!], args), await dagFrom([inputs[1]!], args), kind, args)
   const { name, dag } = await dagFrom(inputs, args)
   const { colorBy, colorCsv, scale, top, weights, views, collapse, edgeShapes } = args

@@ -15,7 +15,8 @@ import {
 } from '../../lib/cli.ts'
 import { describeFindings } from '../findings.ts'
 import { io } from '../io.ts'
-import { bytes, flag, once, oneOf, oneOrMore, parseTokens, seldom, valued, whole, words } from '../options.ts'
+import { bytes, FORCE, flag, once, oneOf, oneOrMore, parseTokens, seldom, valued, whole, words } from '../options.ts'
+import { checkOutput } from '../output.ts'
 import { describeLog, issueCount } from '../summary.ts'
 import { note, print, quoted } from '../terminal.ts'
 import { plural, size } from '../units.ts'
@@ -26,6 +27,7 @@ const OPTIONS = {
     alias: 'o',
     ...valued(once('--output'), 'Log to write', '<program>-<time>.ggtrace in this folder'),
   },
+  ...FORCE,
   level: {
     ...valued(
       oneOf('--level', ['token', 'graph', 'op']),
@@ -217,6 +219,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   }
   if (program === '') throw Object.assign(new UsageError('"": no such program'), { exitCode: 127 })
   if (output === '-') throw new UsageError("-o -: a log cannot go to stdout, which is the program's; expected a file")
+  if (output !== undefined) await checkOutput(output, [program], 'log', args.force)
   const listener = io().env['NVTX_INJECTION64_PATH']
   if (listener && !quiet) {
     void note(`note: NVTX_INJECTION64_PATH is set: NVTX ranges go to ${listener}, and not into the log`)

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
 import { UsageError } from '../../lib/cli.ts'
-import { CLOCKS, inputsOf, once, READING, valued, whole } from '../options.ts'
+import { CLOCKS, FORCE, inputsOf, once, READING, valued, whole } from '../options.ts'
 import { checkOutput } from '../output.ts'
 import { reportOutput, writeFleetReport, writeReport } from '../report-file.ts'
 import { analysisOf } from '../stats/inputs.ts'
@@ -14,6 +14,7 @@ const OPTIONS = {
   },
   title: valued(once('--title'), 'Title of the page', 'the name of the model'),
   call: valued(whole('--call', 0), 'The call whose memory and graph are shown', 'a decode call'),
+  ...FORCE,
   ...MACHINE,
   ...CLOCKS,
   ...READING,
@@ -48,7 +49,7 @@ const isFolder = async (path: string) => (await stat(path).catch(() => undefined
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const { inputs, title, call } = args
   const output = args.output ?? reportOutput(inputs[0]!)
-  await checkOutput(output, inputs, 'html')
+  await checkOutput(output, inputs, 'html', args.force)
   if (await isFolder(inputs[0]!)) {
     if (inputs.length > 1)
       throw new UsageError(`${inputs[0]}: a dataset is a report's only input, found ${inputs.length} inputs`)

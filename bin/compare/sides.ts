@@ -23,6 +23,10 @@ export async function filesOf(
   const [before, after] = [filesOfSide('a'), filesOfSide('b')]
   if (inputs.length === 1 && before.length > 0 && after.length > 0) return { before, after }
   const all = inputs.map(quoted).join(' ')
+  if (inputs.length === 2)
+    throw new UsageError(
+      `${all}: which are the sides?\nhint: ggml2perfetto compare ${quoted(inputs[0]!)} --with ${quoted(inputs[1]!)}`,
+    )
   throw new UsageError(
     `nothing to compare ${all} with\nhint: ggml2perfetto compare ${all} --with <logs…>, or a folder that compare --runs wrote`,
   )

@@ -36,7 +36,7 @@ function detect(formats: readonly Format[], head: Uint8Array, input: string): Fo
   if (isAnalysis(head)) throw new UsageError(`${input}: is an Analysis, not a log\nhint: ggml2perfetto stats ${input}`)
   throw new UsageError(
     `${input}: not a known format; it begins with ${describeBytes(head)}\n` +
-      `hint: ${/\.(?:nsys-rep|qdrep)$/i.test(input) ? NSYS_HINT : hintOf(nearestFormat(head, formats))}`,
+      `hint: ${hintOfKind(head, input) ?? hintOf(nearestFormat(head, formats))}`,
   )
 }
 
@@ -45,8 +45,15 @@ function hintOf(nearest: Format | undefined): string {
   return `the nearest one is ${nearest.name} (${nearest.title}): --from ${nearest.name}; docs/formats.md lists all`
 }
 
-/** The native format of Nsight Systems is not documented. */
-const NSYS_HINT = 'nsys export --type sqlite converts it into a file that can be read'
+/** What is known to be no log. */
+function hintOfKind(head: Uint8Array, input: string): string | undefined {
+  // The native format of Nsight Systems is not documented.
+  if (/\.(?:nsys-rep|qdrep)$/i.test(input)) return 'nsys export --type sqlite converts it into a file that can be read'
+  const magic = String.fromCharCode(...head.subarray(0, 4))
+  if (magic === 'GGUF') return `is a model: ggml2perfetto stats ${input} describes it`
+  if (magic === '\x7fELF') return `is a program: ggml2perfetto record -- ${input} records it`
+  return undefined
+}
 
 function formatByName(formats: readonly Format[], name: string): Format {
   const format = formats.find((known) => known.name === name)

@@ -12,6 +12,8 @@ beforeAll(() => {
   writeFileSync(at('empty'), '')
   writeFileSync(at('garbage'), 'Hello, is this a log?')
   writeFileSync(at('image.png'), Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10, 0))
+  writeFileSync(at('model.gguf'), 'GGUF\x03\0\0\0')
+  writeFileSync(at('program'), '\x7fELF\x02\x01\x01')
   writeFileSync(at('run.csv'), readFileSync(MOE))
   run(['run.csv'])
 })
@@ -31,7 +33,10 @@ describe.each([[[]], [['convert']], [['open']], [['info']], [['check']], [['quer
   test.each([
     ['empty', 'empty: the input is empty (0 bytes)'],
     ['folder', command[0] === 'query' ? 'folder: is not a dataset' : 'folder: cannot read: is a directory'],
-    ['missing', 'missing: cannot read: no such file'],
+    [
+      'missing',
+      command.length > 0 ? 'missing: cannot read: no such file' : 'missing: no such command, and no such file',
+    ],
     ['run.csv/x', 'run.csv/x: cannot read: a part of the path is not a directory'],
     ['/proc/self/mem', '/proc/self/mem: cannot read: input/output error'],
     ['-', 'stdin: the input is empty (0 bytes)'],
@@ -123,7 +128,7 @@ describe('outputs that cannot be written', () => {
   mounting('a full disk (needs the right to mount): the older trace stays', () => {
     withMount('disk', 'size=64k', () => {
       writeFileSync(at('disk/x'), 'older')
-      const { code, stderr } = run(['run.csv', '-o', 'disk/x'])
+      const { code, stderr } = run(['run.csv', '-o', 'disk/x', '--force'])
       expect({ code, stderr }).toEqual({
         code: 1,
         stderr: 'error: disk/x: cannot write: no space left on the device\n',
@@ -151,6 +156,16 @@ describe('wrong arguments', () => {
     [['convert'], 'no input is given'],
     [['info'], 'no input is given'],
     [['check', 'run.csv', 'run.csv'], 'run.csv: one argument too many\nhint: ggml2perfetto check --help'],
+    [['run.csv', '-v'], '-v: no such option\nhint: did you mean --version?'],
+    [['record', '--pid', '1'], '--pid: no such option\nhint: a process that runs is recorded by eBPF: '],
+    [['attach', '1'], 'attach: no such command, and no such file\nhint: a process that runs is recorded by eBPF: '],
+    [['view', 'run.csv'], 'view: no such command, and no such file\nhint: did you mean ggml2perfetto open?'],
+    [['diff', 'run.csv', 'run.csv'], 'hint: did you mean ggml2perfetto compare?'],
+    [['bench', 'run.csv'], 'hint: did you mean ggml2perfetto compare?'],
+    [['model.gguf'], 'model.gguf: not a known format; it begins with 47 47 55 46'],
+    [['model.gguf'], 'hint: is a model: ggml2perfetto stats model.gguf describes it\n'],
+    [['program'], 'hint: is a program: ggml2perfetto record -- program records it\n'],
+    [['compare', 'run.csv', 'run.csv'], 'hint: ggml2perfetto compare run.csv --with run.csv\n'],
   ])('%j', (args, message) => fails(args, message))
 
   test('none at all: help, and exit code 1', () => {

@@ -55,7 +55,9 @@ describe('commands', () => {
       'error: qurey: no such command, and no such file\nhint: did you mean ggml2perfetto query?\n',
     )
     expect(refused('recrod', '--', 'true')).toContain('did you mean ggml2perfetto record?')
-    expect(refused('nothing-like-it')).toBe('error: nothing-like-it: cannot read: no such file\n')
+    expect(refused('nothing-like-it')).toBe(
+      'error: nothing-like-it: no such command, and no such file\nhint: ggml2perfetto --help\n',
+    )
   })
 
   test('a file that is called like a misspelled command is an input', () => {
@@ -81,14 +83,39 @@ describe('arguments in another order', () => {
   test('a log after -o, which would be lost', () => {
     copyFileSync(MOE, at('other.csv'))
     expect(refused('run.csv', '-o', 'other.csv')).toBe(
-      'error: other.csv: is a log, which would be lost\nhint: -o is for the trace to write, such as other.csv.pftrace\n',
+      'error: other.csv: is a log, which would be lost\nhint: name another file, such as other.csv.pftrace; --force replaces it\n',
     )
     expect(readFileSync(at('other.csv')).equals(readFileSync(MOE))).toBe(true)
-    // Older traces, of both kinds, and anything else are replaced.
-    for (const output of ['old.pftrace', 'old.json', 'old.txt']) {
-      writeFileSync(at(output), 'something else\n')
+    // Older traces, of both kinds, and empty files are replaced.
+    for (const output of ['old.pftrace', 'old.json', 'old.pftrace.gz']) {
+      writeFileSync(at(output), '')
       expect([output, run(['run.csv', '-o', output]).code]).toEqual([output, 0])
       expect([output, run(['run.csv', '-o', output]).code]).toEqual([output, 0])
+    }
+  })
+
+  test('a file after -o that is none of ours, such as a model, which would be lost', () => {
+    const model = Buffer.from('GGUF, or anything else')
+    const commands = [
+      ['run.csv', '-o'],
+      ['report', 'run.csv', '-o'],
+      ['dag', 'run.csv', '-o'],
+      ['compare', 'run.csv', '--with', 'run.csv', '--report'],
+      ['record', '-o'],
+    ]
+    for (const [i, command] of commands.entries()) {
+      const name = ['model.pftrace', 'model.html', 'model.json', 'model.html', 'model.ggtrace'][i]!
+      writeFileSync(at(name), model)
+      const words = command[0] === 'record' ? [...command, name, '--', 'true'] : [...command, name]
+      expect([command, refused(...words)]).toEqual([
+        command,
+        expect.stringContaining(
+          `error: ${name}: is no file of this program, which would be lost\nhint: name another file`,
+        ),
+      ])
+      expect(readFileSync(at(name)).equals(model)).toBe(true)
+      if (command[0] === 'record') continue
+      for (const forced of [['--force'], []]) expect([command, run([...words, ...forced]).code]).toEqual([command, 0])
     }
   })
 

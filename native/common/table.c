@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "common/hold.h"
+
 enum { CHUNK_BYTES = 512 * 1024, SHARE_BYTES_MAX = CHUNK_BYTES / 2 };
 
 static char * chunk;
@@ -33,10 +35,8 @@ static void * take(size_t bytes) {
 
 void * reserve(size_t bytes) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&lock);
-    void * taken = take((bytes + 15) & ~(size_t) 15);
-    pthread_mutex_unlock(&lock);
-    return taken;
+    HOLD(&lock);
+    return take((bytes + 15) & ~(size_t) 15);
 }
 
 /* In four lanes, because each multiplication waits for the one before it in its lane. */

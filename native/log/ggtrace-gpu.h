@@ -61,26 +61,9 @@ GGTRACE_INLINE void ggtrace_define_gpu_queue(struct ggtrace * log, const struct 
     ggtrace_define_numbers(log, GGTRACE_GPU_QUEUE, words, sizeof(words) / 4);
 }
 
-GGTRACE_INLINE void ggtrace_gpu_work(struct ggtrace_writer * writer, const struct ggtrace_gpu_work_record * work) {
-    GGTRACE_WRITE_FIELDS(writer, work->start, GGTRACE_GPU_WORK, work);
-}
-
-GGTRACE_INLINE void ggtrace_gpu_submission(struct ggtrace_writer * writer, const struct ggtrace_gpu_submission * submission) {
-    GGTRACE_WRITE_FIELDS(writer, submission->start, GGTRACE_GPU_SUBMISSION, submission);
-}
-
-GGTRACE_INLINE void ggtrace_gpu_complete(struct ggtrace_writer * writer, const struct ggtrace_gpu_complete * complete) {
-    GGTRACE_WRITE_FIELDS(writer, complete->seen, GGTRACE_GPU_COMPLETE, complete);
-}
-
-GGTRACE_INLINE void ggtrace_gpu_pipeline(struct ggtrace_writer * writer, const struct ggtrace_gpu_pipeline * pipeline) {
-    GGTRACE_WRITE_FIELDS(writer, pipeline->start, GGTRACE_GPU_PIPELINE, pipeline);
-}
-
-GGTRACE_INLINE void ggtrace_gpu_wait(struct ggtrace_writer * writer, const struct ggtrace_gpu_wait_record * wait) {
-    GGTRACE_WRITE_FIELDS(writer, wait->start, GGTRACE_GPU_WAIT, wait);
-}
-
-GGTRACE_INLINE void ggtrace_gpu_clock(struct ggtrace_writer * writer, const struct ggtrace_gpu_clock * clock) {
-    GGTRACE_WRITE_FIELDS(writer, clock->time, GGTRACE_GPU_CLOCK, clock);
-}
+GGTRACE_WRITES(ggtrace_gpu_work, ggtrace_gpu_work_record, GGTRACE_GPU_WORK, start)
+GGTRACE_WRITES(ggtrace_gpu_submission, ggtrace_gpu_submission, GGTRACE_GPU_SUBMISSION, start)
+GGTRACE_WRITES(ggtrace_gpu_complete, ggtrace_gpu_complete, GGTRACE_GPU_COMPLETE, seen)
+GGTRACE_WRITES(ggtrace_gpu_pipeline, ggtrace_gpu_pipeline, GGTRACE_GPU_PIPELINE, start)
+GGTRACE_WRITES(ggtrace_gpu_wait, ggtrace_gpu_wait_record, GGTRACE_GPU_WAIT, start)
+GGTRACE_WRITES(ggtrace_gpu_clock, ggtrace_gpu_clock, GGTRACE_GPU_CLOCK, time)

@@ -15,6 +15,7 @@
 
 #include "common/clock.h"
 #include "common/environment.h"
+#include "common/hold.h"
 #include "log/ggtrace-file.h"
 #include "nvtx/abi.h"
 #include "nvtx/host.h"
@@ -74,12 +75,11 @@ static void open_own(void) {
 
 struct ggtrace * nvtx_log(void) {
     static bool is_tried;
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     const int kept = errno;
     if (!is_tried) open_own();
     is_tried = true;
     errno = kept;
-    pthread_mutex_unlock(&lock);
     return own;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/hold.h"
 #include "log/ggtrace.h"
 #include "nvtx/abi.h"
 #include "nvtx/host.h"
@@ -38,13 +39,12 @@ static pthread_mutex_t handles_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static nvtx_handle register_string(uint64_t key, const char * text) {
     if (!core2[CORE2_REGISTER_STRING_A]) return NULL;
-    pthread_mutex_lock(&handles_lock);
+    HOLD(&handles_lock);
     uint64_t handle = shared_table_get(&handles, key);
     if (!handle) {
         handle = (uintptr_t) CALLABLE(CORE2_REGISTER_STRING_A, nvtx_handle, nvtx_handle, const char *)(domain, text);
         if (handle) shared_table_put(&handles, key, handle);
     }
-    pthread_mutex_unlock(&handles_lock);
     return (nvtx_handle) (uintptr_t) handle;
 }
 
@@ -106,9 +106,8 @@ static void change_phase(const char * next) {
 }
 
 void nvtx_emit_phase(const char * next) {
-    pthread_mutex_lock(&phase_lock);
+    HOLD(&phase_lock);
     if (phase != next) change_phase(next);
-    pthread_mutex_unlock(&phase_lock);
 }
 
 void nvtx_emit_finish(void) {

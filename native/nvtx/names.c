@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "common/hold.h"
 #include "nvtx/host.h"
 #include "common/shared-table.h"
 #include "common/table.h"
@@ -23,14 +24,13 @@ static uint64_t key_of(uint64_t hash) {
 
 /* Looks again under the lock: another thread may have just defined the name. */
 static uint32_t define_name(uint64_t key, const char * text, size_t bytes) {
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     uint64_t id = shared_table_get(&known, key);
     if (!id) {
         id = nvtx_new_name(text, bytes);
         if (id) shared_table_put(&known, key, id);
         if (id > atomic_load(&last_name)) atomic_store(&last_name, (uint32_t) id);
     }
-    pthread_mutex_unlock(&lock);
     return (uint32_t) id;
 }
 
@@ -68,7 +68,7 @@ uint32_t nvtx_wide_name(const wchar_t * text) {
 
 uint32_t nvtx_domain(uint32_t name) {
     const uint64_t key = key_of(mix(SALT_DOMAIN, name));
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     uint64_t id = shared_table_get(&known, key);
     if (!id) {
         id = atomic_load(&domain_count) + 1;
@@ -76,7 +76,6 @@ uint32_t nvtx_domain(uint32_t name) {
         shared_table_put(&known, key, id);
         atomic_store(&domain_count, (uint32_t) id);
     }
-    pthread_mutex_unlock(&lock);
     return (uint32_t) id;
 }
 
@@ -86,7 +85,7 @@ uint32_t nvtx_known_domain(uint64_t id) {
 
 void nvtx_define(enum ggtrace_type type, uint32_t of, uint32_t number, uint32_t name) {
     const uint64_t key = key_of(mix(mix(SALT_DEFINED + type, of), number));
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     const uint64_t before = shared_table_get(&known, key);
     if (before != name + 1ull) {
         const uint32_t numbers[] = {of, number, name};
@@ -94,7 +93,6 @@ void nvtx_define(enum ggtrace_type type, uint32_t of, uint32_t number, uint32_t 
         ggtrace_define_numbers(nvtx_log(), type, numbers + is_thread, 3 - is_thread);
         if (!before) shared_table_put(&known, key, name + 1ull); /* otherwise the name has changed, which is written each time */
     }
-    pthread_mutex_unlock(&lock);
 }
 
 void nvtx_names_forked(void) {

@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "common/hold.h"
+
 /* The first fields of llama_batch have been in this order in all versions. */
 struct batch_head {
     int32_t tokens;
@@ -97,37 +99,33 @@ static void settle(struct ext * ext, uint32_t position) {
 
 void batch_ext_added(const void * any, int32_t index, int32_t sequence) {
     if (index < 0) return;
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     struct ext * ext = ext_of(any);
     settle(ext, GGTRACE_NO_POSITION);
     ext->sequence = (uint32_t) sequence;
     ext->has_unplaced = true;
-    pthread_mutex_unlock(&lock);
 }
 
 void batch_ext_placed(const void * any, int32_t index, int32_t position) {
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     struct ext * ext = ext_of(any);
     if (index >= 0 && (uint32_t) index == ext->batch.tokens) settle(ext, (uint32_t) position);
-    pthread_mutex_unlock(&lock);
 }
 
 void batch_ext_output(const void * any, int32_t index) {
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     struct batch * batch = &ext_of(any)->batch;
     batch->outputs++;
     if (batch->last_output == GGTRACE_NO_NUMBER || (uint32_t) index > batch->last_output) batch->last_output = (uint32_t) index;
-    pthread_mutex_unlock(&lock);
 }
 
 void batch_ext_cleared(const void * any) {
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     empty(ext_of(any));
-    pthread_mutex_unlock(&lock);
 }
 
 void batch_ext_read(struct batch * batch, const void * any) {
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     struct ext * ext = ext_of(any);
     settle(ext, GGTRACE_NO_POSITION);
     batch->tokens = ext->batch.tokens;
@@ -135,5 +133,4 @@ void batch_ext_read(struct batch * batch, const void * any) {
     batch->last_output = ext->batch.last_output;
     batch->span_count = ext->batch.span_count;
     memcpy(batch->spans, ext->batch.spans, batch->span_count * sizeof(*batch->spans));
-    pthread_mutex_unlock(&lock);
 }

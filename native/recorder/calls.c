@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/hold.h"
 #include "common/table.h"
 #include "nvtx/emit.h"
 #include "recorder/contexts.h"
@@ -148,55 +149,47 @@ static void release(bool are_warm_ups) {
 /* Releases what is held of this context; NULL: of any. */
 static void release_of(const void * context, bool are_warm_ups) {
     if (!atomic_load_explicit(&held.count, memory_order_relaxed)) return;
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     if (!context || held.context == context) release(are_warm_ups);
-    pthread_mutex_unlock(&lock);
 }
 
 enum calls_of calls_of_context(const void * context) {
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     const struct entry * entry = entry_of(context);
     const bool is_held = held.count && held.context == context;
-    const enum calls_of calls = entry && entry->id == HAS_CALLS ? CALLS_SOME : is_held ? CALLS_HELD : CALLS_NONE;
-    pthread_mutex_unlock(&lock);
-    return calls;
+    return entry && entry->id == HAS_CALLS ? CALLS_SOME : is_held ? CALLS_HELD : CALLS_NONE;
 }
 
 void calls_hold_change(const struct ggtrace_sequence * change) {
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     if (held.count == 1 && !held.has_change) {
         held.change = *change;
         held.has_change = true;
     }
-    pthread_mutex_unlock(&lock);
 }
 
 const void * calls_held(void) {
     if (!atomic_load_explicit(&held.count, memory_order_relaxed)) return NULL;
-    pthread_mutex_lock(&lock);
-    const void * context = held.count ? held.context : NULL;
-    pthread_mutex_unlock(&lock);
-    return context;
+    HOLD(&lock);
+    return held.count ? held.context : NULL;
 }
 
 void calls_cleared(const void * context, bool are_tests_known) {
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     struct entry * entry = entry_of(context);
     const bool has_held = held.count && held.context == context;
     const bool is_test = held.has_change || !are_tests_known;
     if (has_held) release(!entry || entry->id != IS_READY || is_test);
     if (entry && entry->id != HAS_CALLS) entry->id = entry->id || has_held ? IS_READY : IS_CLEARED;
-    pthread_mutex_unlock(&lock);
 }
 
 /* Its memory may be in use: only the calls of common_init_from_params are known to be warm-ups. */
 void calls_reset(const void * context) {
     if (!atomic_load_explicit(&held.count, memory_order_relaxed)) return;
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     bool are_small = held.context == context;
     for (int i = 0; i < held.count; i++) are_small = are_small && held.calls[i].call.batch.tokens <= WARM_UP_TOKENS_MAX;
     if (are_small) release(true);
-    pthread_mutex_unlock(&lock);
 }
 
 void calls_used(const void * context) {
@@ -209,16 +202,14 @@ void calls_read(const void * context) {
 }
 
 void calls_note_restored(const void * context) {
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     set_state(context, HAS_CALLS);
-    pthread_mutex_unlock(&lock);
 }
 
 void calls_forget(const void * context) {
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     if (held.context == context) release(false);
     set_state(context, 0);
-    pthread_mutex_unlock(&lock);
 }
 
 void calls_finish(void) {
@@ -239,7 +230,7 @@ static bool is_tool(const void * caller) {
 
 /* Is the call one of those that are held? Of a context that is ready, only one that may be the test of its memory. */
 static enum holding hold(const struct call * call, const void * caller) {
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     if (held.context != call->context || held.count == HELD_MAX) release(false);
     const struct entry * entry = entry_of(call->context);
     const bool is_small = call->batch.tokens <= WARM_UP_TOKENS_MAX;
@@ -252,19 +243,17 @@ static enum holding hold(const struct call * call, const void * caller) {
         release(false);
         set_state(call->context, HAS_CALLS);
     }
-    pthread_mutex_unlock(&lock);
     return holding;
 }
 
 static void keep(const struct call * call, uint64_t end, int result, uint32_t number, uint32_t flags) {
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     if (held.count && (held.context != call->context || held.count == HELD_MAX)) release(false); /* of another thread */
     if (!held.count) held.has_change = false;
     held.context = call->context;
     held.calls[held.count] = (struct held){.call = *call, .end = end, .result = result, .number = number, .flags = flags};
     held.count++;
     if (number != GGTRACE_NO_CALL) write_call(call, end, result, number, call->kind | flags | GGTRACE_MAY_WARM_UP);
-    pthread_mutex_unlock(&lock);
 }
 
 /* ---- Calls ---- */

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+#include "common/hold.h"
 #include "log/ggtrace.h"
 #include "recorder/full.h"
 
@@ -91,11 +92,10 @@ const void * contexts_of_memory(const void * memory) {
 }
 
 void contexts_forget(const void * context) {
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     const int place = find(context);
     if (place >= 0) {
         atomic_store(&known[place].memory, NULL);
         atomic_store(&known[place].context, NULL);
     }
-    pthread_mutex_unlock(&lock);
 }

@@ -43,6 +43,11 @@ static inline void functions_begin(struct ggtrace_function * function, uint32_t 
 /* The function returns: it is written. */
 void functions_end(struct ggtrace_function * function);
 
+/* `function`, from here to the end of the block. It is not written if an exception ends the block. */
+#define RECORDED(what)                                                          \
+    struct ggtrace_function function __attribute__((cleanup(functions_end)));   \
+    functions_begin(&function, (what))
+
 /*
  * The same for functions that mostly return at once, and would fill the log: written from 1 µs on. With the name of a backend, unless
  * it is NULL.

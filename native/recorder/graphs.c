@@ -1,11 +1,11 @@
 #define _GNU_SOURCE
 #include "recorder/graphs.h"
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "common/hold.h"
 #include "recorder/changes.h"
 #include "recorder/control.h"
 #include "recorder/descriptions.h"
@@ -294,7 +294,7 @@ struct graph * graphs_get(void * cgraph, uint32_t backend, bool scheduled) {
     if (registry.gave_up || !api->graph_n_nodes || !api->graph_node) return NULL;
     const int count = api->graph_n_nodes(cgraph);
     if (count <= 0) return NULL;
-    pthread_mutex_lock(&registry.lock);
+    HOLD(&registry.lock);
     struct graph * graph = scheduled ? scheduled_again(cgraph, count, backend) : NULL;
     if (!graph) graph = recognise(cgraph, count, backend);
     if (!graph) graph = renew(cgraph, count, backend);
@@ -320,7 +320,6 @@ struct graph * graphs_get(void * cgraph, uint32_t backend, bool scheduled) {
         latest[0] = graph;
         publish(graph);
     }
-    pthread_mutex_unlock(&registry.lock);
     return graph;
 }
 

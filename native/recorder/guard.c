@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include "common/hold.h"
 #include "recorder/recording.h"
 
 enum { SPARE_EVERY = 8, WINDOW_CALLS = 64, OTHERS_MAX = 16, STANDARD_ERRORS = 3 };
@@ -39,7 +40,7 @@ static bool can_record_less(void) {
 bool guard_begin(uint32_t tokens) {
     is_spared = false;
     if (!percent_most || !can_record_less()) return false;
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     if (tokens == tokens_compared) {
         is_compared = true;
         is_spared = calls++ % SPARE_EVERY == SPARE_EVERY - 1;
@@ -48,7 +49,6 @@ bool guard_begin(uint32_t tokens) {
         restart();
         tokens_compared = tokens;
     }
-    pthread_mutex_unlock(&lock);
     return is_spared;
 }
 
@@ -87,8 +87,7 @@ static void decide(uint64_t now) {
 void guard_end(uint64_t start, uint64_t end) {
     if (!is_compared) return;
     is_compared = false;
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     add(is_spared ? &spared : &recorded, (double) (end - start));
     if (is_spared && calls % WINDOW_CALLS == 0) decide(end);
-    pthread_mutex_unlock(&lock);
 }

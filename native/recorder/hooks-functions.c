@@ -61,11 +61,9 @@ HOOK(void, llama_sampler_accept, void * sampler, int32_t token) {
 
 HOOK(void *, llama_sampler_init_grammar, const void * vocabulary, const char * grammar, const char * root) {
     REAL(llama_sampler_init_grammar, void *, const void *, const char *, const char *);
-    struct ggtrace_function function;
-    functions_begin(&function, GGTRACE_CREATE_SAMPLER);
+    RECORDED(GGTRACE_CREATE_SAMPLER);
     void * sampler = real(vocabulary, grammar, root);
     if (function.start) function.name = sampling_name(sampler);
-    functions_end(&function);
     return sampler;
 }
 
@@ -73,11 +71,9 @@ HOOK(void *, llama_sampler_init_grammar, const void * vocabulary, const char * g
     HOOK(void *, init, const void * vocabulary, const char * grammar, const char * root, const char ** triggers,        \
          size_t trigger_count, const int32_t * tokens, size_t token_count) {                                            \
         REAL(init, void *, const void *, const char *, const char *, const char **, size_t, const int32_t *, size_t);   \
-        struct ggtrace_function function;                                                                               \
-        functions_begin(&function, GGTRACE_CREATE_SAMPLER);                                                             \
+        RECORDED(GGTRACE_CREATE_SAMPLER);                                                                               \
         void * sampler = real(vocabulary, grammar, root, triggers, trigger_count, tokens, token_count);                 \
         if (function.start) function.name = sampling_name(sampler);                                                     \
-        functions_end(&function);                                                                                       \
         return sampler;                                                                                                 \
     }
 LAZY_GRAMMAR(llama_sampler_init_grammar_lazy)
@@ -88,33 +84,27 @@ LAZY_GRAMMAR(llama_sampler_init_grammar_lazy_patterns)
 HOOK(int32_t, llama_tokenize, const void * vocabulary, const char * text, int32_t bytes, int32_t * tokens, int32_t tokens_max,
      bool add_special, bool parse_special) {
     REAL(llama_tokenize, int32_t, const void *, const char *, int32_t, int32_t *, int32_t, bool, bool);
-    struct ggtrace_function function;
-    functions_begin(&function, GGTRACE_TOKENIZE);
+    RECORDED(GGTRACE_TOKENIZE);
     const int32_t count = real(vocabulary, text, bytes, tokens, tokens_max, add_special, parse_special);
     if (count >= 0) function.value = (uint64_t) count;
-    functions_end(&function);
     return count;
 }
 
 HOOK(int32_t, llama_detokenize, const void * vocabulary, const int32_t * tokens, int32_t count, char * text, int32_t bytes_max,
      bool remove_special, bool unparse_special) {
     REAL(llama_detokenize, int32_t, const void *, const int32_t *, int32_t, char *, int32_t, bool, bool);
-    struct ggtrace_function function;
-    functions_begin(&function, GGTRACE_DETOKENIZE);
+    RECORDED(GGTRACE_DETOKENIZE);
     const int32_t bytes = real(vocabulary, tokens, count, text, bytes_max, remove_special, unparse_special);
     if (bytes >= 0) function.value = (uint64_t) count;
-    functions_end(&function);
     return bytes;
 }
 
 HOOK(int32_t, llama_token_to_piece, const void * vocabulary, int32_t token, char * text, int32_t bytes_max, int32_t skip, bool special) {
     REAL(llama_token_to_piece, int32_t, const void *, int32_t, char *, int32_t, int32_t, bool);
-    struct ggtrace_function function;
-    functions_begin(&function, GGTRACE_TOKEN_TO_PIECE);
+    RECORDED(GGTRACE_TOKEN_TO_PIECE);
     if (function.start && !functions_take_piece()) function.start = 0;
     const int32_t bytes = real(vocabulary, token, text, bytes_max, skip, special);
     if (bytes >= 0) function.value = 1;
-    functions_end(&function);
     return bytes;
 }
 
@@ -182,65 +172,47 @@ READ_EMBEDDINGS(llama_get_embeddings_seq)
 
 HOOK(int32_t, llama_set_adapters_lora, void * context, void ** adapters, size_t count, float * scales) {
     REAL(llama_set_adapters_lora, int32_t, void *, void **, size_t, float *);
-    struct ggtrace_function function;
-    functions_begin(&function, GGTRACE_SET_LORA);
+    RECORDED(GGTRACE_SET_LORA);
     function.context = CONTEXT(context);
-    const int32_t status = real(context, adapters, count, scales);
-    functions_end(&function);
-    return status;
+    return real(context, adapters, count, scales);
 }
 
 /* Until 2025. */
 HOOK(int32_t, llama_set_adapter_lora, void * context, void * adapter, float scale) {
     REAL(llama_set_adapter_lora, int32_t, void *, void *, float);
-    struct ggtrace_function function;
-    functions_begin(&function, GGTRACE_SET_LORA);
+    RECORDED(GGTRACE_SET_LORA);
     function.context = CONTEXT(context);
-    const int32_t status = real(context, adapter, scale);
-    functions_end(&function);
-    return status;
+    return real(context, adapter, scale);
 }
 
 /* ---- Images and sound ---- */
 
 HOOK(int32_t, mtmd_tokenize, const void * media, void * chunks, const void * text, const void * const * bitmaps, size_t count) {
     REAL(mtmd_tokenize, int32_t, const void *, void *, const void *, const void * const *, size_t);
-    struct ggtrace_function function;
-    functions_begin(&function, GGTRACE_TOKENIZE_MEDIA);
-    const int32_t status = real(media, chunks, text, bitmaps, count);
-    functions_end(&function);
-    return status;
+    RECORDED(GGTRACE_TOKENIZE_MEDIA);
+    return real(media, chunks, text, bitmaps, count);
 }
 
 HOOK(int32_t, mtmd_encode_chunk, void * media, const void * chunk) {
     REAL(mtmd_encode_chunk, int32_t, void *, const void *);
-    struct ggtrace_function function;
-    functions_begin(&function, GGTRACE_ENCODE_MEDIA);
-    const int32_t status = real(media, chunk);
-    functions_end(&function);
-    return status;
+    RECORDED(GGTRACE_ENCODE_MEDIA);
+    return real(media, chunk);
 }
 
 HOOK(int32_t, mtmd_batch_encode, void * batch) {
     REAL(mtmd_batch_encode, int32_t, void *);
-    struct ggtrace_function function;
-    functions_begin(&function, GGTRACE_ENCODE_MEDIA);
-    const int32_t status = real(batch);
-    functions_end(&function);
-    return status;
+    RECORDED(GGTRACE_ENCODE_MEDIA);
+    return real(batch);
 }
 
 /* Later versions have two more parameters: a function that is called after each call, and its data. */
 HOOK(int32_t, mtmd_helper_decode_image_chunk, void * media, void * context, const void * chunk, float * embeddings, int32_t position,
      int32_t sequence, int32_t batch_size, int32_t * next_position, void * callback, void * data) {
     REAL(mtmd_helper_decode_image_chunk, int32_t, void *, void *, const void *, float *, int32_t, int32_t, int32_t, int32_t *, void *, void *);
-    struct ggtrace_function function;
-    functions_begin(&function, GGTRACE_DECODE_MEDIA);
+    RECORDED(GGTRACE_DECODE_MEDIA);
     function.context = CONTEXT(context);
     function.sequence = (uint32_t) sequence;
-    const int32_t status = real(media, context, chunk, embeddings, position, sequence, batch_size, next_position, callback, data);
-    functions_end(&function);
-    return status;
+    return real(media, context, chunk, embeddings, position, sequence, batch_size, next_position, callback, data);
 }
 
 /* ---- Speculative decoding ---- */
@@ -248,21 +220,16 @@ HOOK(int32_t, mtmd_helper_decode_image_chunk, void * media, void * context, cons
 /* void common_speculative_draft(common_speculative *) */
 HOOK(void, _Z24common_speculative_draftP18common_speculative, void * speculation) {
     REAL(_Z24common_speculative_draftP18common_speculative, void, void *);
-    struct ggtrace_function function;
-    functions_begin(&function, GGTRACE_DRAFT);
+    RECORDED(GGTRACE_DRAFT);
     real(speculation);
-    functions_end(&function);
 }
 
 /* bool common_speculative_process(common_speculative *, const llama_batch &), (…, const common_batch &) */
 #define PROCESS(name)                                                 \
     HOOK(bool, name, void * speculation, const void * batch) {        \
         REAL(name, bool, void *, const void *);                       \
-        struct ggtrace_function function;                             \
-        functions_begin(&function, GGTRACE_VERIFY);                   \
-        const bool is_done = real(speculation, batch);                \
-        functions_end(&function);                                     \
-        return is_done;                                               \
+        RECORDED(GGTRACE_VERIFY);                                     \
+        return real(speculation, batch);                              \
     }
 PROCESS(_Z26common_speculative_processP18common_speculativeRK11llama_batch)
 PROCESS(_Z26common_speculative_processP18common_speculativeRK12common_batch)
@@ -270,10 +237,8 @@ PROCESS(_Z26common_speculative_processP18common_speculativeRK12common_batch)
 /* void common_speculative_accept(common_speculative *, llama_seq_id, uint16_t) */
 HOOK(void, _Z25common_speculative_acceptP18common_speculativeit, void * speculation, int32_t sequence, uint16_t accepted) {
     REAL(_Z25common_speculative_acceptP18common_speculativeit, void, void *, int32_t, uint16_t);
-    struct ggtrace_function function;
-    functions_begin(&function, GGTRACE_ACCEPT_DRAFT);
+    RECORDED(GGTRACE_ACCEPT_DRAFT);
     function.sequence = (uint32_t) sequence;
     function.value = accepted;
     real(speculation, sequence, accepted);
-    functions_end(&function);
 }

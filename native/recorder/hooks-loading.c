@@ -17,11 +17,9 @@ struct any_parameters {
         REAL(name, void *, const char *, struct any_parameters);                      \
         recorder_ready(CALLER);                                                       \
         functions_note_seen(SEEN_FUNCTIONS);                                          \
-        struct stage stage;                                                           \
-        loading_begin(&stage, GGTRACE_LOAD_MODEL, path);                              \
+        STAGE(GGTRACE_LOAD_MODEL, path);                                              \
         void * model = real(path, parameters);                                        \
         stage.function.context = CONTEXT(model);                                      \
-        loading_end(&stage);                                                          \
         return model;                                                                 \
     }
 LOAD_MODEL(llama_model_load_from_file)
@@ -31,11 +29,9 @@ HOOK(void *, llama_model_load_from_splits, const char ** paths, size_t count, st
     REAL(llama_model_load_from_splits, void *, const char **, size_t, struct any_parameters);
     recorder_ready(CALLER);
     functions_note_seen(SEEN_FUNCTIONS);
-    struct stage stage;
-    loading_begin(&stage, GGTRACE_LOAD_MODEL, count ? paths[0] : NULL);
+    STAGE(GGTRACE_LOAD_MODEL, count ? paths[0] : NULL);
     void * model = real(paths, count, parameters);
     stage.function.context = CONTEXT(model);
-    loading_end(&stage);
     return model;
 }
 
@@ -43,11 +39,8 @@ HOOK(void *, llama_model_load_from_splits, const char ** paths, size_t count, st
 HOOK(void *, mtmd_init_from_file, const char * path, const void * model, struct any_parameters parameters) {
     REAL(mtmd_init_from_file, void *, const char *, const void *, struct any_parameters);
     recorder_ready(CALLER);
-    struct stage stage;
-    loading_begin(&stage, GGTRACE_LOAD_MODEL, path);
-    void * media = real(path, model, parameters);
-    loading_end(&stage);
-    return media;
+    STAGE(GGTRACE_LOAD_MODEL, path);
+    return real(path, model, parameters);
 }
 
 struct gguf_parameters {
@@ -57,21 +50,16 @@ struct gguf_parameters {
 
 HOOK(void *, gguf_init_from_file, const char * path, struct gguf_parameters parameters) {
     REAL(gguf_init_from_file, void *, const char *, struct gguf_parameters);
-    struct stage stage;
-    loading_begin(&stage, GGTRACE_READ_HEADER, path);
-    void * header = real(path, parameters);
-    loading_end(&stage);
-    return header;
+    STAGE(GGTRACE_READ_HEADER, path);
+    return real(path, parameters);
 }
 
 /* void llama_model_loader::init_mappings(bool, llama_mlocks *) */
 #define INIT_MAPPINGS(name)                                                           \
     HOOK(void, name, void * loader, bool prefetch, void * locks) {                    \
         REAL(name, void, void *, bool, void *);                                       \
-        struct stage stage;                                                           \
-        loading_begin(&stage, GGTRACE_MAP, NULL);                                     \
+        STAGE(GGTRACE_MAP, NULL);                                                     \
         real(loader, prefetch, locks);                                                \
-        loading_end(&stage);                                                          \
     }
 INIT_MAPPINGS(_ZN18llama_model_loader13init_mappingsEbPSt6vectorISt10unique_ptrI11llama_mlockSt14default_deleteIS2_EESaIS5_EE)
 
@@ -89,12 +77,10 @@ HOOK(void *, ggml_backend_dev_buffer_from_host_ptr, void * device, void * data, 
 #define LOAD_ALL_DATA(name)                                                                                                   \
     HOOK(bool, name, void * loader, void * context, void * buffers, void * locks, void * progress, void * user) {             \
         REAL(name, bool, void *, void *, void *, void *, void *, void *);                                                     \
-        struct stage stage;                                                                                                   \
-        loading_begin(&stage, GGTRACE_COPY_WEIGHTS, NULL);                                                                    \
+        STAGE(GGTRACE_COPY_WEIGHTS, NULL);                                                                                    \
         const bool is_done = real(loader, context, buffers, locks, progress, user);                                           \
         const uint64_t bytes = loading_copied(&stage);                                                                        \
         if (bytes) stage.function.value = bytes;                                                                              \
-        loading_end(&stage);                                                                                                  \
         return is_done;                                                                                                       \
     }
 /* A llama_buf_map is an unordered_map<uint32_t, ggml_backend_buffer_t>; since 0.7.0 a vector of them. */
@@ -121,11 +107,9 @@ CREATE_CONTEXT(llama_new_context_with_model) /* until 2025 */
 
 HOOK(void *, llama_adapter_lora_init, void * model, const char * path) {
     REAL(llama_adapter_lora_init, void *, void *, const char *);
-    struct stage stage;
-    loading_begin(&stage, GGTRACE_LOAD_LORA, path);
+    STAGE(GGTRACE_LOAD_LORA, path);
     void * adapter = real(model, path);
     stage.function.context = CONTEXT(model);
     stage.function.value = loading_copied(&stage);
-    loading_end(&stage);
     return adapter;
 }

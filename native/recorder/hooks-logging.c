@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "common/hold.h"
 #include "recorder/functions.h"
 #include "recorder/hook.h"
 
@@ -34,14 +35,13 @@ static void write_log(int level, const char * text, void * data) {
 static void wrap(log_function * function, void ** data) {
     if (!*function || *function == write_log) return;
     int at = 0;
-    pthread_mutex_lock(&set_lock);
+    HOLD(&set_lock);
     while (at < set_count && (sets[at].function != *function || sets[at].data != *data)) at++;
     if (at == set_count && at < SET_MAX) sets[set_count++] = (struct set){*function, *data};
     if (at < set_count) {
         *function = write_log;
         *data = &sets[at];
     }
-    pthread_mutex_unlock(&set_lock);
 }
 
 #define LOG_SET(name)                                     \

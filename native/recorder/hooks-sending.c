@@ -18,6 +18,11 @@ static void wait_end(struct ggtrace_function * function) {
     errno = error;
 }
 
+/* A wait, from here to the end of the block. */
+#define WAIT_TO_SEND                                                   \
+    struct ggtrace_function wait __attribute__((cleanup(wait_end)));   \
+    functions_begin(&wait, GGTRACE_WAIT_TO_SEND)
+
 static bool waits_to_write(const struct pollfd * connections, nfds_t count) {
     return count == 1 && connections && connections->events == POLLOUT;
 }
@@ -25,29 +30,20 @@ static bool waits_to_write(const struct pollfd * connections, nfds_t count) {
 HOOK(int, poll, struct pollfd * connections, nfds_t count, int timeout) {
     REAL(poll, int, struct pollfd *, nfds_t, int);
     if (!waits_to_write(connections, count)) return real(connections, count, timeout);
-    struct ggtrace_function function;
-    functions_begin(&function, GGTRACE_WAIT_TO_SEND);
-    const int ready = real(connections, count, timeout);
-    wait_end(&function);
-    return ready;
+    WAIT_TO_SEND;
+    return real(connections, count, timeout);
 }
 
 /* The same in programs that are built with _FORTIFY_SOURCE. */
 HOOK(int, __poll_chk, struct pollfd * connections, nfds_t count, int timeout, size_t size) {
     REAL(__poll_chk, int, struct pollfd *, nfds_t, int, size_t);
     if (!waits_to_write(connections, count)) return real(connections, count, timeout, size);
-    struct ggtrace_function function;
-    functions_begin(&function, GGTRACE_WAIT_TO_SEND);
-    const int ready = real(connections, count, timeout, size);
-    wait_end(&function);
-    return ready;
+    WAIT_TO_SEND;
+    return real(connections, count, timeout, size);
 }
 
 HOOK(ssize_t, send, int connection, const void * data, size_t size, int flags) {
     REAL(send, ssize_t, int, const void *, size_t, int);
-    struct ggtrace_function function;
-    functions_begin(&function, GGTRACE_WAIT_TO_SEND);
-    const ssize_t sent = real(connection, data, size, flags);
-    wait_end(&function);
-    return sent;
+    WAIT_TO_SEND;
+    return real(connection, data, size, flags);
 }

@@ -4,29 +4,24 @@
 #include <dlfcn.h>
 #include <string.h>
 
-/* ggml_init_params has had these three fields since 2023; it is passed by value, so it is declared here. */
-struct init_params {
-    size_t mem_size;
-    void * mem_buffer;
-    bool no_alloc;
-};
-
 /* Functions that only the search needs. */
+#define PROBE_FUNCTIONS(F)                                                                                                         \
+    F(void *, init, (struct init_params params), "ggml_init")                                                                      \
+    F(void, free, (void * context), "ggml_free")                                                                                   \
+    F(size_t, tensor_overhead, (void), "ggml_tensor_overhead")                                                                     \
+    F(size_t, graph_overhead, (void), "ggml_graph_overhead")                                                                       \
+    F(void *, new_tensor_4d, (void * context, int type, int64_t ne0, int64_t ne1, int64_t ne2, int64_t ne3), "ggml_new_tensor_4d") \
+    F(void *, mul, (void * context, void * a, void * b), "ggml_mul")                                                               \
+    F(void *, add, (void * context, void * a, void * b), "ggml_add")                                                               \
+    F(void *, view_1d, (void * context, void * a, int64_t ne0, size_t offset), "ggml_view_1d")                                     \
+    F(void *, new_graph, (void * context), "ggml_new_graph")                                                                       \
+    F(void, build_forward_expand, (void * graph, void * tensor), "ggml_build_forward_expand")                                      \
+    F(void *, cpu_buffer_type, (void), "ggml_backend_cpu_buffer_type")                                                             \
+    F(void *, alloc_ctx_tensors, (void * context, void * buffer_type), "ggml_backend_alloc_ctx_tensors_from_buft")                 \
+    F(void, buffer_free, (void * buffer), "ggml_backend_buffer_free")                                                              \
+    F(void *, set_name, (void * tensor, const char * name), "ggml_set_name")
 struct probe_api {
-    void * (*init)(struct init_params params);
-    void (*free)(void * context);
-    size_t (*tensor_overhead)(void);
-    size_t (*graph_overhead)(void);
-    void * (*new_tensor_4d)(void * context, int type, int64_t ne0, int64_t ne1, int64_t ne2, int64_t ne3);
-    void * (*mul)(void * context, void * a, void * b);
-    void * (*add)(void * context, void * a, void * b);
-    void * (*view_1d)(void * context, void * a, int64_t ne0, size_t offset);
-    void * (*new_graph)(void * context);
-    void (*build_forward_expand)(void * graph, void * tensor);
-    void * (*cpu_buffer_type)(void);
-    void * (*alloc_ctx_tensors)(void * context, void * buffer_type);
-    void (*buffer_free)(void * buffer);
-    void * (*set_name)(void * tensor, const char * name);
+    PROBE_FUNCTIONS(LAYOUT_POINTER)
 };
 
 enum { PROBE_NE0 = 96, PROBE_NE1 = 5, PROBE_NE2 = 7, PROBE_NE3 = 11, PROBE_VIEW_OFFSET = 128, F32 = 0, F16 = 1, NAME_BYTES = 64 };
@@ -36,41 +31,14 @@ static void * symbol(void * library, const char * name) {
     return found ? found : dlsym(RTLD_DEFAULT, name);
 }
 
+#define LOAD(result, name, parameters, exported) *(void **) &api->name = symbol(library, exported);
+
 void ggml_api_load(struct ggml_api * api, void * library) {
-    *(void **) &api->op_name = symbol(library, "ggml_op_name");
-    *(void **) &api->op_desc = symbol(library, "ggml_op_desc");
-    *(void **) &api->type_name = symbol(library, "ggml_type_name");
-    *(void **) &api->get_name = symbol(library, "ggml_get_name");
-    *(void **) &api->nbytes = symbol(library, "ggml_nbytes");
-    *(void **) &api->get_data = symbol(library, "ggml_get_data");
-    *(void **) &api->graph_n_nodes = symbol(library, "ggml_graph_n_nodes");
-    *(void **) &api->graph_node = symbol(library, "ggml_graph_node");
-    *(void **) &api->graph_get_tensor = symbol(library, "ggml_graph_get_tensor");
-    *(void **) &api->backend_name = symbol(library, "ggml_backend_name");
-    *(void **) &api->buffer_name = symbol(library, "ggml_backend_buffer_name");
-    *(void **) &api->buffer_get_base = symbol(library, "ggml_backend_buffer_get_base");
-    *(void **) &api->buffer_get_size = symbol(library, "ggml_backend_buffer_get_size");
-    *(void **) &api->buffer_get_usage = symbol(library, "ggml_backend_buffer_get_usage");
-    *(void **) &api->buffer_is_host = symbol(library, "ggml_backend_buffer_is_host");
-    *(void **) &api->buffer_is_multi = symbol(library, "ggml_backend_buffer_is_multi_buffer");
-    *(void **) &api->version = symbol(library, "ggml_version");
+    GGML_FUNCTIONS(LOAD)
 }
 
 static bool probe_api_load(struct probe_api * api, void * library) {
-    *(void **) &api->init = symbol(library, "ggml_init");
-    *(void **) &api->free = symbol(library, "ggml_free");
-    *(void **) &api->tensor_overhead = symbol(library, "ggml_tensor_overhead");
-    *(void **) &api->graph_overhead = symbol(library, "ggml_graph_overhead");
-    *(void **) &api->new_tensor_4d = symbol(library, "ggml_new_tensor_4d");
-    *(void **) &api->mul = symbol(library, "ggml_mul");
-    *(void **) &api->add = symbol(library, "ggml_add");
-    *(void **) &api->view_1d = symbol(library, "ggml_view_1d");
-    *(void **) &api->new_graph = symbol(library, "ggml_new_graph");
-    *(void **) &api->build_forward_expand = symbol(library, "ggml_build_forward_expand");
-    *(void **) &api->cpu_buffer_type = symbol(library, "ggml_backend_cpu_buffer_type");
-    *(void **) &api->alloc_ctx_tensors = symbol(library, "ggml_backend_alloc_ctx_tensors_from_buft");
-    *(void **) &api->buffer_free = symbol(library, "ggml_backend_buffer_free");
-    *(void **) &api->set_name = symbol(library, "ggml_set_name");
+    PROBE_FUNCTIONS(LOAD)
     return api->init && api->free && api->tensor_overhead && api->graph_overhead && api->new_tensor_4d && api->mul &&
            api->add && api->view_1d;
 }

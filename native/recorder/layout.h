@@ -31,25 +31,35 @@ struct tensor_layout {
     int32_t compute_flag;
 };
 
+/* ggml_init_params has had these three fields since 2023; it is passed by value, so it is declared here. */
+struct init_params {
+    size_t mem_size;
+    void * mem_buffer;
+    bool no_alloc;
+};
+
 /* Exported functions of libggml that the recorder calls. Any of them may be NULL: they differ between versions. */
+#define GGML_FUNCTIONS(F)                                                                   \
+    F(const char *, op_name, (int op), "ggml_op_name")                                      \
+    F(const char *, op_desc, (const void * tensor), "ggml_op_desc")                         \
+    F(const char *, type_name, (int type), "ggml_type_name")                                \
+    F(const char *, get_name, (const void * tensor), "ggml_get_name")                       \
+    F(size_t, nbytes, (const void * tensor), "ggml_nbytes")                                 \
+    F(void *, get_data, (const void * tensor), "ggml_get_data")                             \
+    F(int, graph_n_nodes, (void * graph), "ggml_graph_n_nodes")                             \
+    F(void *, graph_node, (void * graph, int i), "ggml_graph_node")                         \
+    F(void *, graph_get_tensor, (void * graph, const char * name), "ggml_graph_get_tensor") \
+    F(const char *, backend_name, (void * backend), "ggml_backend_name")                    \
+    F(const char *, buffer_name, (void * buffer), "ggml_backend_buffer_name")               \
+    F(void *, buffer_get_base, (void * buffer), "ggml_backend_buffer_get_base")             \
+    F(size_t, buffer_get_size, (void * buffer), "ggml_backend_buffer_get_size")             \
+    F(int, buffer_get_usage, (void * buffer), "ggml_backend_buffer_get_usage")              \
+    F(bool, buffer_is_host, (void * buffer), "ggml_backend_buffer_is_host")                 \
+    F(bool, buffer_is_multi, (void * buffer), "ggml_backend_buffer_is_multi_buffer")        \
+    F(const char *, version, (void), "ggml_version")
+#define LAYOUT_POINTER(result, name, parameters, exported) result (*name) parameters;
 struct ggml_api {
-    const char * (*op_name)(int op);
-    const char * (*op_desc)(const void * tensor);
-    const char * (*type_name)(int type);
-    const char * (*get_name)(const void * tensor);
-    size_t (*nbytes)(const void * tensor);
-    void * (*get_data)(const void * tensor);
-    int (*graph_n_nodes)(void * graph);
-    void * (*graph_node)(void * graph, int i);
-    void * (*graph_get_tensor)(void * graph, const char * name);
-    const char * (*backend_name)(void * backend);
-    const char * (*buffer_name)(void * buffer);
-    void * (*buffer_get_base)(void * buffer);
-    size_t (*buffer_get_size)(void * buffer);
-    int (*buffer_get_usage)(void * buffer);
-    bool (*buffer_is_host)(void * buffer);
-    bool (*buffer_is_multi)(void * buffer);
-    const char * (*version)(void);
+    GGML_FUNCTIONS(LAYOUT_POINTER)
 };
 
 /* Fills `api` from a library handle. */

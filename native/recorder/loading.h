@@ -15,6 +15,11 @@ struct stage {
 void loading_begin(struct stage * stage, uint32_t what, const char * path);
 void loading_end(struct stage * stage);
 
+/* `stage`, from here to the end of the block. */
+#define STAGE(what, path)                                     \
+    struct stage stage __attribute__((cleanup(loading_end))); \
+    loading_begin(&stage, (what), (path))
+
 /* The bytes that were copied to tensors since the stage began. */
 uint64_t loading_copied(const struct stage * stage);
 

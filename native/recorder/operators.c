@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "common/clock.h"
+#include "common/hold.h"
 #include "recorder/experts.h"
 #include "nvtx/emit.h"
 #include "recorder/recording.h"
@@ -48,10 +49,9 @@ static void enter_graph(struct graph * graph, int ith, uint64_t now) {
     if (this_worker.ith == NO_WORKER) {
         pthread_once(&exit_once, make_exit_key);
         pthread_setspecific(exit_key, &this_worker);
-        pthread_mutex_lock(&workers_lock);
+        HOLD(&workers_lock);
         this_worker.next = workers;
         workers = &this_worker;
-        pthread_mutex_unlock(&workers_lock);
     }
     worker_leave_graph(atomic_load_explicit(&worker_ends_are_open, memory_order_relaxed) ? worker_left_at() : now);
     this_worker.ith = ith;

@@ -8,16 +8,11 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "common/hold.h"
+#include "recorder/layout.h"
 #include "recorder/libraries.h"
 #include "recorder/operators.h"
 #include "recorder/recording.h"
-
-/* ggml_init_params has had these three fields since 2023; it is passed by value, so it is declared here. */
-struct init_params {
-    size_t mem_size;
-    void * mem_buffer;
-    bool no_alloc;
-};
 
 enum { F32 = 0, VALUES = 4, DATA_BYTES = 1 << 16, TRIES_MAX = 8 };
 
@@ -86,9 +81,8 @@ void reach_find(void) {
     static _Atomic bool is_known;
     static int tries;
     if (atomic_load_explicit(&is_known, memory_order_acquire)) return;
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     if (!atomic_load_explicit(&is_known, memory_order_relaxed) && (find_out() || ++tries == TRIES_MAX)) {
         atomic_store_explicit(&is_known, true, memory_order_release);
     }
-    pthread_mutex_unlock(&lock);
 }

@@ -10,6 +10,7 @@
 
 #include "common/clock.h"
 #include "common/environment.h"
+#include "common/hold.h"
 #include "recorder/control.h"
 #include "recorder/counters.h"
 #include "recorder/functions.h"
@@ -112,15 +113,14 @@ static void open_recording(void) {
 }
 
 struct ggtrace * recorder_log(void) {
-    pthread_mutex_lock(&begin_lock);
+    HOLD(&begin_lock);
     if (!is_over) open_recording();
     struct ggtrace * log = recording.log;
-    pthread_mutex_unlock(&begin_lock);
     return log;
 }
 
 int recorder_begin(const void * caller) {
-    pthread_mutex_lock(&begin_lock);
+    HOLD(&begin_lock);
     int level = atomic_load(&recording.level);
     if (level == LEVEL_AHEAD) {
         level = LEVEL_OFF;
@@ -139,7 +139,6 @@ int recorder_begin(const void * caller) {
         }
         atomic_store(&recording.level, level);
     }
-    pthread_mutex_unlock(&begin_lock);
     return level;
 }
 
@@ -172,8 +171,7 @@ __attribute__((constructor)) static void keep_to_one_process(void) {
 
 bool recorder_end(void) {
     const int level = atomic_exchange(&recording.level, LEVEL_OFF);
-    pthread_mutex_lock(&begin_lock);
+    HOLD(&begin_lock);
     is_over = true;
-    pthread_mutex_unlock(&begin_lock);
     return level != LEVEL_OFF && recording.log;
 }

@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
+#include "common/hold.h"
 #include "recorder/registry-inside.h"
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -59,17 +59,14 @@ static uint32_t name_id(const char * text) {
 }
 
 uint32_t registry_name(const char * text) {
-    pthread_mutex_lock(&registry.lock);
-    const uint32_t id = name_id(text);
-    pthread_mutex_unlock(&registry.lock);
-    return id;
+    HOLD(&registry.lock);
+    return name_id(text);
 }
 
 uint32_t registry_new_name(const char * text, size_t bytes) {
-    pthread_mutex_lock(&registry.lock);
+    HOLD(&registry.lock);
     const uint32_t id = ++name_count;
     ggtrace_define_name(registry.log, id, text, bytes);
-    pthread_mutex_unlock(&registry.lock);
     return id;
 }
 
@@ -95,12 +92,11 @@ static uint64_t * allocation_times;
 static uint32_t allocation_count;
 
 void registry_note_allocation(const void * buffer, uint64_t time) {
-    pthread_mutex_lock(&registry.lock);
+    HOLD(&registry.lock);
     struct entry * entry = table_at(&allocations, mix(8, (uint64_t) (uintptr_t) buffer));
     if (!allocation_times) allocation_times = reserve(ALLOCATIONS_MAX * sizeof(*allocation_times));
     if (entry && entry->id == 0 && allocation_count + 1 < ALLOCATIONS_MAX) entry->id = ++allocation_count;
     if (entry && entry->id && allocation_times) allocation_times[entry->id] = time;
-    pthread_mutex_unlock(&registry.lock);
 }
 
 /* The allocation time of a buffer; 0 if the recorder did not see it. */
@@ -133,19 +129,16 @@ static uint32_t buffer_id(void * buffer) {
 }
 
 void registry_expect_buffer(void * buffer) {
-    pthread_mutex_lock(&registry.lock);
+    HOLD(&registry.lock);
     const struct ggml_api * api = registry.api;
     if (api && api->buffer_is_multi && !api->buffer_is_multi(buffer)) buffer_id(buffer); /* buffers of buffers have no address: ggml aborts */
-    pthread_mutex_unlock(&registry.lock);
 }
 
 uint32_t registry_tensor_buffer(const void * tensor) {
     const int offset = registry.layout->buffer;
     if (registry.gave_up || offset < 0) return 0;
-    pthread_mutex_lock(&registry.lock);
-    const uint32_t id = buffer_id(layout_pointer(tensor, offset));
-    pthread_mutex_unlock(&registry.lock);
-    return id;
+    HOLD(&registry.lock);
+    return buffer_id(layout_pointer(tensor, offset));
 }
 
 /* From now on, all tensors and graphs have other keys. */
@@ -158,7 +151,7 @@ static void count_free(void) {
 }
 
 uint32_t registry_buffer_forget(void * buffer) {
-    pthread_mutex_lock(&registry.lock);
+    HOLD(&registry.lock);
     struct entry * entry = buffer ? table_at(&buffers, mix(2, (uint64_t) (uintptr_t) buffer)) : NULL;
     const uint32_t id = entry ? entry->id : 0;
     /* Another buffer may have this address next, also one that is not allocated: a mapped file. */
@@ -168,7 +161,6 @@ uint32_t registry_buffer_forget(void * buffer) {
         entry->id = 0;
         count_free();
     }
-    pthread_mutex_unlock(&registry.lock);
     return id;
 }
 
@@ -286,9 +278,8 @@ static void define_origin(const void * tensor, const struct ggtrace_tensor * def
 }
 
 void registry_note_origin(const void * tensor, const void * data, uint64_t bytes) {
-    pthread_mutex_lock(&registry.lock);
+    HOLD(&registry.lock);
     origin_note(tensor, data, bytes);
-    pthread_mutex_unlock(&registry.lock);
 }
 
 void * registry_own_buffer(const void * tensor) {
@@ -388,10 +379,8 @@ uint32_t registry_node_locked(const void * node, uint64_t fingerprint) {
 
 uint32_t registry_tensor(const void * tensor) {
     if (registry.gave_up) return 0;
-    pthread_mutex_lock(&registry.lock);
-    const uint32_t id = tensor_id(tensor, 0);
-    pthread_mutex_unlock(&registry.lock);
-    return id;
+    HOLD(&registry.lock);
+    return tensor_id(tensor, 0);
 }
 
 uint64_t registry_tensor_bytes(const void * tensor) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/hold.h"
 #include "common/table.h"
 #include "recorder/calls.h"
 #include "recorder/full.h"
@@ -57,9 +58,8 @@ static __thread struct commands * latest __attribute__((tls_model("initial-exec"
 /* NULL: unknown, or without a device whose timestamps can be read. */
 static struct commands * commands_of(VkCommandBuffer handle) {
     if (!latest || latest->handle != handle) {
-        pthread_mutex_lock(&vulkan_lock);
+        HOLD(&vulkan_lock);
         latest = commands_entry(handle);
-        pthread_mutex_unlock(&vulkan_lock);
     }
     return latest && latest->device ? latest : NULL;
 }
@@ -73,14 +73,13 @@ static void give_back(struct vulkan_device * device, struct vulkan_chunk * chunk
 }
 
 void vulkan_work_allocated(VkDevice device, VkCommandBuffer handle, uint32_t family) {
-    pthread_mutex_lock(&vulkan_lock);
+    HOLD(&vulkan_lock);
     struct vulkan_device * owner = vulkan_device_of(device);
     struct commands * commands = commands_entry(handle);
     if (commands) {
         if (commands->first && commands->device == owner) give_back(owner, commands->first);
         *commands = (struct commands){.handle = handle, .device = owner, .family = family};
     }
-    pthread_mutex_unlock(&vulkan_lock);
 }
 
 /* ---- Marks ---- */
@@ -142,9 +141,8 @@ void vulkan_work_begin(VkCommandBuffer handle, bool is_for_once) {
     if (!commands) return;
     if (commands->first) {
         /* The program discarded what it had recorded. */
-        pthread_mutex_lock(&vulkan_lock);
+        HOLD(&vulkan_lock);
         give_back(commands->device, commands->first);
-        pthread_mutex_unlock(&vulkan_lock);
     }
     commands->first = commands->last = commands->open = NULL;
     commands->depth = 0;
@@ -213,7 +211,7 @@ void vulkan_work_plain_end(VkCommandBuffer handle) {
 
 struct vulkan_submission * vulkan_work_submission(VkQueue handle) {
     if (recording_level() < LEVEL_GRAPH || !calls_take()) return NULL;
-    pthread_mutex_lock(&vulkan_lock);
+    HOLD(&vulkan_lock);
     struct vulkan_queue * queue = vulkan_queue_of(handle);
     struct vulkan_submission * submission = queue ? spare : NULL;
     if (submission) spare = submission->next;
@@ -225,7 +223,6 @@ struct vulkan_submission * vulkan_work_submission(VkQueue handle) {
         submission->record.call = calls_current();
         submission->record.graph = run && run->is_recorded && run->graph ? run->graph->id : 0;
     }
-    pthread_mutex_unlock(&vulkan_lock);
     return submission;
 }
 
@@ -259,7 +256,7 @@ void vulkan_work_submitted(struct vulkan_submission * submission, uint64_t start
     struct ggtrace_writer * writer = recording_writer(GGTRACE_NO_WORKER);
     submission->record.start = start;
     submission->record.end = end;
-    pthread_mutex_lock(&vulkan_lock);
+    HOLD(&vulkan_lock);
     if (is_done && submission->record.buffers) {
         submission->record.queue = vulkan_queue_define(submission->queue);
         if (writer) ggtrace_gpu_submission(writer, &submission->record);
@@ -268,7 +265,6 @@ void vulkan_work_submitted(struct vulkan_submission * submission, uint64_t start
         while (*at) at = &(*at)->next;
         *at = submission;
     } else reuse(submission);
-    pthread_mutex_unlock(&vulkan_lock);
 }
 
 /* The submission that a fence is for, and its queue. */
@@ -285,11 +281,10 @@ static struct fence * fence_of(VkDevice device, VkFence handle) {
 }
 
 void vulkan_work_fence(VkQueue handle, VkFence handle_of_fence) {
-    pthread_mutex_lock(&vulkan_lock);
+    HOLD(&vulkan_lock);
     struct vulkan_queue * queue = vulkan_queue_of(handle);
     struct fence * fence = queue ? fence_of(queue->device->handle, handle_of_fence) : NULL;
     if (fence) *fence = (struct fence){.queue = queue, .submission = submissions};
-    pthread_mutex_unlock(&vulkan_lock);
 }
 
 /* ---- Results ---- */
@@ -376,24 +371,20 @@ static void complete_until(struct vulkan_device * device, const struct vulkan_qu
 }
 
 void vulkan_work_complete(VkDevice handle, VkFence handle_of_fence, uint64_t now) {
-    pthread_mutex_lock(&vulkan_lock);
+    HOLD(&vulkan_lock);
     struct vulkan_device * device = vulkan_device_of(handle);
     const struct fence * fence = device ? fence_of(handle, handle_of_fence) : NULL;
     if (fence && fence->queue && fence->queue->device == device) complete_until(device, fence->queue, fence->submission, now);
-    pthread_mutex_unlock(&vulkan_lock);
 }
 
 uint32_t vulkan_work_latest(void) {
-    pthread_mutex_lock(&vulkan_lock);
-    const uint32_t latest_submission = submissions;
-    pthread_mutex_unlock(&vulkan_lock);
-    return latest_submission;
+    HOLD(&vulkan_lock);
+    return submissions;
 }
 
 void vulkan_work_idle(VkDevice handle, VkQueue handle_of_queue, uint32_t last, uint64_t now) {
-    pthread_mutex_lock(&vulkan_lock);
+    HOLD(&vulkan_lock);
     const struct vulkan_queue * queue = handle_of_queue ? vulkan_queue_of(handle_of_queue) : NULL;
     struct vulkan_device * device = vulkan_device_of(handle);
     if (device) complete_until(device, queue, last, now);
-    pthread_mutex_unlock(&vulkan_lock);
 }

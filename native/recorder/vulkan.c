@@ -3,6 +3,7 @@
  * The functions of Vulkan that the recorder interposes. A program is linked to them, or finds them by a function (vulkan-names.c).
  * Each calls the real function with the same arguments, and returns its result.
  */
+#include "common/hold.h"
 #include "recorder/vulkan-api.h"
 
 #include <string.h>
@@ -100,7 +101,7 @@ HOOK(VkResult, vkCreateDevice, VkPhysicalDevice physical, const VkDeviceCreateIn
     if (!vulkan_is_wanted() || !vulkan_function("vkEnumerateDeviceExtensionProperties")) return real(physical, info, allocator, created);
     VkDeviceCreateInfo changed = *info;
     const char * names[EXTENSIONS_MAX];
-    pthread_mutex_lock(&vulkan_lock);
+    HOLD(&vulkan_lock);
     bool is_enabled = false, can = info->enabledExtensionCount < EXTENSIONS_MAX && has_extension(physical, calibrated_timestamps);
     can = can && can_calibrate(physical);
     for (uint32_t i = 0; can && i < info->enabledExtensionCount; i++) {
@@ -118,7 +119,6 @@ HOOK(VkResult, vkCreateDevice, VkPhysicalDevice physical, const VkDeviceCreateIn
         device->resets_on_host = resets_on_host(info);
         describe(device, physical, CALLER);
     }
-    pthread_mutex_unlock(&vulkan_lock);
     return result;
 }
 
@@ -133,9 +133,8 @@ HOOK(void, vkDestroyDevice, VkDevice handle, const void * allocator) {
 }
 
 static void note_queue(VkDevice device, VkQueue queue, uint32_t family, uint32_t index) {
-    pthread_mutex_lock(&vulkan_lock);
+    HOLD(&vulkan_lock);
     vulkan_queue_note(device, queue, family, index);
-    pthread_mutex_unlock(&vulkan_lock);
 }
 
 HOOK(void, vkGetDeviceQueue, VkDevice device, uint32_t family, uint32_t index, VkQueue * queue) {
@@ -155,9 +154,8 @@ HOOK(void, vkGetDeviceQueue2, VkDevice device, const VkDeviceQueueInfo2 * info, 
 HOOK(VkResult, vkCreateCommandPool, VkDevice device, const VkCommandPoolCreateInfo * info, const void * allocator, VkCommandPool * pool) {
     REAL(vkCreateCommandPool, VkResult, VkDevice, const VkCommandPoolCreateInfo *, const void *, VkCommandPool *);
     const VkResult result = real(device, info, allocator, pool);
-    pthread_mutex_lock(&vulkan_lock);
+    HOLD(&vulkan_lock);
     if (result == VK_SUCCESS) vulkan_pool_note(device, *pool, info->queueFamilyIndex);
-    pthread_mutex_unlock(&vulkan_lock);
     return result;
 }
 

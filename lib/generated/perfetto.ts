@@ -225,6 +225,7 @@ export enum ProcessDescriptor {
   pid = 1,
   legacy_sort_index = 3,
   process_name = 6,
+  process_labels = 8,
 }
 
 /** Field numbers of the message ThreadDescriptor. */

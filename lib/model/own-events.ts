@@ -13,10 +13,12 @@ export interface OwnProcess {
   readonly pid: number
   readonly name: string
   readonly sortIndex?: number | undefined
+  /** Further texts about it, such as the titles of a browser's pages. */
+  readonly labels?: readonly string[] | undefined
 }
 
 /** A thread of a process, as {@link OwnProcess}. */
-export interface OwnThread extends OwnProcess {
+export interface OwnThread extends Omit<OwnProcess, 'labels'> {
   readonly tid: number
 }
 

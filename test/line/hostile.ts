@@ -185,8 +185,8 @@ function checkEvent(event: NonNullable<Packet['track_event']>, sequence: Sequenc
   }
   if (type !== 1 && type !== 3) faults.push(`an event of type ${type}`)
   if (type === 1) sequence.depth++
-  const [category] = event.category_iids
-  if (event.category_iids.length !== 1 || !known.event_categories.has(category!)) faults.push('no category')
+  const categories = event.category_iids // events of Chrome JSON may have none
+  if (categories.length > 1 || categories.some((iid) => !known.event_categories.has(iid))) faults.push('no category')
   if (!event.name && !known.event_names.has(event.name_iid)) faults.push('a slice without a name')
   for (const { name_iid: key, string_value_iid: text } of args) {
     if (!known.debug_annotation_names.has(key)) faults.push('an argument without a key')

@@ -32,11 +32,11 @@ function contentOf(trace: OpenTrace, slices: Slice[], samples: string[], rows: s
 /** trace_processor reads a double's digits from JSON with an error in the last bit; integers are exact. */
 const roughly = (value: Cell) => (Number.isInteger(Number(value)) ? `${value}` : Number(value).toPrecision(14))
 
-/** Argument set → arguments in the order of their keys. Types are told; a pointer is a text in JSON. */
+/** Argument set → arguments in the order of their keys. Types are told; a pointer is a text in JSON, and trace_processor leaves out empty lists and objects there. */
 function argsOf(trace: OpenTrace, prefix: 'debug' | 'args'): Map<Cell, string> {
   const { rows } =
     trace.query(`SELECT arg_set_id, substr(key, ${prefix.length + 2}), display_value, real_value, value_type
-    FROM args WHERE key GLOB '${prefix}.*' ORDER BY 1, 2`)
+    FROM args WHERE key GLOB '${prefix}.*' AND coalesce(string_value, '') NOT IN ('[]', '{}') ORDER BY 1, 2`)
   const sets = new Map<Cell, string>()
   for (const [id, key, display, real, type] of rows) {
     const told = type === 'pointer' ? 'string' : type

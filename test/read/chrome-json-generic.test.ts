@@ -58,7 +58,7 @@ describe('events', () => {
     ).toEqual([
       [
         ['outer', 10_000, 5000, 0, 'c', 'thread 2'],
-        ['inner', 10_000, 5000, 1, 'own', 'thread 2'],
+        ['inner', 10_000, 5000, 1, null, 'thread 2'],
       ],
       [
         ['debug.a', '1'],
@@ -131,14 +131,14 @@ describe('events', () => {
       `SELECT pid, name FROM process WHERE pid > 0`,
     )
     expect(slices).toEqual([
-      ['mark', 7000, 0, 0, 'own', 'main 2'],
+      ['mark', 7000, 0, 0, null, 'main 2'],
       ['r1', 10_000, 10_000, 0, 'request', 'request'],
       ['r2', 11_000, 19_000, 0, 'request', 'request (2)'],
       ['part', 12_000, 1000, 1, 'request', 'request'],
-      ['from', 40_000, 5000, 0, 'own', 'main 2'],
-      ['to', 50_000, 5000, 0, 'own', 'thread 3'],
-      ['again', 60_000, 5000, 0, 'own', 'main 2'],
-      ['other', 70_000, 5000, 0, 'own', 'thread 3'],
+      ['from', 40_000, 5000, 0, null, 'main 2'],
+      ['to', 50_000, 5000, 0, null, 'thread 3'],
+      ['again', 60_000, 5000, 0, null, 'main 2'],
+      ['other', 70_000, 5000, 0, null, 'thread 3'],
     ])
     expect(counters).toEqual([
       ['queue', 3],

@@ -1,3 +1,4 @@
+import { type Arg, type Nested, nestedOf } from '../../model/args.ts'
 import { getOrMake } from '../../model/default-map.ts'
 import type { Names } from '../../model/names.ts'
 import type { OwnSliceEvent } from '../../model/own-events.ts'
@@ -78,9 +79,10 @@ export class DimsWork implements Statistic<object, 'own-slice'> {
       this.ops[name] = op
     }
     if (op === null || !Array.isArray(args)) return
-    const dims = (args as readonly { key: number; name?: number; text?: string }[]).find(({ key }) => key === this.key)
-    if (!dims) return
-    const flop = dims.name === undefined ? this.flopOf(op.name, dims.text ?? '') : this.known(name, op.name, dims.name)
+    const arg = (args as readonly Arg[]).find(({ key }) => key === this.key)
+    if (!arg) return
+    const dims = 'json' in arg ? arg.json : undefined
+    const flop = typeof dims === 'number' ? this.known(name, op.name, dims) : flopOf(op.name, dims)
     if (flop < 0) {
       op.unknown++
       return
@@ -120,16 +122,12 @@ export class DimsWork implements Statistic<object, 'own-slice'> {
 
   private known(name: number, op: string, dims: number): number {
     const key = name * 2 ** 26 + dims
-    return getOrMake(this.flops, key, () => this.flopOf(op, this.names.text(dims)))
+    return getOrMake(this.flops, key, () => flopOf(op, nestedOf(this.names.text(dims))))
   }
+}
 
-  private flopOf(op: string, text: string): number {
-    try {
-      const dims: unknown = JSON.parse(text)
-      const isDims = Array.isArray(dims) && dims.every((dim) => Array.isArray(dim) && dim.every(Number.isSafeInteger))
-      return isDims ? FLOPS[op]!(dims as Dims) : -1
-    } catch {
-      return -1 // not JSON: cut
-    }
-  }
+/** -1: not known. */
+function flopOf(op: string, dims: Nested): number {
+  const isDims = Array.isArray(dims) && dims.every((dim) => Array.isArray(dim) && dim.every(Number.isSafeInteger))
+  return isDims ? FLOPS[op]!(dims as Dims) : -1
 }

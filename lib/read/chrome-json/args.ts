@@ -1,7 +1,7 @@
 import { Ascii } from '../../bytes/ascii.ts'
 import { ByteTable } from '../../input/byte-table.ts'
-import { isNull, textIn, unescaped } from '../../input/json-bytes.ts'
-import type { Arg } from '../../model/args.ts'
+import { isNull, parsedJson, textIn, unescaped } from '../../input/json-bytes.ts'
+import { type Arg, jsonOf, type Nested, nestedOf } from '../../model/args.ts'
 import { I64_MAX } from '../../model/limits.ts'
 import type { Names } from '../../model/names.ts'
 import type { EventScanner } from './scanner.ts'
@@ -27,6 +27,10 @@ const GPU_NAMES: ReadonlyMap<string, string> = new Map([
   ['graph id', 'graph'],
   ['kind', 'operation'], // `kind` is kernel, copy or set
 ])
+
+/** First bytes of lists, objects, true, false and null. */
+const isJson = new Uint8Array(256)
+for (const byte of new TextEncoder().encode('[{tfn')) isJson[byte] = 1
 
 /** A key of arguments. */
 interface Key {
@@ -59,7 +63,7 @@ export class ArgReader {
   ) {
     this.texts = new ByteTable((raw) => {
       this.interned++
-      return names.id(raw.startsWith('"') ? unescaped(raw.slice(1, -1)) : raw)
+      return names.id(raw.startsWith('"') ? unescaped(raw.slice(1, -1)) : plainJson(raw))
     })
     this.dimensions = new ByteTable((list) => {
       this.interned++
@@ -186,7 +190,19 @@ export class ArgReader {
     }
     const name =
       end - start <= INTERNED_BYTES_MAX && this.interned < INTERNED_MAX ? this.texts.get(bytes, start, end) : 0
+    if (isJson[first] === 1) return { key, json: name > 0 ? name : nestedOf(plainJson(textIn(bytes, start, end))) }
     return name > 0 ? { key, name } : { key, text: textIn(bytes, start, end) }
+  }
+}
+
+/** JSON without control characters that are not escaped; the text itself where it is none. */
+function plainJson(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: those that JSON wants escaped
+  if (!/[\x00-\x1f]/.test(text)) return text
+  try {
+    return jsonOf(parsedJson(text) as Nested)
+  } catch {
+    return text
   }
 }
 

@@ -4,6 +4,8 @@ import type { OwnSliceEvent } from '../../model/own-events.ts'
 import type { ArrowEnd, ArrowSlice, Runs } from './arrows.ts'
 import { type Edge, EdgeQueue, type EdgeTaker, OpenRanges } from './pairs.ts'
 
+/** Events without a category have none in the trace, either. */
+export const NO_CATEGORY = 0
 /** Maximum number of held slices, begins, ends and arrows of all rows; and of slices of a row whose thread is in order. */
 const HELD_MAX = 1 << 16
 const HELD_IN_ORDER_MAX = 1 << 10
@@ -254,7 +256,7 @@ export function sliceOf(track: number, begin: Edge, endNs: number, endArgs: Edge
     kind: 'own-slice',
     track,
     name,
-    category,
+    category: category ?? NO_CATEGORY,
     startNs: atNs,
     endNs: Math.max(atNs, endNs),
     args: endArgs ? [...(args ?? []), ...endArgs] : args,

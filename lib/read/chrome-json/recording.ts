@@ -11,7 +11,7 @@ import { type ArrowEnd, Runs } from './arrows.ts'
 import { Fields, type Place } from './fields.ts'
 import { FlowReader } from './flows.ts'
 import { GpuActivity } from './gpu.ts'
-import { type HeldSlice, Nesting, type NestingTaker, sliceOf } from './nesting.ts'
+import { type HeldSlice, Nesting, type NestingTaker, NO_CATEGORY, sliceOf } from './nesting.ts'
 import { Operations } from './operations.ts'
 import type { Edge } from './pairs.ts'
 import { type GroupKind, Rows } from './rows.ts'
@@ -195,7 +195,7 @@ export class Recording {
       kind: 'own-slice',
       track: this.rows.thread(kind, pid, tid),
       name,
-      category: category.name,
+      category: category.name ?? NO_CATEGORY,
       startNs,
       endNs,
       args: batch ? [...(own ?? []), ...this.countsOf(batch)] : own,
@@ -272,7 +272,7 @@ export class Recording {
   private mark(track: number, { name, category, atNs, args }: Pick<Edge, 'name' | 'category' | 'atNs' | 'args'>): void {
     this.define(track)
     this.instants++
-    this.out.push({ kind: 'own-instant', track, name, category, atNs, args })
+    this.out.push({ kind: 'own-instant', track, name, category: category ?? NO_CATEGORY, atNs, args })
   }
 
   private counter(event: EventScanner): void {
@@ -313,6 +313,7 @@ export class Recording {
     args.begin(event)
     if (what === 'process_name') out.push(...rows.nameProcess(pid, args.text('name')))
     else if (what === 'thread_name') out.push(...rows.nameThread(pid, tid, args.text('name')))
+    else if (what === 'process_labels') out.push(...rows.labelProcess(pid, args.text('labels')))
     else if (what === 'process_sort_index') out.push(...rows.sortProcess(pid, sortIndexIn(args)))
     else if (what === 'thread_sort_index') out.push(...rows.sortThread(pid, tid, sortIndexIn(args)))
   }

@@ -46,6 +46,7 @@ export class Rows {
   private readonly byName = new Map<string, number>()
   private readonly groups = new Map<string, number>()
   private readonly processNames = new Map<number, string>()
+  private readonly processLabels = new Map<number, readonly string[]>()
   private readonly threadNames = new Map<number, string>()
   /** Places among the others that the file states, by id of the process or key of the thread. */
   private readonly processOrder = new Map<number, number>()
@@ -117,6 +118,11 @@ export class Rows {
 
   *sortProcess(pid: number, index: number): Generator<OwnNameEvent> {
     this.processOrder.set(pid, index)
+    yield* this.renameProcess(pid)
+  }
+
+  *labelProcess(pid: number, labels: string): Generator<OwnNameEvent> {
+    this.processLabels.set(pid, labels.split(',').filter(Boolean))
     yield* this.renameProcess(pid)
   }
 
@@ -238,7 +244,12 @@ export class Rows {
   private processOf(pid: number): OwnProcess | undefined {
     const number = this.number(pid)
     if (this.isKineto || number < 0 || number > INT32_MAX) return undefined
-    return { pid: number, name: this.processNames.get(pid) ?? '', sortIndex: this.processOrder.get(pid) }
+    return {
+      pid: number,
+      name: this.processNames.get(pid) ?? '',
+      sortIndex: this.processOrder.get(pid),
+      labels: this.processLabels.get(pid),
+    }
   }
 
   private threadOf(pid: number, tid: number): OwnThread | undefined {

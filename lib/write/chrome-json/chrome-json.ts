@@ -4,6 +4,7 @@ import { type Arg, jsonOf, nestedOf } from '../../model/args.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { Clock } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
+import type { OwnProcess } from '../../model/own-events.ts'
 import type { ArgSet, Label } from '../../sink/label.ts'
 import type { Track } from '../../sink/track.ts'
 import type { Writer } from '../../sink/writer.ts'
@@ -26,9 +27,15 @@ const ARGS = encode(',"args":{')
 const CLOSE_TWO = encode('}}')
 const FLOW = encode(',"bp":"e","cat":"flow","name":"flow","id":')
 
+/** First number of rows and groups that are no threads and processes of the system, in a trace with such: Linux has no larger ones. */
+const UNREAL = 2 ** 22
+
 /** A group, which is drawn as a process: the format has no other hierarchy than threads in processes. */
 interface Group {
+  readonly uuid: number
   readonly pid: number
+  /** The process that the group is. */
+  ofProcess: OwnProcess | undefined
   name: string
   readonly parent: Group | undefined
   /** 0 = at the top. */
@@ -65,6 +72,9 @@ export class ChromeJsonWriter implements Writer {
   private readonly setScratch = new JsonWriter()
   private readonly groups = new Map<number, Group>()
   private readonly rows: (Row | undefined)[] = []
+  /** Numbers of groups, and of rows by their ids. */
+  private readonly pids = new Set<number>()
+  private readonly tids = new Map<number, number>()
   private readonly counterNames = new Set<string>()
   private readonly quoted: (Uint8Array | undefined)[] = []
   private readonly parsed: (Uint8Array | undefined)[] = []
@@ -113,19 +123,17 @@ export class ChromeJsonWriter implements Writer {
   }
 
   track(track: Track): void {
-    const { uuid, name, kind, rank } = track
+    const { uuid, name, kind } = track
     const parent = this.groups.get(track.parent)
     const group = kind === 'group' || !parent ? this.group(track, parent) : parent
     this.groups.set(uuid, group) // rows below a row become its siblings
     group.descriptions.set(kind === 'group' ? '' : name, track.description)
-    if (group.pid === uuid) this.rename(group, name)
+    if (group.uuid === uuid) this.rename(group, track)
     if (kind === 'group') return
     this.defineGroup(group)
-    if (kind !== 'counter') {
-      this.define(group.pid, 'thread_name', { name }, uuid)
-      this.define(group.pid, 'thread_sort_index', { sort_index: rank }, uuid)
-    }
-    this.rows[uuid] = rowOf(group.pid, uuid, kind === 'counter' ? this.counterName(group.pid, track) : name, track.unit)
+    const tid = this.tidOf(track, group)
+    if (kind !== 'counter') this.defineThread(track, group, tid)
+    this.rows[uuid] = rowOf(group.pid, tid, kind === 'counter' ? this.counterName(group.pid, track) : name, track.unit)
   }
 
   begin(track: number, atNs: number, label: Label): void {
@@ -179,30 +187,65 @@ export class ChromeJsonWriter implements Writer {
   }
 
   /** Adds a group; one that is known remains. */
-  private group({ uuid, name, rank }: Track, parent: Group | undefined): Group {
+  private group({ uuid, name, rank, ofProcess }: Track, parent: Group | undefined): Group {
     const known = this.groups.get(uuid)
     if (known) return known
     const depth = parent ? parent.depth + 1 : 0
     const width = RANKS.slice(depth + 1).reduce((product, ranks) => product * ranks, 1)
     const place = depth < RANKS.length ? Math.min(rank + (parent ? 1 : 0), RANKS[depth]! - 1) : 0
     const sortIndex = (parent?.sortIndex ?? 0) + place * width
-    return { pid: uuid, name, parent, depth, sortIndex, descriptions: new Map(), isDefined: false }
+    const pid = this.pidOf(uuid, ofProcess)
+    return { uuid, pid, ofProcess, name, parent, depth, sortIndex, descriptions: new Map(), isDefined: false }
+  }
+
+  /** The number of a process; of other groups, one that no process has. */
+  private pidOf(uuid: number, ofProcess: OwnProcess | undefined): number {
+    const wanted = ofProcess?.pid ?? uuid
+    const pid = this.pids.has(wanted) ? UNREAL + uuid : wanted
+    this.pids.add(pid)
+    return pid
+  }
+
+  /** The number of a thread; of other rows of a process, one that no thread has. */
+  private tidOf({ uuid, ofThread }: Track, { ofProcess }: Group): number {
+    const known = this.tids.get(uuid)
+    if (known !== undefined) return known
+    const tid = ofThread?.tid ?? (ofProcess ? UNREAL + uuid : uuid)
+    this.tids.set(uuid, tid)
+    return tid
+  }
+
+  private defineThread({ name, rank, ofThread }: Track, { pid }: Group, tid: number): void {
+    if (ofThread?.name !== '') this.define(pid, 'thread_name', { name: ofThread ? ofThread.name : name }, tid)
+    const index = ofThread ? ofThread.sortIndex : rank
+    if (index !== undefined) this.define(pid, 'thread_sort_index', { sort_index: index }, tid)
   }
 
   /** Names of groups contain those of the groups above. */
-  private rename(group: Group, name: string): void {
-    if (group.name === name) return
+  private rename(group: Group, { name, ofProcess }: Track): void {
+    if (group.name === name && group.ofProcess === ofProcess) return
     group.name = name
+    group.ofProcess = ofProcess
     for (const each of new Set(this.groups.values())) {
-      if (each.isDefined && pathOf(each).includes(group)) this.define(each.pid, 'process_name', { name: title(each) })
+      if (each.isDefined && pathOf(each).includes(group)) this.nameGroup(each)
     }
   }
 
   private defineGroup(group: Group): void {
     if (group.isDefined) return
     group.isDefined = true
-    this.define(group.pid, 'process_name', { name: title(group) })
-    this.define(group.pid, 'process_sort_index', { sort_index: group.sortIndex })
+    this.nameGroup(group)
+    if (!group.ofProcess) this.define(group.pid, 'process_sort_index', { sort_index: group.sortIndex })
+  }
+
+  /** Writes the name of a group; of a process, all that is known about it. */
+  private nameGroup(group: Group): void {
+    const { pid, ofProcess } = group
+    if (!ofProcess) return this.define(pid, 'process_name', { name: title(group) })
+    const { name, sortIndex, labels = [] } = ofProcess
+    if (name !== '') this.define(pid, 'process_name', { name })
+    if (labels.length > 0) this.define(pid, 'process_labels', { labels: labels.join(',') })
+    if (sortIndex !== undefined) this.define(pid, 'process_sort_index', { sort_index: sortIndex })
   }
 
   private define(pid: number, name: string, args: object, tid?: number): void {

@@ -41,11 +41,12 @@ export function writeTrack(out: ProtoWriter, track: Track): void {
   out.int64(TrackDescriptor.sibling_order_rank, track.rank)
   out.varint(TrackDescriptor.sibling_merge_behavior, track.merges ? MERGE.BY_NAME : MERGE.NONE)
   if (track.ofProcess) {
-    const { pid, name, sortIndex } = track.ofProcess
+    const { pid, name, sortIndex, labels = [] } = track.ofProcess
     const message = out.begin(TrackDescriptor.process)
     out.varint(ProcessDescriptor.pid, pid)
     if (sortIndex !== undefined) out.int64(ProcessDescriptor.legacy_sort_index, sortIndex)
     if (name !== '') out.string(ProcessDescriptor.process_name, name)
+    for (const label of labels) out.string(ProcessDescriptor.process_labels, label)
     out.end(message)
   }
   if (track.ofThread) {

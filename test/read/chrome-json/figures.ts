@@ -90,7 +90,7 @@ export function figuresOf(text: string): { byCategory: Record<string, Figures>; 
   for (const event of traceEvents) {
     if (event.ph !== 'X' && event.ph !== 'i') continue
     const start = base + nanosecondsOf(event.ts)
-    add(all, CALLED[event.cat!] ?? event.cat ?? 'own', start, nanosecondsOf(event.dur ?? '0'))
+    add(all, CALLED[event.cat!] ?? event.cat ?? '', start, nanosecondsOf(event.dur ?? '0'))
     starts.push(start)
     const isWork = ['kernel', 'gpu_memcpy', 'gpu_memset'].includes(event.cat!)
     if (isWork && calls.has(correlationOf(event))) launched++

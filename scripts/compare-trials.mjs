@@ -1,7 +1,7 @@
 /**
  * How often `compare` is right on this machine, of runs that it records by turns: of one model with itself it should name no change; of
- * a model against one whose ffn_down has Q8_0 weights, that role first. Prints a line a trial, and the counts; exits 1 if a change is named
- * where there is none.
+ * a model against one whose ffn_down has Q8_0 weights, that role first. Prints a line a trial, and the counts; exits 1 if a change, or a finding
+ * that appears or vanishes, is named where there is none.
  *   node scripts/compare-trials.mjs [trials of each, default 20] [runs a side, default 5] [folder for the logs]
  */
 import { execFileSync } from 'node:child_process'
@@ -40,8 +40,10 @@ async function compared(commands, name) {
 
 let [wrong, right] = [0, 0]
 for (let i = 0; i < trials; i++) {
-  const named = (await compared([same, same], `same-${i}`)).effects.filter(({ verdict }) => CHANGED.includes(verdict))
-  if (named.length > 0) wrong++
+  const itself = await compared([same, same], `same-${i}`)
+  const named = itself.effects.filter(({ verdict }) => CHANGED.includes(verdict))
+  const appeared = itself.findings.filter(({ change }) => change === 'appeared' || change === 'vanished')
+  if (named.length + appeared.length > 0 || /slower|faster/.test(itself.verdict)) wrong++
   const effects = (await compared([same, slower], `slower-${i}`)).effects
   const [first] = effects.filter(({ group }) => group === 'role')
   const isRight = /slower$/.test(first.verdict) && first.name === 'ffn_out MUL_MAT'
@@ -49,7 +51,7 @@ for (let i = 0; i < trials; i++) {
   const text = ({ name, phase, verdict, change_share }) =>
     `${phase} ${name} ${verdict} ${(100 * change_share).toFixed(1)} %`
   console.log(
-    `${i + 1}: itself: ${named.map(text).join(' · ') || 'no change'} | slower: ${text(first)}${isRight ? '' : ': WRONG'}`,
+    `${i + 1}: itself: ${[...named.map(text), ...appeared.map(({ rule }) => rule)].join(' · ') || 'no change'} (${itself.verdict}) | slower: ${text(first)}${isRight ? '' : ': WRONG'}`,
   )
 }
 console.log(

@@ -22,6 +22,13 @@ const OPTIONS = {
     requiresArg: true,
     describe: 'The other side: logs, folders of logs, or Analyses',
   },
+  name: {
+    type: 'string',
+    array: true,
+    requiresArg: true,
+    nargs: 1,
+    describe: 'Names of the sides: --name before --name after',
+  },
   runs: valued(whole('--runs'), 'Record two commands by turns, so many runs of each', `${RUNS}`),
   warmup: seldom(valued(whole('--warmup'), 'Runs of each command before, which do not count', '1')),
   output: {
@@ -91,6 +98,15 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   return print(markdown ? toMarkdown(sections) : toText(sections, io().stdout.columns ?? WIDTH))
 }
 
+/** The names of both sides: those of `--name`, or others. */
+function namesOf({ name = [] }: Arguments, others: readonly [string, string]): readonly [string, string] {
+  if (name.length !== 0 && name.length !== 2)
+    throw new UsageError(
+      `--name: expected the names of both sides, --name before --name after; found ${plural(name.length, 'name')}`,
+    )
+  return [name[0] ?? others[0], name[1] ?? others[1]]
+}
+
 async function comparisonOf(args: ArgumentsCamelCase<Arguments>): Promise<Comparison> {
   const { inputs = [], with: others = [], runs, warmup, output, level, from, opTable } = args
   const isRecording = io().argv.includes('--')
@@ -112,7 +128,8 @@ async function comparisonOf(args: ArgumentsCamelCase<Arguments>): Promise<Compar
         void note(isWarmup ? `warm-up of ${side}` : `run ${number} of ${runs ?? RUNS} of ${side}`),
     })
     await note(`the logs are in ${folder}; again: ggml2perfetto compare ${quoted(folder)}`)
-    return compareRuns(await sideOf(a, logs.a, reading), await sideOf(b, logs.b, reading))
+    const [nameOfA, nameOfB] = namesOf(args, [a, b])
+    return compareRuns(await sideOf(nameOfA, logs.a, reading), await sideOf(nameOfB, logs.b, reading))
   }
   for (const option of ['runs', 'warmup', 'output', 'level'] as const)
     if (args[option] !== undefined)
@@ -121,9 +138,8 @@ async function comparisonOf(args: ArgumentsCamelCase<Arguments>): Promise<Compar
       )
   if (inputs.length === 0) throw new UsageError('no input is given\nhint: ggml2perfetto compare --help')
   const files = await filesOf(inputs, others)
+  const folders = others.length === 1 && inputs.length === 1 ? ([inputs[0]!, others[0]!] as const) : undefined
   const name = (side: readonly string[]) => (side.length === 1 ? side[0]! : `${side[0]} … ${side.at(-1)}`)
-  return compareRuns(
-    await sideOf(name(files.before), files.before, reading),
-    await sideOf(name(files.after), files.after, reading),
-  )
+  const [before, after] = namesOf(args, folders ?? [name(files.before), name(files.after)])
+  return compareRuns(await sideOf(before, files.before, reading), await sideOf(after, files.after, reading))
 }

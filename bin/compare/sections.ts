@@ -19,17 +19,19 @@ const TOP = 10
 /** Rows of what is not clear, where no number of rows is given. */
 const UNCLEAR_TOP = 3
 
-/** A comparison for people: what differs, then changes, regressions first, then what stays. `top`: rows of each table. */
+/** A comparison for people: the verdict, what differs, then changes, regressions first, then what stays. `top`: rows of each table. */
 export function comparisonSections(comparison: Comparison, top: number | undefined, gate?: Gate): Section[] {
-  const { before, after, differences, is_comparable, effects, findings } = comparison
+  const { before, after, differences, is_comparable, findings } = comparison
   const groups = Object.keys(TITLES) as EffectGroup[]
+  const [a, b] = namesOf(comparison)
   return [
     {
+      title: comparison.verdict,
+      lines: gate ? [`slower by more than ${percent(gate.limit_share)}: ${ANSWERS[gate.answer]}: ${gate.why}`] : [],
+    },
+    {
       title: 'sides',
-      facts: [
-        ['a', `${before.name}: ${plural(before.runs, 'run')}`],
-        ['b', `${after.name}: ${plural(after.runs, 'run')}`],
-      ],
+      facts: [sideFact(a, before), sideFact(b, after)],
     },
     ...(differences.length > 0
       ? [
@@ -42,8 +44,8 @@ export function comparisonSections(comparison: Comparison, top: number | undefin
                 columns: [
                   { title: '', isText: true },
                   { title: '' },
-                  { title: 'a', isText: true },
-                  { title: 'b', isText: true },
+                  { title: a, isText: true },
+                  { title: b, isText: true },
                 ],
                 rows: differences.map(({ what, before, after, is_obstacle }) => [
                   what,
@@ -55,28 +57,50 @@ export function comparisonSections(comparison: Comparison, top: number | undefin
           },
         ]
       : []),
-    ...groups.flatMap((group) => groupSection(group, effects, top)),
+    ...groups.flatMap((group) => groupSection(group, comparison, top)),
     ...(findings.length > 0
       ? [
           {
             title: 'findings',
             lines: findings.map(
               ({ change, sentence, runs_before, runs_after }) =>
-                `${change} (${runs_before} of ${before.runs}, ${runs_after} of ${plural(after.runs, 'run')}): ${sentence}`,
+                `${CHANGES[change](a, b)} (${runs_before} of ${before.runs}, ${runs_after} of ${plural(after.runs, 'run')}): ${sentence}`,
             ),
           },
         ]
       : []),
     { title: 'how to read it', lines: legend(comparison) },
-    ...(gate
-      ? [
-          {
-            title: 'answer',
-            lines: [`slower by more than ${percent(gate.limit_share)}: ${ANSWERS[gate.answer]}: ${gate.why}`],
-          },
-        ]
-      : []),
   ]
+}
+
+const CHANGES: Readonly<Record<Comparison['findings'][number]['change'], (a: string, b: string) => string>> = {
+  appeared: () => 'appeared',
+  vanished: () => 'vanished',
+  'maybe appeared': (_, b) => `only in ${b}, perhaps by chance`,
+  'maybe vanished': (a) => `only in ${a}, perhaps by chance`,
+}
+
+/** Longer names of sides are none of columns. */
+const NAME_MAX = 14
+
+/** The names of columns: those of the sides where they are short. */
+function namesOf({ before, after }: Comparison): readonly [string, string] {
+  return Math.max(before.name.length, after.name.length) <= NAME_MAX && before.name !== after.name
+    ? [before.name, after.name]
+    : ['a', 'b']
+}
+
+const sideFact = (column: string, { name, runs, inputs }: Comparison['before']): [string, string] => {
+  const files = inputs.flat()
+  const text = column !== name ? name : files.length < 2 ? `${files}` : `${files[0]} … ${files.at(-1)}`
+  return [column, `${text}: ${plural(runs, 'run')}`]
+}
+
+/** What is not certain is not called slower or faster. */
+const WORDS: Readonly<Partial<Record<Effect['verdict'], string>>> = {
+  unclear: '~',
+  'maybe slower': 'perhaps',
+  'maybe faster': 'perhaps',
 }
 
 /** Texts that are short enough as they are. */
@@ -97,7 +121,9 @@ function withoutCommon(before: string, after: string): [string, string] {
 
 const ANSWERS: Readonly<Record<Gate['answer'], string>> = { within: 'no', worse: 'yes', inconclusive: 'not certain' }
 
-function groupSection(group: EffectGroup, effects: readonly Effect[], top: number | undefined): Section[] {
+function groupSection(group: EffectGroup, comparison: Comparison, top: number | undefined): Section[] {
+  const { effects } = comparison
+  const [a, b] = namesOf(comparison)
   const inGroup = effects.filter((effect) => effect.group === group && effect.verdict !== 'same')
   if (inGroup.length === 0) return []
   const changed = inGroup.filter(({ verdict }) => CHANGED.has(verdict))
@@ -112,7 +138,7 @@ function groupSection(group: EffectGroup, effects: readonly Effect[], top: numbe
     valueText(effect, effect.after),
     changeText(effect),
     drawn(effect, widest),
-    effect.verdict === 'unclear' ? '~' : effect.verdict,
+    WORDS[effect.verdict] ?? effect.verdict,
   ])
   if (rest.length > 0) rows.push([more(rest), '', '', '', '', '', changed.length > most ? '' : '~'])
   return [
@@ -123,8 +149,8 @@ function groupSection(group: EffectGroup, effects: readonly Effect[], top: numbe
           columns: [
             { title: '', isText: true },
             { title: 'phase', isText: true },
-            { title: 'a' },
-            { title: 'b' },
+            { title: a },
+            { title: b },
             { title: '[low estimate high] %' },
             { title: `±${percent(widest)}`, isText: true, isDrawing: true, rank: DRAWING },
             { title: '', isText: true },
@@ -141,11 +167,18 @@ function valueText({ unit }: Effect, value: number | null): string {
   return unit === 'bytes' ? size(value) : duration(value)
 }
 
-/** `[+3.1 +4.0 +4.9]`; without an interval, or where all runs agree, only the estimate. */
+/** `[+3.1 +4.0 +4.9]`, from a factor of two `[×2.1 ×2.3 ×2.4]`; without an interval, or where all runs agree, only the estimate. */
 function changeText({ change_share, low_share, high_share }: Effect): string {
   if (change_share === null) return ''
-  if (low_share === null || high_share === null || low_share === high_share) return signed(change_share)
-  return `[${[low_share, change_share, high_share].map(signed).join(' ')}]`
+  const text = change_share >= 1 || change_share <= -0.5 ? factor : signed
+  if (low_share === null || high_share === null || low_share === high_share) return text(change_share)
+  return `[${[low_share, change_share, high_share].map(text).join(' ')}]`
+}
+
+/** `×4.1` or `÷4.1`; more than a thousandfold has no useful number. */
+function factor(share: number): string {
+  const [sign, value] = share >= 0 ? ['×', 1 + share] : ['÷', 1 / (1 + share)]
+  return value > 1000 ? `>${sign}1000` : `${sign}${value.toFixed(value >= 9.95 ? 0 : 1)}`
 }
 
 /** Columns of drawings are left out first, and not in Markdown. */
@@ -174,7 +207,7 @@ function drawn({ low_share, change_share, high_share }: Effect, scale: number): 
   return Array.from({ length: 2 * HALF + 1 }, (_, i) => character(i)).join('')
 }
 
-/** In percent; more than a tenfold change has no useful number. */
+/** In percent. */
 function signed(share: number): string {
   const value = 100 * share
   if (value >= 999.95) return '>+999'
@@ -194,7 +227,7 @@ function legend({
   const level = percent(level_share)
   return [
     `a change of b against a; the unit is the run. Intervals of ${level}, all ${compared_speeds} of speed together and all ${compared_others} others together`,
-    `slower, faster: with ${percent(named_level_share)}; maybe: with ${level}; ~: neither`,
+    `slower, faster: with ${percent(named_level_share)} and 3 runs a side; perhaps: with ${level}; ~: neither`,
     ...(runs < 3
       ? [
           `${plural(runs, 'run')} a side ${runs === 1 ? 'gives' : 'give'} no useful interval: record at least 3, better 5`,

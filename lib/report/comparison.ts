@@ -32,7 +32,7 @@ export function comparisonPage(comparison: Comparison, title: string | undefined
   const changed = effects.filter(({ verdict }) => /slower|faster/.test(verdict))
   const sides = partsFigures(comparison)
   return {
-    title: title ?? 'Comparison of two sides',
+    title: title ?? withoutFolders(comparison),
     lead: html`<p class="lead">a: ${before.name} (${plural(before.runs, 'run')}) · b: ${after.name} (${plural(after.runs, 'run')})</p>`,
     sections: [
       changesSection(changed, comparison),
@@ -43,11 +43,14 @@ export function comparisonPage(comparison: Comparison, title: string | undefined
   }
 }
 
-/** A side whose name has logs without their folders: reports are for other people. */
-function namedSide(side: Comparison['before']): Comparison['before'] {
-  const paths = side.inputs.flat().sort((a, b) => b.length - a.length)
-  return { ...side, name: paths.reduce((name, path) => name.replaceAll(path, () => baseName(path)), side.name) }
+/** A text in which logs are without their folders: reports are for other people. */
+function withBaseNames(text: string, ...sides: readonly Comparison['before'][]): string {
+  const paths = sides.flatMap(({ inputs }) => inputs.flat()).sort((a, b) => b.length - a.length)
+  return paths.reduce((name, path) => name.replaceAll(path, () => baseName(path)), text)
 }
+
+const namedSide = (side: Comparison['before']) => ({ ...side, name: withBaseNames(side.name, side) })
+const withoutFolders = ({ verdict, before, after }: Comparison) => withBaseNames(verdict, before, after)
 
 const valueText = (value: number | null, unit: Effect['unit']) => known(value, unit === 'ns' ? duration : size)
 const signed = (share: number) => `${share > 0 ? '+' : ''}${percent(share)}`
@@ -65,7 +68,7 @@ function changesSection(changed: readonly Effect[], { findings, before, after, i
     )
   const lines = findings.map(
     ({ change, sentence, runs_before, runs_after }) =>
-      html`<li>${change} (${runs_before} of ${before.runs}, ${runs_after} of ${plural(after.runs, 'run')}): ${sentence}</li>`,
+      html`<li>${change.replace('maybe appeared', 'only in b, perhaps by chance').replace('maybe vanished', 'only in a, perhaps by chance')} (${runs_before} of ${before.runs}, ${runs_after} of ${plural(after.runs, 'run')}): ${sentence}</li>`,
   )
   const content = [
     is_comparable

@@ -50,7 +50,9 @@ describe('logs', () => {
   test('a table: what got slower first, with its interval', () => {
     const { code, stdout, stderr } = run(['compare', 'old', '--with', 'new'])
     expect([code, stderr]).toEqual([0, ''])
-    expect(stdout).toMatch(/^sides\n {2}a {2}old\/run-1\.ggtrace … old\/run-5\.ggtrace: 5 runs\n/)
+    expect(stdout).toMatch(
+      /^decode 20 % slower than "old" \(certain: 19\.\d … 20\.\d %\)[^\n]*\n\nsides\n {2}old {2}old\/run-1\.ggtrace … old\/run-5\.ggtrace: 5 runs\n/,
+    )
     expect(stdout).toMatch(/\n {2}TPOT +10 ms +12 ms +\[\+1\d\.\d \+1\d\.\d \+2\d\.\d\] +│ +● +slower\n/)
     expect(stdout).toMatch(
       /\noperators, per call\n.*\n {2}ffn_up MUL_MAT +decode +5\.0\d ms +7\.0\d ms +\[\+3.* slower\n/,
@@ -81,8 +83,40 @@ describe('logs', () => {
     const two = ['old/run-1.ggtrace', 'old/run-2.ggtrace', '--with', 'new/run-1.ggtrace', 'new/run-2.ggtrace']
     const { code, stdout } = run(['compare', ...two, '--fail-above', '5%'])
     expect(code).toBe(3)
-    expect(stdout).toMatch(/\nanswer\n {2}slower by more than 5\.0 %: not certain: 2 runs a side: it takes 3\n$/)
+    expect(stdout).toMatch(
+      /^not certain: decode may take 19\.\d … 20\.\d % more time than a: 3 runs a side would decide\n {2}slower by more than 5\.0 %: not certain: 2 runs a side: it takes 3\n/,
+    )
     expect(codeOf(...two)).toBe(0)
+  })
+
+  test('a factor of two is a factor; sides have the names that are given', () => {
+    mkdirSync(at('fast'))
+    for (let i = 1; i <= 5; i++) writeFileSync(at(`fast/run-${i}.ggtrace`), logOf(400 + i, 2.5 + 0.002 * i))
+    const named = ['compare', 'old', '--with', 'fast', '--name', 'before', '--name', 'after']
+    const { stdout } = run(named)
+    expect(stdout).toMatch(/^4\.0 × faster decode than "before" \(certain: 3\.9\d … 4\.0\d\)/)
+    expect(stdout).toMatch(/\n {2}TPOT +10 ms +2\.51 ms +\[÷4\.0 ÷4\.0 ÷4\.0\] .* faster\n/)
+    expect(stdout).toMatch(/\n +before +after +\[low estimate high\] %/)
+    expect(run([...named, '--name', 'x']).stderr).toMatch(/^error: --name: expected the names of both sides/)
+    expect(jsonOf(...named.slice(1)).verdict).toBe(stdout.split('\n')[0])
+  })
+
+  test('where nothing can be seen, it says from which difference on it would, and with how many runs', () => {
+    const noisy = [10, 10.4, 10.8]
+    for (const side of ['x', 'y']) {
+      mkdirSync(at(side))
+      for (const [i, ms] of noisy.entries())
+        writeFileSync(at(`${side}/${i}.ggtrace`), logOf(500 + i, ms + (side === 'x' ? 0.01 : 0)))
+    }
+    const { stdout } = run(['compare', 'x', '--with', 'y'])
+    expect(stdout).toMatch(
+      /^no difference of decode above \d+ % can be seen with 3 runs a side; \d+ would show \d+ %\n/,
+    )
+    const [, above, runs, then] = stdout.match(/above (\d+) % .*; (\d+) would show (\d+) %/)!.map(Number)
+    expect([runs! > 3, then! < above!]).toEqual([true, true])
+    expect(run(['compare', 'old/run-1.ggtrace', '--with', 'new/run-1.ggtrace']).stdout).toMatch(
+      /^decode \d+ % slower than "old\/run-1.ggtrace", which is no evidence with 1 run a side: record 3, better 5\n/,
+    )
   })
 
   test('another build is listed, and is no obstacle', () => {
@@ -94,7 +128,7 @@ describe('logs', () => {
 
   test('Markdown for a pull request', () => {
     const { stdout } = run(['compare', 'old', '--with', 'new', '--markdown'])
-    expect(stdout).toMatch(/^\*\*sides\*\*\n/)
+    expect(stdout).toMatch(/^\*\*decode 20 % slower than "old" .*\*\*\n\n\*\*sides\*\*\n/)
     expect(stdout).toMatch(/\n\| TPOT \| 10 ms \| 12 ms \| \\\[\+1.*\\\] \| slower \|\n/)
   })
 

@@ -11,6 +11,7 @@ import {
 } from './figures.ts'
 import { figuresOf, type RunFigure } from './figures-of-run.ts'
 import { logRatio, margins, tailOfEach } from './interval.ts'
+import { leastRuns, RUNS_MIN, type RunsFor, sentenceOf } from './verdict.ts'
 
 /** Runs of one side. */
 export interface RunsOfSide {
@@ -42,17 +43,27 @@ export function compareRuns(before: RunsOfSide, after: RunsOfSide): Comparison {
   const valuesWhere = (isOf: (group: EffectGroup) => boolean) => compared.filter(({ group }) => isOf(group))
   const speeds = valuesWhere((group) => group === 'speed')
   const others = valuesWhere((group) => group !== 'speed' && group !== 'memory')
+  const runs = Math.min(before.runs.length, after.runs.length)
+  const neededOf = new Map<Effect, RunsFor>()
   const effects = [speeds, others, valuesWhere((group) => group === 'memory')].flatMap((family) => {
     const ratios = new Map(family.flatMap((values) => (isInBoth(values) ? [[values, ratioOf(values)]] : [])))
     const marginOf = margins([...ratios.values()])
     return family.map((values) => {
       const ratio = ratios.get(values)
       const margin = (level: number) => marginOf(ratio!, tailOfEach(level, ratios.size))
-      return effectOf(values, ratio && { estimate: ratio.estimate, margin: margin(LEVEL), named: margin(NAMED_LEVEL) })
+      // Fewer runs are no certainty, whatever their spread.
+      const named = () => (runs < RUNS_MIN ? Infinity : margin(NAMED_LEVEL))
+      const effect = effectOf(values, ratio && { estimate: ratio.estimate, margin: margin(LEVEL), named: named() })
+      if (ratio)
+        neededOf.set(effect, (_, share, isNamed) => {
+          const tail = tailOfEach(isNamed ? NAMED_LEVEL : LEVEL, ratios.size)
+          return leastRuns(runs, Math.log1p(share), (times) => marginOf(ratio, tail, times))
+        })
+      return effect
     })
   })
-  return {
-    schema: COMPARISON_SCHEMA,
+  const comparison = {
+    schema: COMPARISON_SCHEMA as typeof COMPARISON_SCHEMA,
     before: sideOf(before),
     after: sideOf(after),
     differences,
@@ -64,6 +75,9 @@ export function compareRuns(before: RunsOfSide, after: RunsOfSide): Comparison {
     effects: effects.sort(byVerdict),
     findings: changedFindings(before.runs, after.runs),
   }
+  const { schema, ...rest } = comparison
+  const verdict = sentenceOf(comparison, (effect, share, isNamed) => neededOf.get(effect)?.(effect, share, isNamed))
+  return { schema, verdict, ...rest }
 }
 
 const sideOf = ({ name, runs }: RunsOfSide) => ({
@@ -175,6 +189,24 @@ function byVerdict(a: Effect, b: Effect): number {
   return verdict || group || (a.verdict === 'unclear' ? time(b) - time(a) : lost(b) - lost(a))
 }
 
+/** The chance with which equal sides differ that much is at most this where a finding appears or vanishes. */
+const CHANCE_MAX = 0.01
+
+/**
+ * The chance that runs of two equal sides differ at least as much in how many of them have a finding (R. A. Fisher's exact test, of both
+ * directions).
+ */
+function chanceOf([a, before]: readonly [number, number], [b, after]: readonly [number, number]): number {
+  const ways = (n: number, k: number) =>
+    Array.from({ length: k }, (_, i) => (n - i) / (i + 1)).reduce((x, y) => x * y, 1)
+  const chance = (inA: number) => (ways(before, inA) * ways(after, a + b - inA)) / ways(before + after, a + b)
+  const [least, most] = [Math.max(0, a + b - after), Math.min(before, a + b)]
+  const found = chance(a)
+  return Array.from({ length: most - least + 1 }, (_, i) => chance(least + i))
+    .filter((other) => other <= found * (1 + 1e-9))
+    .reduce((sum, other) => sum + other, 0)
+}
+
 function changedFindings(before: readonly Analysis[], after: readonly Analysis[]): ChangedFinding[] {
   const found = new Map<
     string,
@@ -193,9 +225,14 @@ function changedFindings(before: readonly Analysis[], after: readonly Analysis[]
   for (const run of before) add('before', run)
   for (const run of after) add('after', run)
   return [...found.values()].flatMap((known): ChangedFinding[] => {
-    const [isBefore, isAfter] = [known.before > before.length / 2, known.after > after.length / 2]
-    if (isBefore === isAfter) return []
-    const change = isAfter ? 'appeared' : 'vanished'
+    const isCertain = chanceOf([known.before, before.length], [known.after, after.length]) <= CHANCE_MAX
+    const isAfter = known.after / after.length > known.before / before.length
+    const isUnanimous = isAfter
+      ? known.after === after.length && known.before === 0
+      : known.after === 0 && known.before === before.length
+    if (!isCertain && !isUnanimous) return []
+    const word = isAfter ? ('appeared' as const) : ('vanished' as const)
+    const change = isCertain ? word : (`maybe ${word}` as const)
     return [{ ...known.of, change, runs_before: known.before, runs_after: known.after }]
   })
 }

@@ -9,6 +9,8 @@ export const COMPARISON_SCHEMA = 'ggml2perfetto.comparison/1'
  */
 export interface Comparison {
   readonly schema: typeof COMPARISON_SCHEMA
+  /** All of it in one sentence. */
+  readonly verdict: string
   readonly before: ComparedSide
   readonly after: ComparedSide
   /** In what the sides differ, apart from their times. */
@@ -24,7 +26,7 @@ export interface Comparison {
   readonly named_level_share: number
   /** Regressions first, largest loss of time first; then improvements; then what is not clear. */
   readonly effects: readonly Effect[]
-  /** Findings of more than half of the runs of one side only. */
+  /** Findings that are more frequent on one side than equal sides would have them. */
   readonly findings: readonly ChangedFinding[]
 }
 
@@ -83,11 +85,11 @@ export interface Effect {
   readonly verdict: Verdict
 }
 
-/** A finding that appeared or vanished. */
+/** A finding that appeared or vanished. `maybe …`: all runs of one side have it and none of the other, of so few runs that it may be chance. */
 export interface ChangedFinding {
   readonly rule: string
   readonly phase: string | null
-  readonly change: 'appeared' | 'vanished'
+  readonly change: 'appeared' | 'vanished' | 'maybe appeared' | 'maybe vanished'
   /** Of one of the runs that have it. */
   readonly sentence: string
   readonly runs_before: number

@@ -1,4 +1,5 @@
 import type { Comparison, Effect } from './figures.ts'
+import { RUNS_MIN } from './verdict.ts'
 
 /** The answer to "is it slower by more than that?", of all figures of speed. */
 export interface Gate {
@@ -7,9 +8,6 @@ export interface Gate {
   readonly answer: 'within' | 'worse' | 'inconclusive'
   readonly why: string
 }
-
-/** Fewer runs a side give no certainty worth a failure. */
-const RUNS_MIN = 3
 
 /** Compares the intervals of speed with a limit, such as 0.05. */
 export function gateOf(comparison: Comparison, limitShare: number): Gate {
@@ -24,7 +22,7 @@ export function gateOf(comparison: Comparison, limitShare: number): Gate {
   }
   const speeds = effects.filter(({ group }) => group === 'speed')
   if (speeds.length === 0) return answer('inconclusive', 'the logs contain no calls')
-  const worse = speeds.filter(({ low_share }) => low_share !== null && low_share > limitShare)
+  const worse = speeds.filter(({ low_share, verdict }) => verdict === 'slower' && low_share! > limitShare)
   if (worse.length > 0) return answer('worse', `${worse.map(describe).join(', ')}`)
   const open = speeds.filter(({ high_share }) => high_share === null || high_share > limitShare)
   if (open.length > 0)

@@ -39,18 +39,19 @@ const FAMILY_MIN = 3
 /**
  * Spreads of ratios that were measured in the same runs, each moderated by all of them: five runs say little about the spread of one
  * operator, but fifty operators say how large spreads are here (G. K. Smyth, Statistical Applications in Genetics 3, 2004). Returns
- * half of the width of the interval of each ratio that holds with probability 1 − `tail`; Infinity where a side has one value.
+ * half of the width of the interval of each ratio that holds with probability 1 − `tail`; Infinity where a side has one value. `times`: with so
+ * many times the runs, of the same spread.
  */
-export function margins(ratios: readonly LogRatio[]): (ratio: LogRatio, tail: number) => number {
+export function margins(ratios: readonly LogRatio[]): (ratio: LogRatio, tail: number, times?: number) => number {
   const known = ratios.flatMap(({ spread }) => (spread && spread.square > 0 ? [spread] : []))
   const prior = known.length < FAMILY_MIN ? { df: 0, square: 0 } : priorOf(known)
-  return ({ spread }, tail) => {
+  return ({ spread }, tail, times = 1) => {
     if (!spread) return Infinity
     if (spread.square === 0) return 0
-    const df = spread.df + prior.df
+    const df = spread.df * times + prior.df
     // Of many degrees of freedom only the ratio counts: the prior's may be Infinity.
-    const share = prior.df === Infinity ? 1 : prior.df / df
-    const square = share * prior.square + (1 - share) * spread.square
+    const share = prior.df === Infinity ? 1 : prior.df / (spread.df + prior.df)
+    const square = (share * prior.square + (1 - share) * spread.square) / times
     return studentQuantile(tail, Math.min(df, DF_MAX)) * Math.sqrt(square)
   }
 }

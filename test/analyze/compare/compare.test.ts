@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals'
 import { compareRuns, gateOf } from '../../../lib/analysis.ts'
 import { type Analysis, analyze } from '../../../lib/index.ts'
 import { inputOf } from '../../../lib/node.ts'
+import { normals } from './normals.ts'
 
 /** Runs made from a recorded one: its times, varied by known factors. */
 
@@ -89,6 +90,32 @@ test('a run with itself: all effects are 1, and the same', () => {
   expect([differences, findings, is_comparable]).toEqual([[], [], true])
 })
 
+test('of 40 comparisons of equal sides none names a change or a finding; 5 % are found in most', () => {
+  const normal = normals(45)
+  const found = { ...recorded.findings[0]!, rule: 'barrier-wait', sentence: 'waits', evidence: { phase: 'decode' } }
+  // Speeds that vary by 1 %, and a finding that every other run has.
+  const noisy = (by = 1) => {
+    const { runs } = side(
+      { by },
+      Array.from({ length: 5 }, () => Math.exp(0.01 * normal())),
+    )
+    return {
+      name: 'side',
+      runs: runs.map((run) => (normal() > 0 ? { ...run, findings: [...run.findings, found] } : run)),
+    }
+  }
+  let planted = 0
+  for (let i = 0; i < 40; i++) {
+    const { verdict, effects, findings } = compareRuns(noisy(), noisy())
+    expect(verdict).toMatch(/^(no difference of decode above|not certain: decode may take) /)
+    expect(effects.filter(({ verdict }) => verdict === 'slower' || verdict === 'faster')).toEqual([])
+    expect(findings.filter(({ change }) => change === 'appeared' || change === 'vanished')).toEqual([])
+    const slower = compareRuns(noisy(), noisy(1.05))
+    if (/^decode .* slower than "side" \(certain/.test(slower.verdict)) planted++
+  }
+  expect(planted).toBeGreaterThanOrEqual(30)
+})
+
 test('what only one side has stays, without a change', () => {
   const without = side().runs.map((run) => ({
     ...run,
@@ -136,14 +163,29 @@ test('lengths of answers that vary on both sides are a difference, and no obstac
   expect(compareRuns(lengths([60, 61]), lengths([128])).is_comparable).toBe(false)
 })
 
-test('findings of most runs of one side only', () => {
+test('findings that equal sides would hardly have so unequally', () => {
   const found = { ...recorded.findings[0]!, rule: 'barrier-wait', sentence: 'waits', evidence: { phase: 'decode' } }
-  const with3 = side().runs.map((run, i) => (i < 3 ? { ...run, findings: [...run.findings, found] } : run))
-  const with2 = side().runs.map((run, i) => (i < 2 ? { ...run, findings: [...run.findings, found] } : run))
-  expect(compareRuns(side(), { name: 'b', runs: with3 }).findings).toEqual([
-    { rule: 'barrier-wait', phase: 'decode', change: 'appeared', sentence: 'waits', runs_before: 0, runs_after: 3 },
+  const sideWith = (count: number, runs: number) => ({
+    name: 'side',
+    runs: side({}, NOISE.slice(0, runs)).runs.map((run, i) =>
+      i < count ? { ...run, findings: [...run.findings, found] } : run,
+    ),
+  })
+  const changeOf = (before: number, after: number, runs = 5) =>
+    compareRuns(sideWith(before, runs), sideWith(after, runs)).findings.map(({ change }) => change)
+  expect(compareRuns(sideWith(0, 5), sideWith(5, 5)).findings).toEqual([
+    { rule: 'barrier-wait', phase: 'decode', change: 'appeared', sentence: 'waits', runs_before: 0, runs_after: 5 },
   ])
-  expect(compareRuns(side(), { name: 'b', runs: with2 }).findings).toEqual([])
+  expect(changeOf(5, 0)).toEqual(['vanished'])
+  expect(changeOf(0, 3, 3)).toEqual(['maybe appeared'])
+  expect(changeOf(1, 0, 1)).toEqual(['maybe vanished'])
+  for (const [before, after] of [
+    [2, 3],
+    [0, 4],
+    [3, 1],
+    [0, 3],
+  ] as const)
+    expect([before, after, changeOf(before, after)]).toEqual([before, after, []])
 })
 
 describe('the gate', () => {
@@ -155,6 +197,15 @@ describe('the gate', () => {
     expect(answer(0.8, 0.05)).toBe('within')
     expect(answer(1.2, 0.05)).toBe('worse')
     expect(answer(1.05, 0.05)).toBe('inconclusive')
+  })
+
+  test('agrees with the verdict of each figure', () => {
+    for (const by of [1.04, 1.06, 1.08, 1.1, 1.12]) {
+      const comparison = compareRuns(side(), side({ by }))
+      const { answer } = gateOf(comparison, 0.001)
+      const isNamed = comparison.effects.some(({ group, verdict }) => group === 'speed' && verdict === 'slower')
+      expect([by, answer]).toEqual([by, isNamed ? 'worse' : 'inconclusive'])
+    }
   })
 
   test('two runs a side, and sides that are not comparable, are inconclusive', () => {

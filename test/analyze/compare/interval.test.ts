@@ -1,17 +1,6 @@
 import { expect, test } from '@jest/globals'
 import { logRatio, margins, tailOfEach } from '../../../lib/analyze/compare/interval.ts'
-
-/** Independent normal values (Box & Muller), from a generator with a seed (mulberry32): the same in each run of the test. */
-function normals(seed: number): () => number {
-  let state = seed
-  const uniform = () => {
-    state = (state + 0x6d2b79f5) | 0
-    let t = Math.imul(state ^ (state >>> 15), 1 | state)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296
-  }
-  return () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform())
-}
+import { normals } from './normals.ts'
 
 /** The share of trials in which all of `n` intervals contain the true ratio. */
 function coverage(

@@ -37,7 +37,7 @@ const PRINTS: readonly [command: string, prints: RegExp][] = [
   ['run.ggtrace -o run.pftrace', /: 7 calls: prefill 8 tokens, decode 6 tokens\n[\s\S]*wrote run\.pftrace/],
   [
     'why run.ggtrace run.sched.dat',
-    /^1\. worker 0 was preempted 52 % of prefill: decode \(of this program\) 47 %, node/,
+    /^decode 4 027 tok.*\n.*\n\n1\. worker 0 was preempted 52 % of prefill: decode \(of this program\) 47 %, node/,
   ],
   ['trace.txt', /wrote trace\.txt\.pftrace/],
   ['report.sqlite', /report\.sqlite: \d+ kernels, .*CUDA calls/],
@@ -45,7 +45,7 @@ const PRINTS: readonly [command: string, prints: RegExp][] = [
   ['trace.json.gz', /trace\.json\.gz: \d+ kernels, .*GPU API calls/],
   ['stats run.ggtrace', /\n {2}decode +6 calls, 6 tokens, .*\n {2}TTFT +53\.8 ms\n {2}TPOT +248 µs/],
   ['stats run.ggtrace --by op', /\n {2}MUL_MAT +56\.8 % +24\.4 % [\s\S]*\n {2}MUL_MAT_ID /],
-  ['why run.ggtrace', /^1\. /],
+  ['why run.ggtrace', /^decode 4 027 tok.*\n.*\n\n1\. /],
   ['compare before.ggtrace --with after.ggtrace', /\n {2}TPOT +248 µs +7\.24 ms /],
   ['stats model.gguf', /\n {2}weights read +\d[\s\S]*\n {2}KV cache read /],
   ['stats blas.log', /\n {2}matmul +32×1536×512 +NT +f32 f32 f32 /],

@@ -38,6 +38,7 @@ import { describeLogs, refuseEmpty, warnOfIssues } from '../summary.ts'
 import { note, print, quoted } from '../terminal.ts'
 import { noteThinned } from '../thinned.ts'
 import { size } from '../units.ts'
+import { verdictOfLogs } from '../verdict.ts'
 
 const OPTIONS = {
   output: {
@@ -197,7 +198,7 @@ async function printSummary(
   const ofInputs = summaries.slice(0, names.length)
   await noteThinned(names, ofInputs, bytes)
   if (quiet) return warnOfIssues(names, ofInputs)
-  const lines = describeLogs(names, ofInputs)
+  const lines = [...verdictOfLogs(summaries, args.inputs), ...describeLogs(names, ofInputs)]
   if (tokens) lines.push(`  only the calls ${rangeText(tokens)} are in the trace; the figures are of the whole log`)
   if (bundle !== undefined)
     lines.push(`${bundle}: packed as it is, ${clockOf(summaries.at(-1)!)}; the trace is on its clock`)

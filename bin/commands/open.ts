@@ -25,6 +25,7 @@ import { note, print, quoted } from '../terminal.ts'
 import { noteThinned } from '../thinned.ts'
 import { keptTrace, traceInFile } from '../trace-file.ts'
 import { size } from '../units.ts'
+import { verdictOfLogs } from '../verdict.ts'
 import { logOf, within } from './convert.ts'
 
 /** The option for opening a browser. */
@@ -139,12 +140,13 @@ async function showLogs(showing: Showing, logs: Input[], options: ConvertOptions
   const names = inputs.map(inputName)
   const make = async () => {
     const { onFirstReading } = progress
-    const pieces = within(options, names, convert(logs, { ...options, onFirstReading }))
+    const findings = !showing.quiet && !showing.isDescribed
+    const pieces = within(options, names, convert(logs, { ...options, findings, onFirstReading }))
     const { trace, result } = await keptTrace(defaultOutput(inputs[0]!, 'perfetto'), pieces)
     progress.stop()
     await noteThinned(names, result, trace.bytes)
     if (!showing.isDescribed) {
-      await (showing.quiet ? warnOfIssues(names, result) : showing.say(describeLogs(names, result)))
+      await (showing.quiet ? warnOfIssues(names, result) : showing.say([...verdictOfLogs(result, inputs), ...describeLogs(names, result)]))
     }
     return { trace, view: await findView(trace.read()), heldBytes: trace.bytes }
   }

@@ -20,6 +20,7 @@ import { checkOutput } from '../output.ts'
 import { describeLog, issueCount } from '../summary.ts'
 import { note, print, quoted } from '../terminal.ts'
 import { plural, size } from '../units.ts'
+import { verdictLines } from '../verdict.ts'
 import { BROWSER, showRecorded } from './open.ts'
 
 const OPTIONS = {
@@ -360,12 +361,13 @@ async function describe(log: string, args: Arguments, sched: string | undefined)
   const { note: why } = summary.attributes
   const notes = why === undefined ? [] : [`  note: ${why}`]
   const inputs = sched === undefined ? [log] : [log, sched]
-  const { findings = [], findings_are_estimates = false } = await withTakers(summary, inputs)
+  const { findings = [], findings_are_estimates = false, verdict } = await withTakers(summary, inputs)
   const found = describeFindings(findings, `ggml2perfetto why ${inputs.map(quoted).join(' ')}`, findings_are_estimates)
-  return [...lines, ...notes, ...problems, ...found, `wrote ${log} (${size(bytes)})`]
+  const first = verdict ? verdictLines(verdict, inputs) : []
+  return [...first, ...lines, ...notes, ...problems, ...found, `wrote ${log} (${size(bytes)})`]
 }
 
-type Found = Pick<Summary, 'findings' | 'findings_are_estimates'>
+type Found = Pick<Summary, 'findings' | 'findings_are_estimates' | 'verdict'>
 
 /** Findings of a log; with a recording of the scheduler, also who took the CPUs of its workers. */
 async function withTakers(summary: Summary, inputs: readonly string[]): Promise<Found> {

@@ -19,6 +19,7 @@ import { MACHINE, machineOf } from '../stats/machine.ts'
 import { notKnown, runsOf, scalingOf } from '../stats/scaling.ts'
 import { print, printJson, quoted } from '../terminal.ts'
 import { duration } from '../units.ts'
+import { verdictLines } from '../verdict.ts'
 
 const OPTIONS = {
   request: valued(
@@ -67,7 +68,9 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const found = findings(analysis)
   if (args.json) return printJson(JSON.stringify(found, null, 2))
   const query = `ggml2perfetto query ${analysis.inputs.map(({ name }) => quoted(name)).join(' ')}`
-  await print([...describeAll(found, query), ...describeFigures(lookedAt(analysis))])
+  const names = analysis.inputs.map(({ name }) => name)
+  const verdict = verdictLines(analysis.verdict, names)
+  await print([...verdict, '', ...describeAll(found, query), ...describeFigures(lookedAt(analysis))])
 }
 
 /** What the time of one answer went to. */

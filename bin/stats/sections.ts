@@ -1,4 +1,6 @@
+import { basename } from 'node:path'
 import type { Analysis, QueryResult } from '../../lib/cli.ts'
+import { verdictSection } from '../verdict.ts'
 import { accessSections } from './accesses.ts'
 import { benchmarksSection } from './benchmarks.ts'
 import { blasCsv, blasSection } from './blas.ts'
@@ -30,6 +32,7 @@ export interface Shown extends Grouping {
 /** An Analysis as sections, in their order; those without content are left out. */
 export function sectionsOf(analysis: Analysis, shown: Shown): Section[] {
   const sections: (Section | undefined)[] = [
+    verdictSection(analysis.verdict, inputsOf(analysis, shown.isPublic)),
     runSection(analysis, shown.isPublic),
     benchmarksSection(analysis),
     callsSection(analysis),
@@ -54,6 +57,9 @@ export function sectionsOf(analysis: Analysis, shown: Shown): Section[] {
   ]
   return sections.filter((section) => section !== undefined)
 }
+
+const inputsOf = ({ inputs }: Analysis, isPublic: boolean) =>
+  inputs.map(({ name }) => (isPublic ? basename(name) : name))
 
 /** The table of what needs neither calls nor operators of ggml: kernels of GPUs, …; undefined where there is nothing of the kind. */
 export function otherCsv(

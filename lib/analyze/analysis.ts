@@ -21,6 +21,7 @@ import type {
 import type { AnalysedInput, RunFacts } from './run/figures.ts'
 import type { Series } from './series/figures.ts'
 import type { RoleImbalance, SchedulingFigures, WorkerFigures } from './threads/figures.ts'
+import type { RunVerdict } from './verdict/figures.ts'
 
 export type { RecordedKind } from '../model/issues.ts'
 export type * from './accesses/figures.ts'
@@ -40,6 +41,7 @@ export type * from './requests/figures.ts'
 export type * from './run/figures.ts'
 export type * from './series/figures.ts'
 export type * from './threads/figures.ts'
+export type * from './verdict/figures.ts'
 
 /** Version of the document; another major number where a field changes its meaning or is removed. */
 export const ANALYSIS_SCHEMA = 'ggml2perfetto.analysis/1'
@@ -50,6 +52,8 @@ export const ANALYSIS_SCHEMA = 'ggml2perfetto.analysis/1'
  */
 export interface Analysis {
   readonly schema: typeof ANALYSIS_SCHEMA
+  /** The answer in one line: the first that each command prints. */
+  readonly verdict: RunVerdict
   readonly inputs: readonly AnalysedInput[]
   readonly run: RunFacts
   readonly calls: CallFigures

@@ -29,6 +29,7 @@ import { mainLog } from './run/main-log.ts'
 import type { Summary } from './summary/figures.ts'
 import { SummaryPass } from './summary/summary.ts'
 import type { SchedulingFigures } from './threads/figures.ts'
+import { NO_VERDICT, verdictOf } from './verdict/verdict.ts'
 
 /** One input: its summary, and what its calls and operators add. */
 export interface AnalysedLog {
@@ -102,10 +103,16 @@ export function assemble(
   }
   const document = documentOf(logs, unknown, (log) => withKernels(modelParts(log, options)))
   const analysis = { ...document, host_operators: hostOperators, power, kernel_profiles: kernels.profiles }
-  return { ...analysis, findings: findings(analysis) }
+  return judged(analysis)
 }
 
-/** The same without findings. `modelOf`: the parts about the model. */
+/** With what its figures say: findings, and the verdict. */
+export function judged(analysis: Analysis): Analysis {
+  const found = { ...analysis, findings: findings(analysis) }
+  return { ...found, verdict: verdictOf(found) }
+}
+
+/** The same without findings and verdict. `modelOf`: the parts about the model. */
 export function documentOf(
   logs: readonly AnalysedLog[],
   unknown: UnknownOf,
@@ -129,6 +136,7 @@ export function documentOf(
   const calls = { ...summary.calls, ...figures.calls }
   return {
     schema: ANALYSIS_SCHEMA,
+    verdict: NO_VERDICT,
     inputs: logs.map(({ name, summary, contents }) => ({
       name,
       format: summary.format,

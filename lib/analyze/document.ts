@@ -2,6 +2,7 @@ import { UsageError } from '../errors.ts'
 import { ANALYSIS_TYPES, type JsonFields, type JsonType } from '../generated/analysis-schema.ts'
 import { ANALYSIS_SCHEMA, type Analysis } from './analysis.ts'
 import { countsOfLosses, lossesNamed } from './run/losses.ts'
+import { NO_VERDICT, verdictOf } from './verdict/verdict.ts'
 
 const [SCHEMA, VERSION] = ANALYSIS_SCHEMA.split('/') as [string, string]
 
@@ -23,7 +24,8 @@ export function parseAnalysis(text: string, name: string): Analysis {
   }
   const known = hasLosses(document)
   new Check(name).fields(document as Fields, ANALYSIS_TYPES['Analysis']!, '')
-  return known ? (document as Analysis) : withLosses(document as Analysis)
+  const analysis = known ? (document as Analysis) : withLosses(document as Analysis)
+  return analysis.verdict === NO_VERDICT ? { ...analysis, verdict: verdictOf(analysis) } : analysis
 }
 
 type Fields = Record<string, unknown>
@@ -31,6 +33,7 @@ type Fields = Record<string, unknown>
 /** What earlier versions did not write and cannot be null: what was true of all that they wrote, or what claims least. */
 const ADDED: Readonly<Record<string, unknown>> = {
   times: 'recorded',
+  verdict: NO_VERDICT,
   ttft_runs: 1,
   further_runs: 0,
   timed: 0,

@@ -1,8 +1,7 @@
 import { AnalysisPass } from '../analyze/analysis-pass.ts'
-import { documentOf } from '../analyze/assemble.ts'
+import { documentOf, judged } from '../analyze/assemble.ts'
 import type { OnCall } from '../analyze/calls/call-times.ts'
 import { CallSample } from '../analyze/common/sampled-calls.ts'
-import { findings } from '../analyze/findings/findings.ts'
 import { recordedIn } from '../analyze/run/contents.ts'
 import type { Summary } from '../analyze/summary/figures.ts'
 import type { SummaryPass } from '../analyze/summary/summary.ts'
@@ -61,7 +60,7 @@ export class FindingsPass {
   readonly waited = (wait: CpuWait): void => this.takers.wait(wait)
 
   /** The findings, with the summary of the same log. */
-  of(summary: Summary, name: string): Pick<Summary, 'findings' | 'findings_are_estimates'> {
+  of(summary: Summary, name: string): Pick<Summary, 'findings' | 'findings_are_estimates' | 'verdict'> {
     if (summary.operators > 0) this.kinds.add('operator')
     const contents = { ...NOTHING, recorded: recordedIn(this.kinds) }
     const log = { name, summary, contents, benchmarks: NO_BENCHMARKS, figures: this.figures.finish() }
@@ -71,10 +70,13 @@ export class FindingsPass {
       () => NO_MODEL,
     )
     const { scheduling } = found
-    const analysis = { ...found, scheduling: scheduling && this.takers.named(scheduling) }
-    return { findings: findings(analysis), findings_are_estimates: this.sample.isPartial }
+    const { findings, verdict } = judged({ ...found, scheduling: scheduling && this.takers.named(scheduling) })
+    const isKnown = verdict.subject !== 'none' || summary.calls.count + summary.calls.failed > 0 || isWarmUp(summary)
+    return { findings, findings_are_estimates: this.sample.isPartial, verdict: isKnown ? verdict : undefined }
   }
 }
+
+const isWarmUp = ({ calls }: Summary) => calls.by_phase['warm-up'] !== undefined
 
 /** What findings do not look at, or only where peaks are given. */
 const NO_MODEL = { model: null, rooflines: [], undetermined: [] } as const

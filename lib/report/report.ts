@@ -72,7 +72,10 @@ export function reportHtml(subject: Analysis | Comparison, options: ReportOption
   ]
   return pageHtml({
     title: name,
-    lead: html`<p class="lead">${facts.filter((fact) => fact !== '').join(' · ')}</p>`,
+    lead: html`${verdictHtml(subject)}<p class="lead">${facts.filter((fact) => fact !== '').join(' · ')}</p>`,
     sections,
   })
 }
+
+/** The answer in one line, without the command that gets more: a page has no logs. */
+const verdictHtml = ({ verdict }: Analysis) => html`<p class="verdict">${verdict.sentence}</p>`

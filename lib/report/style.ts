@@ -26,6 +26,7 @@ a{color:var(--accent)}
 a:focus-visible,summary:focus-visible,input:focus-visible,.scroll:focus-visible,svg:focus-visible{outline:3px solid var(--accent);outline-offset:2px}
 .skip{position:absolute;left:-99rem}.skip:focus{left:1rem;top:.5rem;background:var(--bg);padding:.5rem;z-index:3}
 .lead{color:var(--muted)}
+.verdict{font-size:1.15em;font-weight:600}
 fieldset.theme{border:0;padding:0;margin:0;display:flex;gap:.9rem;font-size:.9rem;flex-wrap:wrap}
 fieldset.theme legend{float:left;margin-right:.9rem;color:var(--muted);padding:0}
 nav ul{list-style:none;display:flex;flex-wrap:wrap;gap:.25rem 1rem;padding:0;margin:.75rem 0}

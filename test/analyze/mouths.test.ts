@@ -156,6 +156,13 @@ function expectRequests({ requests }: Analysis, { contents = '' }: Summary, { st
     )
 }
 
+/** The verdict is the first line of all; of a conversion, without what it leaves out. */
+function expectVerdict({ verdict, findings }: Analysis, summary: Summary, { stats, report }: Mouths): void {
+  expect([stats[0], report]).toEqual([verdict.sentence, expect.arrayContaining([verdict.sentence])])
+  if (!summary.verdict || findings.some(({ rule }) => NOT_CONVERTED.test(rule))) return
+  expect({ ...summary.verdict, hint: null }).toEqual({ ...verdict, hint: null })
+}
+
 function expectFindings(analysis: Analysis, { findings = [] }: Summary, { stats, report }: Mouths): void {
   const said = (of: readonly Finding[]) =>
     of.filter(({ rule }) => !NOT_CONVERTED.test(rule)).map(({ rule, sentence }) => `${rule}: ${sentence}`)
@@ -176,4 +183,5 @@ test.each(INPUTS)('%s', async (path) => {
   expectSpeeds(of.analysis, of.summary, of.mouths)
   expectRequests(of.analysis, of.summary, of.mouths)
   expectFindings(of.analysis, of.summary, of.mouths)
+  expectVerdict(of.analysis, of.summary, of.mouths)
 })

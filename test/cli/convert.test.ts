@@ -70,7 +70,7 @@ test('stdin to stdout gives the same bytes as a file, and the summary goes to st
   run([MOE, '-o', 'file.pftrace'])
   const { code, bytes, stderr } = run(['-', '-o', '-'], { input: log })
   expect({ code, same: bytes.equals(read('file.pftrace')) }).toEqual({ code: 0, same: true })
-  expect(stderr).toMatch(/^stdin: 9 calls/)
+  expect(stderr).toMatch(/^decode 637 tok\/s; .*\nstdin: 9 calls/)
   expect(stderr).not.toMatch(/next:|wrote/)
 })
 
@@ -84,7 +84,7 @@ test('from stdin the trace is called stdin.pftrace, from run.csv.gz run.csv.pftr
 test('several logs go on one timeline, in a trace named after the first', async () => {
   writeFileSync(at('a.csv'), log)
   const { stdout } = run(['a.csv', MOE])
-  expect(stdout).toMatch(/^a\.csv: 9 calls/)
+  expect(stdout).toMatch(/^decode 637 tok\/s; .*\na\.csv: 9 calls/)
   expect(stdout).toMatch(/moe\.csv: 9 calls/)
   expect(stdout).toMatch(/wrote a\.csv\.pftrace/)
   expect(await operators('a.csv.pftrace')).toBe(2 * 2664)
@@ -196,7 +196,7 @@ test('names with blanks, quotes and a leading dash', () => {
 
 test('a pipe by its path as input, a device as output', () => {
   const { code, stdout } = shell('cat $MOE | $CLI /dev/stdin -o /dev/null')
-  expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^\/dev\/stdin: 9 calls/) })
+  expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^decode 637 tok\/s; .*\n\/dev\/stdin: 9 calls/) })
   expect(run(['check', '/dev/null']).stderr).toBe('error: /dev/null: the input is empty (0 bytes)\n')
 })
 

@@ -171,7 +171,7 @@ describe('the library', () => {
     const nothing = { CC: '/nonexistent/cc', XDG_CACHE_HOME: '/proc/x' }
     expect(install('package', cached())(nothing)).toMatchObject({
       status: 0,
-      stderr: expect.stringMatching(/^p\.ggtrace: 2 calls/),
+      stderr: expect.stringMatching(/^decode .* tok\/s .*\np\.ggtrace: 2 calls/),
     })
     // A path that LD_PRELOAD does not take: a copy in the cache is used.
     const spaced = install('my package', cached())
@@ -180,6 +180,6 @@ describe('the library', () => {
 
   linuxTest('of the package that this system does not load is built anew', () => {
     const outcome = install('broken', Buffer.from('no library'))({ XDG_CACHE_HOME: at('anew') })
-    expect(outcome.stderr).toMatch(/^building the recorder with cc, once\np\.ggtrace: 2 calls/)
+    expect(outcome.stderr).toMatch(/^building the recorder with cc, once\ndecode .* tok\/s .*\np\.ggtrace: 2 calls/)
   })
 })

@@ -244,10 +244,10 @@ describe('the log', () => {
   linuxTest('is written beside the summary and the next command, on stderr', () => {
     const { code, stdout, stderr } = run(['record', '-o', 'run.ggtrace', './caller'])
     expect([code, stdout]).toEqual([0, 'said\n'])
-    expect(stderr).toMatch(/^run\.ggtrace: 2 calls/)
+    expect(stderr).toMatch(/^decode .* tok\/s .*\nrun\.ggtrace: 2 calls/)
     expect(stderr).toMatch(/\nwrote run\.ggtrace \([\d.]+ KiB\)\nnext: ggml2perfetto run\.ggtrace\n$/)
     expect(stderr).toMatch(/ {2}note: /) // no ggml to learn the tensors of
-    expect(run(['run.ggtrace']).stdout).toMatch(/^run\.ggtrace: 2 calls/)
+    expect(run(['run.ggtrace']).stdout).toMatch(/^decode .* tok\/s .*\nrun\.ggtrace: 2 calls/)
     expect(run(['record', '--level', 'token', '-q', '-o', 'quiet.ggtrace', './caller']).stderr).toBe('')
     expect(run(['info', 'quiet.ggtrace']).stdout).toMatch(/level +token/)
   })
@@ -264,7 +264,7 @@ describe('the log', () => {
     writeFileSync(at('old.ggtrace'), 'older')
     expect(run(['record', '-o', 'old.ggtrace', 'true']).stderr).toMatch(NO_CALL)
     expect(String(readFileSync(at('old.ggtrace')))).toBe('older')
-    expect(run(['record', '-o', 'old.ggtrace', './caller']).stderr).toMatch(/^old\.ggtrace: 2 calls/)
+    expect(run(['record', '-o', 'old.ggtrace', './caller']).stderr).toMatch(/^decode .* tok\/s .*\nold\.ggtrace: 2 calls/)
     expect(names().filter((name) => name.endsWith('.tmp'))).toEqual([])
   })
 
@@ -306,7 +306,7 @@ describe('the log', () => {
     linuxTest(`of what ${wrapper.join(' ')} starts is the only one, without an option`, () => {
       const { stdout, stderr, code } = run(['record', '-o', 'wrapped.ggtrace', '--', ...wrapper, './caller'])
       expect([code, stdout]).toEqual([0, 'said\n'])
-      expect(stderr).toMatch(/^wrapped\.ggtrace: 2 calls/)
+      expect(stderr).toMatch(/^decode .* tok\/s .*\nwrapped\.ggtrace: 2 calls/)
       expect(stderr).toMatch(/^next: ggml2perfetto wrapped\.ggtrace$/m)
       expect(names().filter((name) => name.startsWith('wrapped.'))).toEqual(['wrapped.ggtrace'])
     })

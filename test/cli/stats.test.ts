@@ -44,6 +44,7 @@ describe('for people', () => {
   test('run, calls, time of calls, operators by phase, workers', () => {
     const text = stats('run.ggtrace.gz')
     expect(text.match(/^\S.*$/gm)).toEqual([
+      'decode 1 588 tok/s; 23 % of decode computes no graph: outside graphs 23 %',
       'run',
       'calls',
       'time of calls, on the thread that makes them',
@@ -119,7 +120,7 @@ describe('for people', () => {
     )
     const text = stats('host.json', '--markdown')
     expect(text).toMatch(
-      /^\*\*run\*\*\n\n- command: a\\\|b \\<img\\> @\u200bsomeone \\`x\\`\n- log: a\.ggtrace \(ggtrace\)\n/,
+      /^\*\*decode 1 588 tok\/s; .*\*\*\n\n- .* stats a\.ggtrace --peaks measure.*\n\n\*\*run\*\*\n\n- command: a\\\|b \\<img\\> @\u200bsomeone \\`x\\`\n- log: a\.ggtrace \(ggtrace\)\n/,
     )
     expect(text).toMatch(/^\| operator \| share \| wall \|.*\n\| --- \| ---: \| ---: \|.*\n\| ffn_moe_gate MUL\\?_MAT/m)
     expect(text).not.toMatch(/secret|\/home\/me/)

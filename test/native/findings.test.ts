@@ -53,6 +53,11 @@ llama('the first finding of a run (needs linux-x64 and cc)', () => {
     expect([result.code, result.stderr]).toEqual([0, ''])
     const analysis = await analyze(inputOf(log))
     await expectChecks(analysis, inputOf(log))
+    const [first] = analysis.findings
+    expect([analysis.verdict.cause?.rule, analysis.verdict.sentence]).toEqual([
+      first?.rule,
+      expect.stringContaining(first?.sentence ?? ''),
+    ])
     return [...analysis.findings]
   }
 

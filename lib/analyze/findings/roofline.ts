@@ -2,7 +2,8 @@ import { plural } from '../../model/units.ts'
 import type { Limit, Rule } from './rule.ts'
 import { number, percent } from './words.ts'
 
-const ROOF: Limit = {
+/** From this part of the roof on, the roof is the limit. */
+export const ROOF: Limit = {
   value: 0.6,
   why: 'kernels of ggml reach 60 to 95 % of the limit that applies; below it something else is the cause',
 }

@@ -5,6 +5,7 @@ import type { Thinned } from '../../model/sums.ts'
 import type { CallSummary, ContextTimes, Decoding } from '../calls/figures.ts'
 import type { Finding } from '../common/figures.ts'
 import type { AnalysedInput, RunFacts } from '../run/figures.ts'
+import type { RunVerdict } from '../verdict/figures.ts'
 
 /**
  * What an input contains, in a few figures. Those that an Analysis has, too, have its names, meanings and units; it is plain JSON, and null
@@ -60,6 +61,8 @@ export interface Summary
   readonly thinned?: Thinned | undefined
   /** What made the run slow, most time first, where convert was asked for it: of a sample of calls, which are all calls of a short run. */
   readonly findings?: readonly Finding[] | undefined
+  /** The answer in one line, of the same calls; undefined where it needs what a conversion leaves out, such as times of GPUs. */
+  readonly verdict?: RunVerdict | undefined
   /** Calls were left out of that sample: figures of `findings` are estimates, and differ from those of an Analysis. */
   readonly findings_are_estimates?: boolean | undefined
 }

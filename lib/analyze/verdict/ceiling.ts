@@ -1,0 +1,52 @@
+import type { Analysis, Roofline } from '../analysis.ts'
+import { ROOF } from '../findings/roofline.ts'
+import type { Limit } from '../findings/rule.ts'
+import { percent } from '../findings/words.ts'
+import { threeDigits } from '../../model/units.ts'
+
+/** What a phase could reach on its machine. */
+export interface Ceiling {
+  readonly tokensPerS: number
+  /** Of it, what was reached. */
+  readonly share: number
+  readonly by: 'memory' | 'arithmetic'
+}
+
+const BYTES: Limit = { value: 64e6, why: 'bytes of a call: fewer may be in caches of the CPU since the call before' }
+
+/** The ceiling of a phase with this speed, of calls with so many tokens on average; undefined: not known, or not certain. */
+export function ceilingOf(
+  { rooflines, calls }: Analysis,
+  phase: 'decode' | 'prefill',
+  rate: number,
+  tokensOfCall: number,
+): Ceiling | undefined {
+  // Drafts: a call makes more tokens than one. Other contexts, and calls of both kinds, take a part of the time.
+  if (calls.drafts !== null || calls.contexts.length > 1 || calls.by_phase.mixed) return undefined
+  const line = rooflines.find((roofline) => roofline.scope === 'phase' && roofline.phase === phase)
+  const idealNs = line && idealNsOf(line)
+  if (!line || idealNs === undefined) return undefined
+  const tokensPerS = (tokensOfCall * 1e9) / idealNs
+  const share = rate / tokensPerS
+  return share > 1 ? undefined : { tokensPerS, share, by: isOfMemory(line) ? 'memory' : 'arithmetic' }
+}
+
+/** The least time of a call. */
+function idealNsOf({ bytes, bytes_are_max, flop, flop_per_s, attainable_flop_per_s, count, note }: Roofline) {
+  if (attainable_flop_per_s === null || note !== null || bytes_are_max || flop_per_s > attainable_flop_per_s)
+    return undefined
+  if (bytes === null || bytes < BYTES.value * count) return undefined
+  return ((flop / attainable_flop_per_s) * 1e9) / count
+}
+
+const isOfMemory = ({ intensity, ridge }: Roofline) => intensity! < ridge!
+
+/** `, 31 % of the 26.4 tok/s that this machine's memory allows` */
+export function ceilingText(ceiling: Ceiling | undefined): string {
+  if (!ceiling) return ''
+  const { share, tokensPerS, by } = ceiling
+  return `, ${percent(share)} of the ${threeDigits(tokensPerS)} tok/s that this machine's ${by} allows`
+}
+
+/** Is there not much more to get from this machine? */
+export const isNear = (ceiling: Ceiling | undefined) => ceiling !== undefined && ceiling.share >= ROOF.value

@@ -1,0 +1,255 @@
+import { duration, plural, threeDigits } from '../../model/units.ts'
+import type { Analysis, Finding } from '../analysis.ts'
+import { devicesOf, confidenceIn as gpuConfidence, nameOf as gpuNameOf } from '../findings/gpu-device.ts'
+import { confidenceOfRequests } from '../findings/requests.ts'
+import { confidenceOf, phasesOf } from '../findings/rule.ts'
+import { percent } from '../findings/words.ts'
+import { type Ceiling, ceilingOf, ceilingText, isNear } from './ceiling.ts'
+import type { RunVerdict, RunVerdictCause } from './figures.ts'
+import { causeOfSlowest, requestsIn } from './requests.ts'
+
+
+/** The answer in one line. It is made of the other figures of the Analysis, and says less where they are not certain. */
+export function verdictOf(analysis: Analysis): RunVerdict {
+  const judges = [ofRequests, ofDecode, ofPrompt, ofCalls, ofGpu, ofBenchmarks, ofModel]
+  for (const judge of judges) {
+    const verdict = judge(analysis)
+    if (verdict) return verdict
+  }
+  return { ...NOTHING, sentence: `cannot say: ${whyNothing(analysis)}`, hint: RECORD }
+}
+
+const NOTHING = {
+  subject: 'none',
+  rate: null,
+  unit: null,
+  ceiling: null,
+  ceiling_share: null,
+  ceiling_by: null,
+  cause: null,
+  confidence: 'low',
+  confidence_reason: 'no figure was recorded',
+  hint: null,
+} as const
+
+const RECORD = 'ggml2perfetto record -- <program> [arguments]'
+const WITH_OPERATORS = 'no causes can be seen without operators: ggml2perfetto record -- <program> [arguments]'
+const WITH_PEAKS =
+  'the ceiling is not known; on the machine that recorded: ggml2perfetto stats <logs> --peaks measure'
+
+/** In place of the verdict of a document that has none. */
+export const NO_VERDICT: RunVerdict = { ...NOTHING, sentence: '' }
+
+/** Findings that name no cause: what a machine allows, and what is missing in a log. */
+const NO_CAUSES = ['roofline', 'losses']
+
+/** The largest cause that can be removed. */
+function causeIn({ findings }: Analysis): Finding | undefined {
+  return findings.find(
+    ({ rule, time_ns, confidence }) => !NO_CAUSES.includes(rule) && time_ns > 0 && confidence !== 'low',
+  )
+}
+
+function typed(cause: Finding | undefined, allNs: number): RunVerdictCause | null {
+  if (!cause) return null
+  const { rule, time_ns, confidence } = cause
+  return { rule, time_ns, share: allNs > 0 ? Math.min(1, time_ns / allNs) : null, confidence }
+}
+
+/** The time of the calls of a finding's phase, else of all. */
+function callsNs(analysis: Analysis, cause: Finding | undefined): number {
+  const phases = phasesOf(analysis)
+  const own = phases.find(({ phase }) => phase === cause?.evidence['phase'])
+  return own?.time_ns ?? phases.reduce((sum, { time_ns }) => sum + time_ns, 0)
+}
+
+/** `decode 684 tok/s` with what follows: a cause; that there is none, where that is known; or nothing. */
+function sentenceOf(analysis: Analysis, speed: string, ceiling: Ceiling | undefined, doubt: string): string {
+  const cause = causeIn(analysis)
+  const reached = `${speed}${ceilingText(ceiling)}${doubt}`
+  if (cause) return `${reached}; ${inPhase(analysis, cause)}`
+  if (isNear(ceiling)) return `${reached}: ${adviceAt(analysis, ceiling!)}`
+  if (ceiling) return `${reached}; no cause was found`
+  return hasCauses(analysis) && doubt === '' ? `nothing unusual: ${reached}` : reached
+}
+
+/** What slows down a prompt is a matter of the first token. */
+function inPhase({ calls }: Analysis, { sentence, evidence }: Finding): string {
+  const isOfPrompt = evidence['phase'] === 'prefill' && calls.ttft_ns !== null
+  return isOfPrompt ? `first token after ${duration(calls.ttft_ns!)}: ${sentence}` : sentence
+}
+
+function adviceAt({ calls }: Analysis, { by }: Ceiling): string {
+  if (by === 'arithmetic') return 'more or faster cores, or a GPU, would help'
+  const batch = (calls.sequences ?? 1) > 1.5 ? 'a larger batch' : 'a batch'
+  return `smaller weights, ${batch} or speculation would help; more threads would not`
+}
+
+/** Does the log contain what most causes are found in? */
+const hasCauses = ({ run }: Analysis) => run.recorded.includes('operators')
+
+const doubtOf = ({ confidence, confidence_reason }: Pick<Finding, 'confidence' | 'confidence_reason'>) =>
+  confidence === 'high' ? '' : ` (${confidence_reason})`
+
+/** What is missing for more. */
+function hintOf(analysis: Analysis, ceiling: Ceiling | undefined): string | null {
+  // A recording of ours without them says itself why.
+  if (!hasCauses(analysis)) return analysis.run.level === null ? WITH_OPERATORS : null
+  const isWithoutPeaks = analysis.rooflines.some(
+    ({ scope, bytes, mbu_share }) => scope === 'phase' && bytes !== null && mbu_share === null,
+  )
+  return !ceiling && isWithoutPeaks ? WITH_PEAKS : null
+}
+
+function ofDecode(analysis: Analysis): RunVerdict | undefined {
+  const { decode_tokens_per_s: rate, sequences, by_phase } = analysis.calls
+  if (rate === null) return undefined
+  const certain = confidenceOf(analysis, by_phase.decode?.calls ?? by_phase.mixed?.calls ?? 0)
+  const ceiling = certain.confidence === 'low' ? undefined : ceilingOf(analysis, 'decode', rate, sequences ?? 1)
+  return ofTokens(analysis, 'decode', `decode ${threeDigits(rate)} tok/s`, rate, ceiling, certain)
+}
+
+function ofPrompt(analysis: Analysis): RunVerdict | undefined {
+  const { prefill_tokens_per_s: rate, by_phase } = analysis.calls
+  if (rate === null || !by_phase.prefill) return undefined
+  const { calls, tokens } = by_phase.prefill
+  const certain = confidenceOf(analysis, calls)
+  const ceiling = certain.confidence === 'low' ? undefined : ceilingOf(analysis, 'prefill', rate, tokens / calls)
+  return ofTokens(analysis, 'prompt', `prompt processing ${threeDigits(rate)} tok/s`, rate, ceiling, certain)
+}
+
+function ofTokens(
+  analysis: Analysis,
+  subject: 'decode' | 'prompt',
+  speed: string,
+  rate: number,
+  ceiling: Ceiling | undefined,
+  certain: Pick<Finding, 'confidence' | 'confidence_reason'>,
+): RunVerdict {
+  const cause = causeIn(analysis)
+  return {
+    subject,
+    sentence: sentenceOf(analysis, speed, ceiling, doubtOf(certain)),
+    rate,
+    unit: 'tok/s',
+    ceiling: ceiling?.tokensPerS ?? null,
+    ceiling_share: ceiling?.share ?? null,
+    ceiling_by: ceiling?.by ?? null,
+    cause: typed(cause, callsNs(analysis, cause)),
+    ...certain,
+    hint: hintOf(analysis, ceiling),
+  }
+}
+
+/** Calls without a rate: encoders, graphs of unknown kind. */
+function ofCalls(analysis: Analysis): RunVerdict | undefined {
+  const [longest] = phasesOf(analysis)
+  if (!longest) return undefined
+  const { phase, calls, time_ns } = longest
+  const certain = confidenceOf(analysis, calls)
+  const speed = `${plural(calls, phase === 'compute' ? 'graph' : `${phase} call`)} in ${duration(time_ns)}`
+  const cause = causeIn(analysis)
+  return {
+    ...NOTHING,
+    subject: 'calls',
+    sentence: sentenceOf(analysis, speed, undefined, doubtOf(certain)),
+    cause: typed(cause, callsNs(analysis, cause)),
+    ...certain,
+    hint: hintOf(analysis, undefined),
+  }
+}
+
+function ofRequests(analysis: Analysis): RunVerdict | undefined {
+  const found = requestsIn(analysis)
+  if (!found) return undefined
+  const { noun, requests, latency, slowest } = found
+  const certain = confidenceOfRequests(analysis, '')
+  const cause = causeIn(analysis)
+  const p50 = duration(latency.p50_ns)
+  const speed =
+    requests === 1 ? `1 ${noun} in ${p50}` : `${plural(requests, noun)}, p50 ${p50}, p99 ${duration(latency.p99_ns)}`
+  const why = cause && !WAITS.includes(cause.rule) ? cause.sentence : slowest && causeOfSlowest(slowest, requests)
+  return {
+    ...NOTHING,
+    subject: 'requests',
+    sentence: `${speed}${certain.confidence === 'low' ? doubtOf(certain) : ''}${why ? `: ${why}` : ''}`,
+    rate: latency.p50_ns,
+    unit: 'ns',
+    cause: typed(cause, analysis.requests!.latency_ns),
+    ...certain,
+  }
+}
+
+/** Findings that say what the slowest request says by itself. */
+const WAITS = ['request-stalled', 'queue-time']
+
+const BUSY = 0.9
+
+function ofGpu(analysis: Analysis): RunVerdict | undefined {
+  const [device] = devicesOf(analysis).toSorted((a, b) => b.time.total_ns - a.time.total_ns)
+  if (!device) return undefined
+  const { busy_ns, total_ns } = device.time
+  const busy = busy_ns / total_ns
+  const certain = gpuConfidence(analysis, device)
+  const cause = causeIn(analysis)
+  const speed = `${gpuNameOf(analysis, device)} busy ${percent(busy)} of ${duration(total_ns)}${doubtOf(certain)}`
+  const end = busy >= BUSY ? `nothing unusual: ${speed}` : speed
+  return {
+    ...NOTHING,
+    subject: 'gpu',
+    sentence: cause ? `${speed}; ${cause.sentence}` : end,
+    rate: busy,
+    unit: 'busy',
+    ceiling: 1,
+    ceiling_share: busy,
+    cause: typed(cause, total_ns),
+    ...certain,
+  }
+}
+
+/** Tests that are named. */
+const TESTS = 3
+
+function ofBenchmarks({ benchmarks }: Analysis): RunVerdict | undefined {
+  const [first] = benchmarks
+  if (!first) return undefined
+  const tests = benchmarks.slice(0, TESTS).map(({ test, tokens_per_s }) => `${test} ${threeDigits(tokens_per_s)} tok/s`)
+  const more = benchmarks.length > TESTS ? `, and ${plural(benchmarks.length - TESTS, 'more test')}` : ''
+  return {
+    ...NOTHING,
+    subject: 'benchmarks',
+    sentence: `${tests.join(', ')}${more}`,
+    rate: first.tokens_per_s,
+    unit: 'tok/s',
+    confidence: 'medium',
+    confidence_reason: 'the program measured it itself',
+    hint: WITH_OPERATORS,
+  }
+}
+
+function ofModel({ model, inputs }: Analysis): RunVerdict | undefined {
+  const bytes = model?.decode.weight_bytes ?? null
+  if (bytes === null || inputs.some(({ operators }) => operators > 0)) return undefined
+  return {
+    ...NOTHING,
+    subject: 'model',
+    sentence: `a token of decode reads ${threeDigits(bytes / 1e6)} MB of weights; no run was recorded`,
+    confidence: 'high',
+    confidence_reason: 'the model contains it',
+    hint: RECORD,
+  }
+}
+
+function whyNothing({ calls, operators, gpu }: Analysis): string {
+  const { failed, by_phase } = calls
+  const warmUps = by_phase['warm-up']?.calls ?? 0
+  const recorded = (n: number) => `${plural(n, 'call')} recorded, and ${n === 1 ? 'it' : 'all'}`
+  if (failed > 0) return `${recorded(failed)} failed`
+  if (warmUps === 1) return `${recorded(1)} is a warm-up`
+  if (warmUps > 1) return `${recorded(warmUps)} are warm-ups`
+  if (operators.executions > 0)
+    return `no calls of llama.cpp were recorded; ${plural(operators.executions, 'operator')} took ${duration(operators.operator_time_ns)}`
+  const [device] = gpu?.devices ?? []
+  if (device) return `a GPU did only ${plural(device.work, 'piece')} of work`
+  return 'no calls of llama.cpp were recorded'
+}

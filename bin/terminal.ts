@@ -88,6 +88,22 @@ export function table(rows: readonly (readonly string[])[], texts: readonly numb
   })
 }
 
+/** A line as lines of at most `width` characters, cut between words; further lines are indented as the first one is, and by `hang` more. */
+export function wrapped(line: string, width: number, hang = 2): string[] {
+  const [indent] = /^ */.exec(line)!
+  const lines: string[] = []
+  let current = indent
+  for (const word of line.slice(indent.length).split(' ')) {
+    const isFirst = current.trim() === ''
+    if (isFirst || current.length + 1 + word.length <= width) current += isFirst ? word : ` ${word}`
+    else {
+      lines.push(current)
+      current = `${indent}${' '.repeat(hang)}${word}`
+    }
+  }
+  return [...lines, current]
+}
+
 /** A path, quoted for a shell if necessary. */
 export function quoted(path: string): string {
   if (path.startsWith('-')) return quoted(`./${path}`)

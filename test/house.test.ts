@@ -123,7 +123,16 @@ describe('who may import whom', () => {
     ...['graph', 'common', 'calls', 'summary', 'run', 'threads', 'gpu', 'model', 'operators', 'experts'],
     ...['memory', 'series'],
     ...['requests', 'accesses', 'benchmarks', 'blas', 'host-operators', 'kernels', 'power', 'analysis.ts'],
-    ...['findings', 'verdict', 'compare', 'scaling', 'document.ts', 'input-figures.ts', 'analysis-pass.ts', 'assemble.ts'],
+    ...[
+      'findings',
+      'verdict',
+      'compare',
+      'scaling',
+      'document.ts',
+      'input-figures.ts',
+      'analysis-pass.ts',
+      'assemble.ts',
+    ],
   ]
 
   test('nothing in lib/analyze imports upwards: figures import figures, rooms figures and the rooms below them', () => {

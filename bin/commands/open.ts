@@ -146,7 +146,9 @@ async function showLogs(showing: Showing, logs: Input[], options: ConvertOptions
     progress.stop()
     await noteThinned(names, result, trace.bytes)
     if (!showing.isDescribed) {
-      await (showing.quiet ? warnOfIssues(names, result) : showing.say([...verdictOfLogs(result, inputs), ...describeLogs(names, result)]))
+      await (showing.quiet
+        ? warnOfIssues(names, result)
+        : showing.say([...verdictOfLogs(result, inputs), ...describeLogs(names, result)]))
     }
     return { trace, view: await findView(trace.read()), heldBytes: trace.bytes }
   }

@@ -12,6 +12,7 @@ import {
 import { io } from '../io.ts'
 import { bytes, CLOCKS, flag, inputsOf, once, oneOf, READING, seldom, valued, whole } from '../options.ts'
 import { formatRows } from '../rows.ts'
+import { briefLines } from '../stats/brief.ts'
 import { FIGURES } from '../stats/columns.ts'
 import { printContents } from '../stats/contents.ts'
 import { csvOf } from '../stats/csv.ts'
@@ -28,6 +29,8 @@ const TOP = 20
 const TOP_MARKDOWN = 10
 /** Characters of a line where the output is no terminal. */
 const WIDTH = 120
+/** The most characters of a line of a first look. */
+const BRIEF_WIDTH = 80
 
 const FORMATS = ['json', 'csv', 'markdown'] as const
 const SERIES = ['calls', 'requests', 'offsets', 'memory', 'graph'] as const satisfies readonly SeriesName[]
@@ -43,6 +46,7 @@ const OPTIONS = {
   ),
   top: valued(whole('--top'), 'Rows of each table', `${TOP}; ${TOP_MARKDOWN} in Markdown; all in CSV`),
   sort: seldom(valued(oneOf('--sort', SORTS), `Order of operators, the most first: ${SORTS.join(' | ')}`, 'wall')),
+  full: flag('All sections, with more rows; without it, a first look in 25 lines'),
   contents: flag('In place of statistics, what is in the logs: format, clock, calls, issues'),
   calls: flag('Also a table of calls'),
   experts: seldom(flag('Also tables of experts: each layer in each phase, and the most used experts')),
@@ -145,6 +149,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   refuseMissing(analysis, series, args)
   if (args.json) return printJson(JSON.stringify(analysis, null, 2))
   const { csv, markdown, calls, experts, sort = 'wall' } = args
+  if (isBrief(args)) return print(briefLines(analysis, Math.min(io().stdout.columns ?? BRIEF_WIDTH, BRIEF_WIDTH)))
   if (typeof args.by === 'string') return printRequests(analysis, args.by, args)
   if (csv) return printCsv(analysis, { by: args.by, top: args.top ?? Infinity, sort }, args.sort !== undefined)
   const top = args.top ?? (markdown ? TOP_MARKDOWN : TOP)
@@ -157,6 +162,13 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
     isPublic: markdown,
   })
   await print(markdown ? toMarkdown(sections) : toText(sections, io().stdout.columns ?? WIDTH))
+}
+
+/** Are no details asked for? */
+function isBrief(args: Arguments): boolean {
+  const { full, by, top, sort, csv, markdown, calls, experts } = args
+  const details = [full, by, top, sort, csv, markdown, calls, experts, args['expert-cache']]
+  return details.every((detail) => detail === undefined || detail === false)
 }
 
 /** Figures over time that are asked for, or that a table is of. */

@@ -71,12 +71,13 @@ export class FindingsPass {
     )
     const { scheduling } = found
     const { findings, verdict } = judged({ ...found, scheduling: scheduling && this.takers.named(scheduling) })
-    const isKnown = verdict.subject !== 'none' || summary.calls.count + summary.calls.failed > 0 || isWarmUp(summary)
+    const isKnown = verdict.subject !== 'none' || (summary.gpu_work === 0 && hasAnyCalls(summary))
     return { findings, findings_are_estimates: this.sample.isPartial, verdict: isKnown ? verdict : undefined }
   }
 }
 
-const isWarmUp = ({ calls }: Summary) => calls.by_phase['warm-up'] !== undefined
+/** Also warm-ups, and calls that failed. */
+const hasAnyCalls = ({ calls }: Summary) => calls.failed > 0 || Object.keys(calls.by_phase).length > 0
 
 /** What findings do not look at, or only where peaks are given. */
 const NO_MODEL = { model: null, rooflines: [], undetermined: [] } as const

@@ -1,8 +1,10 @@
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
+import { briefLines } from '../../bin/stats/brief.ts'
 import { toText } from '../../bin/stats/section.ts'
 import { sectionsOf } from '../../bin/stats/sections.ts'
 import { describeLog } from '../../bin/summary.ts'
+import { wrapped } from '../../bin/terminal.ts'
 import { duration, threeDigits } from '../../bin/units.ts'
 import { lookedAt } from '../../lib/analysis.ts'
 import { type Analysis, analyze, type Finding, type Summary, summarize } from '../../lib/index.ts'
@@ -163,6 +165,17 @@ function expectVerdict({ verdict, findings }: Analysis, summary: Summary, { stat
   expect({ ...summary.verdict, hint: null }).toEqual({ ...verdict, hint: null })
 }
 
+/** A first look has 25 lines of 80 characters at the most; only what has no blank in it is longer. */
+function expectBrief(analysis: Analysis): void {
+  const lines = briefLines(analysis, 80)
+  expect(lines.length).toBeLessThanOrEqual(25)
+  expect(lines.filter((line) => line.length > 80)).toEqual([])
+  const [sentence] = wrapped(analysis.verdict.sentence, 80)
+  expect(lines[0]).toBe(sentence)
+  for (const [i, { sentence }] of analysis.findings.slice(0, 3).entries())
+    expect(lines).toContainEqual(expect.stringContaining(`  ${i + 1}. ${sentence.slice(0, 60)}`))
+}
+
 function expectFindings(analysis: Analysis, { findings = [] }: Summary, { stats, report }: Mouths): void {
   const said = (of: readonly Finding[]) =>
     of.filter(({ rule }) => !NOT_CONVERTED.test(rule)).map(({ rule, sentence }) => `${rule}: ${sentence}`)
@@ -184,4 +197,5 @@ test.each(INPUTS)('%s', async (path) => {
   expectRequests(of.analysis, of.summary, of.mouths)
   expectFindings(of.analysis, of.summary, of.mouths)
   expectVerdict(of.analysis, of.summary, of.mouths)
+  expectBrief(of.analysis)
 })

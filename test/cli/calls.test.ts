@@ -66,7 +66,9 @@ test('steps of a serving engine are calls, too: convert and info tell of them', 
   const traceEvents = events.map((event) => ({ ph: 'X', pid: 1, tid: 2, ...event }))
   writeFileSync(at('vllm.json'), JSON.stringify({ schemaVersion: 1, baseTimeNanoseconds: 1000, traceEvents }))
   const { stdout } = run(['vllm.json'])
-  expect(stdout).toMatch(/^vllm\.json: 3 kernels, .*\n {2}3 calls: decode 6 tokens in 3 calls\n/)
+  expect(stdout).toMatch(
+    /^decode 20 000 tok\/s \(only 3 calls were recorded\)\nvllm\.json: 3 kernels, .*\n {2}3 calls: decode 6 tokens in 3 calls\n/,
+  )
   expect(stdout).toContain('  TPOT 100 µs · 20 000 tok/s decode (2 sequences)\n')
   expect(run(['info', 'vllm.json']).stdout).toMatch(/^ {2}TPOT +100 µs per token of a sequence · 20 000 tok\/s decode/m)
 })

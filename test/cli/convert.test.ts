@@ -196,7 +196,10 @@ test('names with blanks, quotes and a leading dash', () => {
 
 test('a pipe by its path as input, a device as output', () => {
   const { code, stdout } = shell('cat $MOE | $CLI /dev/stdin -o /dev/null')
-  expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^decode 637 tok\/s; .*\n\/dev\/stdin: 9 calls/) })
+  expect({ code, stdout }).toEqual({
+    code: 0,
+    stdout: expect.stringMatching(/^decode 637 tok\/s; .*\n\/dev\/stdin: 9 calls/),
+  })
   expect(run(['check', '/dev/null']).stderr).toBe('error: /dev/null: the input is empty (0 bytes)\n')
 })
 

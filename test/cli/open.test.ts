@@ -52,7 +52,9 @@ describe('what is served', () => {
     expect((await fetched(traceUrl)).equals(read('moe.pftrace'))).toBe(true)
     const { code, stdout, stderr } = await ended
     expect(code).toBe(0)
-    expect(stdout).toMatch(/^decode 637 tok\/s; .*\n.*moe\.csv: 9 calls: prefill 16 tokens, decode 8 tokens\n {2}TTFT 26\.1 ms/)
+    expect(stdout).toMatch(
+      /^decode 637 tok\/s; .*\n.*moe\.csv: 9 calls: prefill 16 tokens, decode 8 tokens\n {2}TTFT 26\.1 ms/,
+    )
     expect(stderr).toMatch(/^no browser was opened: there is no display here; open the URL above yourself\n/)
     expect(names()).toEqual(before)
   })

@@ -264,7 +264,9 @@ describe('the log', () => {
     writeFileSync(at('old.ggtrace'), 'older')
     expect(run(['record', '-o', 'old.ggtrace', 'true']).stderr).toMatch(NO_CALL)
     expect(String(readFileSync(at('old.ggtrace')))).toBe('older')
-    expect(run(['record', '-o', 'old.ggtrace', './caller']).stderr).toMatch(/^decode .* tok\/s .*\nold\.ggtrace: 2 calls/)
+    expect(run(['record', '-o', 'old.ggtrace', './caller']).stderr).toMatch(
+      /^decode .* tok\/s .*\nold\.ggtrace: 2 calls/,
+    )
     expect(names().filter((name) => name.endsWith('.tmp'))).toEqual([])
   })
 

@@ -10,7 +10,7 @@ const LOG = fileURLToPath(new URL('../../examples/moe.ggtrace.gz', import.meta.u
 
 /** The section about experts; two spaces between columns. */
 function sectionOf(args: readonly string[]): string[] {
-  const { code, stdout } = run(['stats', LOG, ...args])
+  const { code, stdout } = run(['stats', LOG, '--full', ...args])
   expect(code).toBe(0)
   const lines = stdout.split('\n')
   const from = lines.indexOf('experts')

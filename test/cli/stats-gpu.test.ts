@@ -13,7 +13,7 @@ const FIXTURES = join(CLI, '../../test/fixtures')
 const TRAINING = join(FIXTURES, 'chrome-json/communication.json.gz')
 
 const stats = (...args: string[]) => {
-  const { code, stdout, stderr } = run(['stats', ...args])
+  const { code, stdout, stderr } = run(['stats', '--full', ...args])
   expect([code, stderr]).toEqual([0, ''])
   return stdout
 }

@@ -17,7 +17,7 @@ const PEAKS = {
 
 test('a GGUF: what it contains, and what a token costs', () => {
   writeFileSync(at('big.gguf'), layoutOf(presets.big).head)
-  const { code, stdout, stderr } = run(['stats', at('big.gguf')])
+  const { code, stdout, stderr } = run(['stats', '--full', at('big.gguf')])
   expect([code, stderr]).toEqual([0, ''])
   expect(stdout).toContain('model: random, llama, from its GGUF\n')
   expect(stdout).toContain('attention   22 layers of 32 heads, 4 for keys and values, of 64 elements\n')
@@ -54,7 +54,7 @@ const permutations = (of: readonly string[]): string[][] =>
 
 test('a log against given peaks: utilisation and bound', () => {
   const { code, stdout } = run([
-    'stats',
+    ...['stats', '--full'],
     join(CLI, '../../examples/moe.ggtrace.gz'),
     '--peak-gflops',
     '100',

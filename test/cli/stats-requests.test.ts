@@ -37,7 +37,7 @@ const printed = (...args: string[]) => {
 }
 
 test('sections of requests in the statistics', () => {
-  const text = printed('stats', 'server.json')
+  const text = printed('stats', '--full', 'server.json')
   expect(text).toContain('requests      1 complete, 1 cancelled\n')
   expect(text).toMatch(/latency +116 ms: p50 10\d ms, p90 13\d ms, p99 13\d ms, max 132 ms\n/)
   expect(text).toMatch(/reused +4 of 10 tokens of prompts, 40.0 %\n/)

@@ -18,7 +18,7 @@ beforeAll(() => {
 })
 
 const stats = (...args: string[]) => {
-  const { code, stdout, stderr } = run(['stats', ...args])
+  const { code, stdout, stderr } = run(['stats', '--full', ...args])
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   return stdout
 }

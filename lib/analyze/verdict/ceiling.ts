@@ -1,8 +1,8 @@
+import { threeDigits } from '../../model/units.ts'
 import type { Analysis, Roofline } from '../analysis.ts'
 import { ROOF } from '../findings/roofline.ts'
 import type { Limit } from '../findings/rule.ts'
 import { percent } from '../findings/words.ts'
-import { threeDigits } from '../../model/units.ts'
 
 /** What a phase could reach on its machine. */
 export interface Ceiling {

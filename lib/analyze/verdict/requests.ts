@@ -4,7 +4,6 @@ import { nameOf } from '../findings/requests.ts'
 import { percent, time } from '../findings/words.ts'
 import type { RequestParts } from '../requests/figures.ts'
 
-
 /** The requests that a run is judged by: those of the type with the most. */
 interface JudgedRequests {
   readonly noun: string

@@ -8,7 +8,6 @@ import { type Ceiling, ceilingOf, ceilingText, isNear } from './ceiling.ts'
 import type { RunVerdict, RunVerdictCause } from './figures.ts'
 import { causeOfSlowest, requestsIn } from './requests.ts'
 
-
 /** The answer in one line. It is made of the other figures of the Analysis, and says less where they are not certain. */
 export function verdictOf(analysis: Analysis): RunVerdict {
   const judges = [ofRequests, ofDecode, ofPrompt, ofCalls, ofGpu, ofBenchmarks, ofModel]
@@ -34,8 +33,7 @@ const NOTHING = {
 
 const RECORD = 'ggml2perfetto record -- <program> [arguments]'
 const WITH_OPERATORS = 'no causes can be seen without operators: ggml2perfetto record -- <program> [arguments]'
-const WITH_PEAKS =
-  'the ceiling is not known; on the machine that recorded: ggml2perfetto stats <logs> --peaks measure'
+const WITH_PEAKS = 'the ceiling is not known; on the machine that recorded: ggml2perfetto stats <logs> --peaks measure'
 
 /** In place of the verdict of a document that has none. */
 export const NO_VERDICT: RunVerdict = { ...NOTHING, sentence: '' }
@@ -94,7 +92,8 @@ const doubtOf = ({ confidence, confidence_reason }: Pick<Finding, 'confidence' |
 /** What is missing for more. */
 function hintOf(analysis: Analysis, ceiling: Ceiling | undefined): string | null {
   // A recording of ours without them says itself why.
-  if (!hasCauses(analysis)) return analysis.run.level === null ? WITH_OPERATORS : null
+  const { level, recorded } = analysis.run
+  if (!hasCauses(analysis)) return level === null && !recorded.includes('gpu') ? WITH_OPERATORS : null
   const isWithoutPeaks = analysis.rooflines.some(
     ({ scope, bytes, mbu_share }) => scope === 'phase' && bytes !== null && mbu_share === null,
   )

@@ -92,6 +92,18 @@ export function isFormatError(error: unknown): error is FormatError {
 
 const OWN_ERRORS = new Set(['FormatError', 'UsageError', 'TraceProcessorError', 'SqlError'])
 
+/** Throws UsageError for options of a function that have none of these names. */
+export function checkNames(name: string, options: unknown, known: readonly string[]): void {
+  if (options === undefined) return
+  if (typeof options !== 'object' || options === null)
+    throw new UsageError(`${name}: expected options as an object, found ${JSON.stringify(options)}`)
+  const wrong = Object.keys(options).find((key) => !known.includes(key))
+  if (wrong === undefined) return
+  const meant = closest(wrong, known)
+  const hint = meant === undefined ? `known ones are ${known.join(', ')}` : `did you mean ${meant}?`
+  throw new UsageError(`${name}: no option is called "${wrong}"\nhint: ${hint}`)
+}
+
 /** The candidate that `word` is probably a misspelling of; undefined if none resembles it. Upper and lower case are the same. */
 export function closest(word: string, candidates: Iterable<string>): string | undefined {
   let best: string | undefined

@@ -45,6 +45,8 @@ test.each(commands)('%s', (block) => {
 test('the fields of the document are those of the types', () => {
   node(['scripts/analysis-docs.mjs', '--check'])
   node(['scripts/analysis-schema.mjs', '--check'])
+  node(['scripts/event-checks.mjs', '--check'])
+  node(['scripts/option-names.mjs', '--check'])
 })
 
 test('each field that an Analysis contains is described', async () => {

@@ -22,12 +22,13 @@ type Reading = Parameters<typeof conversionOf>[0]
 /** Prints what logs contain, without statistics: their formats, clocks, calls, operators by time, issues. */
 export async function printContents(args: Reading & { inputs: string[]; json: boolean }): Promise<void> {
   const options = await conversionOf(args)
+  const { from, opTable, osRuntime } = options
   if (args.inputs.filter((input) => input === '-').length > 1) throw new UsageError('stdin (-) can be read only once')
   const logs: LogInput[] = []
   for (const input of args.inputs) logs.push(await logOf(input))
   const isAlone = logs.length === 1 && args.clock === undefined
   const summaries = isAlone
-    ? [await summarize(logs[0]!, options)]
+    ? [await summarize(logs[0]!, { from, opTable, osRuntime })]
     : await summarizeAll(convert(logs, { ...options, detail: 'names' }))
   if (args.json) return printJson(JSON.stringify(logs.length === 1 ? summaries[0] : summaries, null, 2))
   await print(summaries.flatMap((summary, i) => [...(i > 0 ? [''] : []), ...describe(logs[i]!.name, summary)]))

@@ -1,4 +1,6 @@
 import type { GraphLeaf, GraphNode, GraphSeries } from '../analyze/series/figures.ts'
+import { checkNames } from '../errors.ts'
+import { DAG_OF_OPTIONS } from '../generated/option-names.ts'
 
 /** Name and version of {@link Dag} documents. */
 export const DAG_SCHEMA = 'ggml2perfetto.dag/1'
@@ -57,7 +59,9 @@ export interface DagRange {
 const isIn = (value: number, range: Range | undefined) => !range || (value >= range[0] && value <= range[1])
 
 /** The graph of a call as nodes and edges. Edges of kind `source` are exactly the source lists of the nodes. */
-export function dagOf(graph: GraphSeries, { layers, nodes: ids }: DagRange = {}): Dag {
+export function dagOf(graph: GraphSeries, range: DagRange = {}): Dag {
+  checkNames('dagOf', range, DAG_OF_OPTIONS)
+  const { layers, nodes: ids } = range
   const { call, phase, tokens, left_out, leaves } = graph
   const runs = graphRuns(graph.nodes)
   const all = graph.nodes.map((node, i) => ({ ...node, run: runs[i]! }))

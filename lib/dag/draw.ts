@@ -1,4 +1,6 @@
 import type { GraphNode } from '../analyze/series/figures.ts'
+import { checkNames } from '../errors.ts'
+import { DRAW_OPTIONS } from '../generated/option-names.ts'
 import { plural } from '../model/units.ts'
 import { type Colors, colorsOf } from './colors.ts'
 import type { Dag, DagEdge, DagNode } from './dag.ts'
@@ -49,6 +51,7 @@ type DrawnMetric = Pick<Metric, 'title' | 'unit' | 'scale'> & { readonly of: (sh
 
 /** A graph as a drawing. */
 export function draw(dag: Dag, options: DrawOptions): Drawing {
+  checkNames('draw', options, DRAW_OPTIONS)
   const { views = true, weights = true, collapse = false } = options
   const patterns = collapse ? fold(dag) : undefined
   const frames = (patterns ? patterns.map(frameOf) : layersOf(dag.nodes)).map(({ title, members }) => ({

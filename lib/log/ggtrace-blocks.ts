@@ -1,3 +1,4 @@
+import { UsageError } from '../errors.ts'
 import { checksum, HEADER_BYTES, Header, MAGIC, NONE, RECORD_BYTES_MAX } from './ggtrace-layout.ts'
 
 const encoder = new TextEncoder()
@@ -127,7 +128,7 @@ export class BlockWriter {
 
   /** Makes room for `size` bytes; true if this needed a new block, which starts at `atNs` and with `call`. */
   reserve(size: number, atNs = 0, call = -1, needs = 0): boolean {
-    if (size > RECORD_BYTES_MAX) throw new RangeError(`a record has ${RECORD_BYTES_MAX} bytes at most, not ${size}`)
+    if (size > RECORD_BYTES_MAX) throw new UsageError(`a record has ${RECORD_BYTES_MAX} bytes at most, not ${size}`)
     if (this.block?.fits(size)) return false
     this.finish()
     const bytes = Math.max(this.blockBytes, Math.ceil((HEADER_BYTES + size) / 8) * 8)

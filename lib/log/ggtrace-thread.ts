@@ -1,3 +1,4 @@
+import { checkCounters, fitsSmall, numberOf, U32_END } from './fields.ts'
 import type { BlockWriter, OpenBlock } from './ggtrace-blocks.ts'
 import {
   COPY_KINDS,
@@ -14,7 +15,6 @@ import {
   RECORD_BYTES_MAX,
   RecordType,
   SEQUENCE_CHANGES,
-  SMALL_END,
   SPAN_BYTES,
   TASK_STEPS,
   THREAD_STATES,
@@ -42,7 +42,6 @@ import type {
 
 export type * from './ggtrace-records.ts'
 
-const U32_END = 2 ** 32
 const CURSOR_BYTES = RECORD_BYTES[RecordType.Cursor]!
 const COUNTS_BYTES_MAX = RECORD_BYTES[RecordType.Counts]! + 8 * COUNTERS_MAX
 const LONG_BYTES = RECORD_BYTES[RecordType.OperatorLong]!
@@ -108,6 +107,7 @@ export class GgtraceThread {
   }
 
   token({ startNs, endNs, call, tokens, kind = 'decode', spans = [], ...batch }: GgtraceToken): void {
+    const number = numberOf(TOKEN_KINDS, kind, 'kind')
     this.resources(startNs, batch.resources)
     const record = this.span(RecordType.Token, startNs, endNs, TOKEN_BYTES + SPAN_BYTES * spans.length)
       .u32(call < 0 ? NONE : call)
@@ -121,7 +121,7 @@ export class GgtraceThread {
       (batch.followsUnread ? TokenBits.followsUnread : 0) |
       (batch.isInferred ? TokenBits.inferredKind : 0)
     record
-      .u32(TOKEN_KINDS.indexOf(kind) | flags)
+      .u32(number | flags)
       .u32((batch.result ?? 0) >>> 0)
       .u64(batch.context ?? 0)
     for (const { sequence, position, tokens } of spans)
@@ -166,21 +166,24 @@ export class GgtraceThread {
   }
 
   copy({ startNs, endNs, bytes, from = 0, to = 0, tensor = 0, what }: GgtraceCopy): void {
+    const number = numberOf(COPY_KINDS, what, 'what')
     const record = this.span(RecordType.Copy, startNs, endNs).u64(bytes)
-    record.u32(from).u32(to).u32(tensor).u32(COPY_KINDS.indexOf(what))
+    record.u32(from).u32(to).u32(tensor).u32(number)
   }
 
   part({ startNs, endNs, call, what }: GgtracePart): void {
+    const number = numberOf(PARTS, what, 'what')
     const record = this.span(RecordType.Part, startNs, endNs)
-    record.u32(call < 0 ? NONE : call).u32(PARTS.indexOf(what))
+    record.u32(call < 0 ? NONE : call).u32(number)
   }
 
   /** A function that is not a call. */
   function(function_: GgtraceFunction): void {
     const { what, name = 0, startNs, endNs, context = 0, sequence = -1, output = -1, value = -1 } = function_
+    const number = numberOf(FUNCTION_PURPOSES, what, 'what')
     this.resources(startNs, function_.resources)
     this.span(RecordType.Function, startNs, endNs)
-      .u32(FUNCTION_PURPOSES.indexOf(what))
+      .u32(number)
       .u32(name)
       .u64(context)
       .u32(sequence < 0 ? NONE : sequence)
@@ -191,14 +194,16 @@ export class GgtraceThread {
   /** A change of a sequence in the KV cache. */
   sequence(change: GgtraceSequence): void {
     const { what, atNs, context = 0, sequence, to = -1, from = -1, end = -1, delta = 0, isDone = true } = change
-    const record = this.instant(RecordType.Sequence, atNs).u64(context).u32(SEQUENCE_CHANGES.indexOf(what))
+    const number = numberOf(SEQUENCE_CHANGES, what, 'what')
+    const record = this.instant(RecordType.Sequence, atNs).u64(context).u32(number)
     for (const number of [sequence, to, from, end, delta]) record.u32(number >>> 0)
     record.u32(isDone ? 1 : 0).u32(0)
   }
 
   /** A step of a server's task. */
   task({ what, atNs, task = -1, slot = -1 }: GgtraceTask): void {
-    const record = this.instant(RecordType.Task, atNs).u32(TASK_STEPS.indexOf(what))
+    const number = numberOf(TASK_STEPS, what, 'what')
+    const record = this.instant(RecordType.Task, atNs).u32(number)
     record
       .u32(task >>> 0)
       .u32(slot >>> 0)
@@ -214,9 +219,10 @@ export class GgtraceThread {
 
   gpuWork(work: GgtraceGpuWork): void {
     const { what, startNs, endNs, submission, queue, tensor = 0, fusedTo = 0, call = -1, bytes = 0 } = work
+    const number = numberOf(GPU_WORKS, what, 'what')
     const { graph = 0, kernel = 0, dispatches = 0, part = 0 } = work
     const record = this.span(RecordType.GpuWork, startNs, endNs)
-    const numbers = [submission, queue, GPU_WORKS.indexOf(what), tensor, fusedTo, call < 0 ? NONE : call, graph]
+    const numbers = [submission, queue, number, tensor, fusedTo, call < 0 ? NONE : call, graph]
     for (const number of [...numbers, kernel, dispatches, part]) record.u32(number)
     record.u64(bytes)
   }
@@ -233,9 +239,10 @@ export class GgtraceThread {
   }
 
   gpuWait({ what, startNs, endNs, device, call = -1 }: GgtraceGpuWait): void {
+    const number = numberOf(GPU_WAITS, what, 'what')
     const record = this.span(RecordType.GpuWait, startNs, endNs)
     record
-      .u32(GPU_WAITS.indexOf(what))
+      .u32(number)
       .u32(device)
       .u32(call < 0 ? NONE : call)
       .u32(0)
@@ -266,7 +273,8 @@ export class GgtraceThread {
 
   /** The new state of a thread. */
   state(atNs: number, tid: number, cpu: number, state: (typeof THREAD_STATES)[number]): void {
-    this.instant(RecordType.State, atNs).u32(tid).u32(cpu).u32(THREAD_STATES.indexOf(state))
+    const number = numberOf(THREAD_STATES, state, 'state')
+    this.instant(RecordType.State, atNs).u32(tid).u32(cpu).u32(number)
   }
 
   begin(atNs: number, name: number): void {
@@ -301,7 +309,8 @@ export class GgtraceThread {
 
   /** The program names an object of CUDA or another resource; `name` is an id. */
   nvtxNamed(atNs: number, what: (typeof NVTX_OBJECTS)[number], handle: number | bigint, name: number): void {
-    this.instant(RecordType.NvtxNamed, atNs).u64(handle).u32(NVTX_OBJECTS.indexOf(what)).u32(name)
+    const number = numberOf(NVTX_OBJECTS, what, 'what')
+    this.instant(RecordType.NvtxNamed, atNs).u64(handle).u32(number).u32(name)
   }
 
   /** Records that something is missing, and why (the id of a name). */
@@ -311,7 +320,8 @@ export class GgtraceThread {
 
   /** Less is recorded from then on, because calls took more than `percent` longer when recorded: the times with and without. */
   level(atNs: number, level: (typeof LEVELS)[number], percent: number, withNs: number, withoutNs: number): void {
-    const record = this.instant(RecordType.Level, atNs).u32(LEVELS.indexOf(level)).u32(percent)
+    const number = numberOf(LEVELS, level, 'level')
+    const record = this.instant(RecordType.Level, atNs).u32(number).u32(percent)
     record.u64(withNs).u64(withoutNs)
   }
 
@@ -329,11 +339,12 @@ export class GgtraceThread {
     type: number,
     { atNs, domain = 0, message = 0, category = 0, color = -1, payload }: GgtraceNvtx,
   ): OpenBlock {
+    const payloadType = payload ? numberOf(NVTX_PAYLOADS, payload.type, 'payload.type') : 0
     const record = this.instant(type, atNs).u32(domain).u32(message).u32(category)
     record
       .u32(Math.max(color, 0))
       .u16(color < 0 ? 0 : 1)
-      .u16(payload ? NVTX_PAYLOADS.indexOf(payload.type) : 0)
+      .u16(payloadType)
     const { type: kind = 'none', value = 0 } = payload ?? {}
     if (kind === 'f64') return record.f64(Number(value))
     if (kind === 'f32') return record.f32(Number(value)).u32(0)
@@ -352,7 +363,7 @@ export class GgtraceThread {
   }
 
   private counts(counts: readonly number[], type: number): void {
-    if (counts.length > COUNTERS_MAX) throw new RangeError(`a log has ${COUNTERS_MAX} counters at most`)
+    checkCounters(counts.length)
     let [present, wide, bytes] = [0, 0, RECORD_BYTES[type]!]
     counts.forEach((value, i) => {
       if (value === 0) return
@@ -386,11 +397,4 @@ export class GgtraceThread {
   private time(record: OpenBlock, atNs: number): OpenBlock {
     return record.u64(this.originNs + BigInt(atNs))
   }
-}
-
-/** Has an operator a small record, if it starts at the cursor? */
-function fitsSmall({ tensor, startNs, endNs, waitEndNs = endNs, innerWaitNs = 0 }: GgtraceOperator): boolean {
-  const [compute, wait] = [endNs - startNs, waitEndNs - endNs]
-  const isBelow = tensor < SMALL_END.tensor && compute < SMALL_END.compute && wait < SMALL_END.wait
-  return isBelow && compute >= 0 && wait >= 0 && innerWaitNs < U32_END
 }

@@ -1,3 +1,6 @@
+import { checkNames, UsageError } from '../errors.ts'
+import { GGTRACE_WRITER_OPTIONS } from '../generated/option-names.ts'
+import { numberOf } from './fields.ts'
 import { BlockWriter, encodeText, type OpenBlock, textBytes } from './ggtrace-blocks.ts'
 import {
   BLOCK_BYTES_MAX,
@@ -74,6 +77,8 @@ export class GgtraceWriter {
   private readonly definitions: BlockWriter
   private readonly runs: BlockWriter
   private readonly names = new Map<string, number>()
+  private readonly ops = new Set<number>([0])
+  private readonly types = new Set<number>()
   private writers = 0
   private defined = 0
   private buffers = 0
@@ -84,9 +89,12 @@ export class GgtraceWriter {
   private queues = 0
 
   constructor(private readonly options: GgtraceOptions) {
+    checkNames('GgtraceWriter', options, GGTRACE_WRITER_OPTIONS)
     const size = options.blockBytes ?? BLOCK_BYTES
     if (size % 8 !== 0 || size <= HEADER_BYTES || size > BLOCK_BYTES_MAX) {
-      throw new RangeError(`blockBytes must be a multiple of 8 beyond ${HEADER_BYTES}, at most ${BLOCK_BYTES_MAX}`)
+      throw new UsageError(
+        `blockBytes: expected a multiple of 8, above ${HEADER_BYTES}, at most ${BLOCK_BYTES_MAX}, found ${size}`,
+      )
     }
     this.runs = this.blocks(BlockKind.Run, 0, -1)
     this.definitions = this.blocks(BlockKind.Definitions, 0, -1)
@@ -138,23 +146,26 @@ export class GgtraceWriter {
   /** Sets ggml's name of an op. */
   op(number: number, name: string): void {
     const id = this.name(name)
+    this.ops.add(number)
     this.define(RecordType.Op, 12).u32(number).u32(id)
   }
 
   /** Sets ggml's name of an element type. */
   type(number: number, name: string): void {
     const id = this.name(name)
+    this.types.add(number)
     this.define(RecordType.Type, 12).u32(number).u32(id)
   }
 
   /** Defines a buffer; returns its id. */
   buffer({ name, backend = '', usage = 'any', base, sizeBytes, atNs }: GgtraceBuffer): number {
+    const usageNumber = numberOf(BUFFER_USAGES, usage, 'usage')
     const [nameId, backendId] = [this.name(name), this.name(backend)]
     const record = this.define(RecordType.Buffer, 44)
       .u32(++this.buffers)
       .u32(nameId)
       .u32(backendId)
-    record.u32(BUFFER_USAGES.indexOf(usage)).u64(base).u64(sizeBytes)
+    record.u32(usageNumber).u64(base).u64(sizeBytes)
     record.u64(atNs === undefined ? 0 : this.absolute(atNs))
     return this.buffers
   }
@@ -165,9 +176,11 @@ export class GgtraceWriter {
     this.define(RecordType.Mapping, 36).u32(id).u32(buffer).u64(address).u64(sizeBytes).u64(fileOffset)
   }
 
-  /** Defines a tensor; returns its id. */
+  /** Defines a tensor; returns its id. Its op and its type must be defined. */
   tensor(tensor: GgtraceTensor): number {
     const { op = 0, type = 0, flags = 0, ne = [], nb = [], sources = [] } = tensor
+    if (!this.types.has(type)) throw undefinedNumber('type', type)
+    if (!this.ops.has(op)) throw undefinedNumber('op', op)
     const name = this.name(tensor.name)
     const record = this.define(RecordType.Tensor, 116 + 4 * sources.length)
       .u32(++this.tensors)
@@ -201,8 +214,9 @@ export class GgtraceWriter {
 
   /** Defines a counter; returns the index of its value in `counts`. At most 16. */
   counted(name: string, unit: (typeof COUNTER_UNITS)[number] = 'count'): number {
+    const unitNumber = numberOf(COUNTER_UNITS, unit, 'unit')
     const id = this.name(name)
-    this.define(RecordType.Counted, 16).u32(this.counters).u32(id).u32(COUNTER_UNITS.indexOf(unit))
+    this.define(RecordType.Counted, 16).u32(this.counters).u32(id).u32(unitNumber)
     return this.counters++
   }
 
@@ -280,6 +294,11 @@ export class GgtraceWriter {
     return this.options.originNs + BigInt(atNs)
   }
 }
+
+const undefinedNumber = (field: 'op' | 'type', number: number) =>
+  new UsageError(
+    `tensor: expected a defined ${field}, found ${number}\nhint: ${field}(${number}, ggml's name of it) defines it; 0 is the default`,
+  )
 
 function joined(pieces: readonly Uint8Array[]): Uint8Array {
   const whole = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0))

@@ -1,5 +1,6 @@
 import type { Summary } from '../analyze/summary/figures.ts'
-import { UsageError } from '../errors.ts'
+import { checkNames, UsageError } from '../errors.ts'
+import { CONVERT_FILE_OPTIONS } from '../generated/option-names.ts'
 import type { ByteSource } from '../input/byte-source.ts'
 import type { InputOptions, LogInput } from '../pipeline/inputs.ts'
 import { convert, summarize } from '../pipeline/known-formats.ts'
@@ -33,6 +34,7 @@ export async function convertFile(
   to: string | URL,
   options: ConvertOptions = {},
 ): Promise<{ summaries: Summary[]; bytes: number }> {
+  checkNames('convertFile', options, CONVERT_FILE_OPTIONS)
   const output = pathOf(to)
   const paths = ([from].flat() as (string | URL)[]).map(pathOf)
   for (const path of paths) {

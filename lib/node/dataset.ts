@@ -1,7 +1,8 @@
 import { readdir, stat } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { UsageError } from '../errors.ts'
+import { checkNames, UsageError } from '../errors.ts'
+import { OPEN_DATASET_OPTIONS } from '../generated/option-names.ts'
 import type { ColumnType } from '../tables/column.ts'
 import { TABLE_NAMES, TABLES, TABLES_VERSION, type TableName } from '../tables/schema.ts'
 import { operatorSumsSql } from '../tables/sums-sql.ts'
@@ -40,6 +41,7 @@ const STORE = /^(s3|s3a|s3n|gs|gcs|r2):\/\//
  * @throws UsageError if DuckDB is not installed, or it is no dataset
  */
 export async function openDataset(location: string, options: DatasetOptions = {}): Promise<OpenDataset> {
+  checkNames('openDataset', options, OPEN_DATASET_OPTIONS)
   const isStore = STORE.test(location)
   const root = isStore ? location.replace(/(?<!\/)\/+$/, '') : resolve(location)
   const files = isStore ? undefined : await filesOf(location, root)

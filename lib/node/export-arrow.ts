@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { UsageError } from '../errors.ts'
+import { checkNames, UsageError } from '../errors.ts'
+import { EXPORT_ARROW_OPTIONS } from '../generated/option-names.ts'
 import { tablesOf } from '../pipeline/tables/tables-of.ts'
 import { TABLE_NAMES, type TableName } from '../tables/schema.ts'
 import { type ExportedRun, type ExportOptions, refuseEmpty, removeLeftOvers, traceIdOf, unfinished } from './export.ts'
@@ -26,6 +27,7 @@ export async function exportArrow(
   exporter: string,
   options: ArrowOptions = {},
 ): Promise<ExportedRun> {
+  checkNames('exportArrow', options, EXPORT_ARROW_OPTIONS)
   const { table, allowEmpty, onRead, ...reading } = options
   const paths = [logs].flat()
   const traceId = await traceIdOf(paths)

@@ -4,7 +4,8 @@ import { readdir, rm, rmdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import type { Summary } from '../analyze/summary/figures.ts'
-import { UsageError } from '../errors.ts'
+import { checkNames, UsageError } from '../errors.ts'
+import { EXPORT_RUN_OPTIONS } from '../generated/option-names.ts'
 import { gunzip } from '../input/gunzip.ts'
 import type { ReadingOptions } from '../pipeline/inputs.ts'
 import { type RunTables, tablesOf } from '../pipeline/tables/tables-of.ts'
@@ -58,6 +59,7 @@ export async function exportRun(
   exporter: string,
   options: ExportOptions = {},
 ): Promise<ExportedRun> {
+  checkNames('exportRun', options, EXPORT_RUN_OPTIONS)
   const { day: givenDay, again, allowEmpty, onRead, ...reading } = options
   const paths = [logs].flat()
   const traceId = await traceIdOf(paths)

@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { availableParallelism, cpus, arch as hostArch, hostname, platform as hostPlatform } from 'node:os'
 import { join } from 'node:path'
-import { UsageError } from '../errors.ts'
+import { checkNames, UsageError } from '../errors.ts'
+import { MEASURE_PEAKS_OPTIONS } from '../generated/option-names.ts'
 import { cacheFolder, type FailedRun, type NativeTarget, nativeFile, nativeHash, placeFile, runFile } from './native.ts'
 import { systemName } from './record/diagnosis.ts'
 import type { Environment } from './record/program.ts'
@@ -67,6 +68,7 @@ const RUN_MS_MAX = 120_000
  * this host, processor and number of usable CPUs. Linux only so far. Throws UsageError if it cannot be measured.
  */
 export async function measurePeaks(options: PeaksOptions): Promise<Peaks> {
+  checkNames('measurePeaks', options, MEASURE_PEAKS_OPTIONS)
   const { env, fresh = false, onBuild, platform = hostPlatform(), arch = hostArch() } = options
   if (platform !== 'linux') {
     throw new UsageError(

@@ -16,7 +16,8 @@ import { refuseSeveral } from '../analyze/run/main-log.ts'
 import { SummaryPass } from '../analyze/summary/summary.ts'
 import { ThreadHistory } from '../analyze/threads/thread-history.ts'
 import { unknownScheduling } from '../analyze/threads/undetermined.ts'
-import { UsageError } from '../errors.ts'
+import { checkNames, UsageError } from '../errors.ts'
+import { ANALYZE_OPTIONS } from '../generated/option-names.ts'
 import { Definitions } from '../model/definitions.ts'
 import type { InputEvent, TraceEvent } from '../model/events.ts'
 import type { ModelShape } from '../model/model-shape.ts'
@@ -52,6 +53,7 @@ export interface AnalyzeOptions extends RunOptions {
  * only the model is analysed. Throws as {@link convert} and {@link modelOf} do.
  */
 export async function analyze(inputs: Input | readonly Input[], options: AnalyzeOptions = {}): Promise<Analysis> {
+  checkNames('analyze', options, ANALYZE_OPTIONS)
   const all = [inputs].flat() as readonly Input[]
   if (all.length === 0) throw new UsageError('no input: there is nothing to analyse')
   checkCacheTypes(options)

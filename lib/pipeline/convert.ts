@@ -1,6 +1,8 @@
 import type { AccessJoin } from '../analyze/graph/accesses/join.ts'
 import type { Summary } from '../analyze/summary/figures.ts'
 import { asDrawn } from '../analyze/summary/nothing-drawn.ts'
+import { checkNames } from '../errors.ts'
+import { CONVERT_OPTIONS, SUMMARIZE_OPTIONS } from '../generated/option-names.ts'
 import type { TraceEvent } from '../model/events.ts'
 import { Names } from '../model/names.ts'
 import type { Writer } from '../sink/writer.ts'
@@ -15,7 +17,7 @@ import type { Thinning } from './budget/thinning.ts'
 import { Bundle, memberName } from './bundle/bundle.ts'
 import type { Placed } from './clocks/placing.ts'
 import type { FindingsPass } from './findings-pass.ts'
-import { eventsOf, type Input, type Log, type ReadingOptions } from './inputs.ts'
+import { type Input, type Log, type ReadingOptions, readEvents } from './inputs.ts'
 import { type ConvertOptions, checkOptions } from './options.ts'
 import { ProgressCount } from './progress.ts'
 import { type LogPass, LogReading, RunInputs } from './run-inputs.ts'
@@ -38,6 +40,7 @@ export function convert(
   inputs: Input | readonly Input[],
   options: ConvertOptions = {},
 ): AsyncGenerator<Uint8Array, Summary[]> {
+  checkNames('convert', options, [...CONVERT_OPTIONS, 'known'])
   return stoppable((signal) => converted([inputs].flat() as readonly Input[], { ...options, signal }), options.signal)
 }
 
@@ -203,12 +206,13 @@ export async function summarize(
   input: Input,
   options: ReadingOptions & Pick<ConvertOptions, 'findings'> = {},
 ): Promise<Summary> {
+  checkNames('summarize', options, SUMMARIZE_OPTIONS)
   const names = new Names()
   const Findings = await findingsPass(options)
   const findings = Findings && new Findings(names)
   const reading = new LogReading(names, findings)
   const progress = await ProgressCount.of([input], options.onProgress)
-  for await (const batch of eventsOf(input, names, { ...options, progress })) reading.take(batch)
+  for await (const batch of readEvents(input, names, { ...options, progress })) reading.take(batch)
   const finished = reading.summary.finish()
   return { ...finished, ...findings?.of(finished, input.name) }
 }

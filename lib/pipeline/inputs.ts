@@ -1,4 +1,5 @@
-import { FormatError, isFormatError, UsageError } from '../errors.ts'
+import { checkNames, FormatError, isFormatError, UsageError } from '../errors.ts'
+import { EVENTS_OF_OPTIONS } from '../generated/option-names.ts'
 import { type ByteSource, besideOf, chunksOf, rangeOf } from '../input/byte-source.ts'
 import { peek } from '../input/gunzip.ts'
 import { Replay } from '../input/replay.ts'
@@ -13,6 +14,7 @@ import { formatOf } from '../read/detect.ts'
 import { type Format, HEAD_BYTES } from '../read/format.ts'
 import { CallEndStage } from './call-ends.ts'
 import { EventBounds } from './event-bounds.ts'
+import type { EventCheck } from './event-check.ts'
 import { ProfileStage } from './kernel-profiles.ts'
 import type { OnProgress, ProgressCount } from './progress.ts'
 import { RequestStage } from './requests.ts'
@@ -50,6 +52,11 @@ export interface InputOptions {
   readonly signal?: AbortSignal | undefined
   /** Called as bytes are read. */
   readonly onProgress?: OnProgress | undefined
+  /**
+   * Check the events of programs: kinds, types of fields, and what they refer to; wrong ones are a UsageError. By default those of inputs with
+   * `events` and of custom formats, unless `NODE_ENV` is `production`. `true`: those of all inputs.
+   */
+  readonly checkEvents?: boolean | undefined
 }
 
 /** How inputs are read, and whether an issue is an error. */
@@ -59,6 +66,8 @@ export type ReadingOptions = InputOptions & {
   readonly everything?: boolean | undefined
   /** Counts for {@link InputOptions.onProgress}. */
   readonly progress?: ProgressCount | undefined
+  /** Those of `formats` that are no custom ones. */
+  readonly known?: readonly Format[] | undefined
 }
 
 /** An opened input. It must be read once, or closed. */
@@ -156,18 +165,52 @@ export async function* eventsOf(
   options: ReadingOptions = {},
   definitions?: Definitions,
 ): AsyncGenerator<TraceEvent[], void> {
+  checkNames('eventsOf', options, EVENTS_OF_OPTIONS)
+  yield* readEvents(input, names, options, definitions)
+}
+
+/** As {@link eventsOf}, for functions that have other options, too. */
+export async function* readEvents(
+  input: Input,
+  names: Names,
+  options: ReadingOptions,
+  definitions?: Definitions,
+): AsyncGenerator<TraceEvent[], void> {
   const { read } = await openInput(input, names, options)
   yield* read(definitions)
 }
 
 async function openInput(input: Input, names: Names, options: ReadingOptions): Promise<OpenInput> {
   if (!('events' in input)) return openLog(input, names, options)
-  return opened({ name: input.name, given: input, isCompanion: false }, () => input.events(names), names, options)
+  const about = { name: input.name, given: input, isCompanion: false, check: await checkOf(input.name, options) }
+  return opened(about, () => input.events(names), names, options)
+}
+
+/** What checks the events of an input, if they are a program's; it is loaded then. */
+async function checkOf(
+  input: string,
+  { checkEvents, known }: ReadingOptions,
+  format?: Format,
+): Promise<EventCheck | undefined> {
+  const areOurs = format !== undefined && (known?.includes(format) ?? true)
+  if (!(checkEvents ?? (!areOurs && isDevelopment()))) return undefined
+  return new (await import('./event-check.ts')).EventCheck(input)
+}
+
+declare const process: { readonly env: { readonly NODE_ENV?: string } }
+
+/** Not in production: `NODE_ENV` is Node's, and what bundlers put in its place. */
+function isDevelopment(): boolean {
+  try {
+    return process.env.NODE_ENV !== 'production'
+  } catch {
+    return true // neither
+  }
 }
 
 /** An input whose events are those of `events`; `close` also closes what {@link OpenInput.read} did not read. */
 function opened(
-  about: Omit<OpenInput, 'read' | 'close'>,
+  { check, ...about }: Omit<OpenInput, 'read' | 'close'> & { readonly check: EventCheck | undefined },
   events: (definitions?: Definitions) => Iterable<TraceEvent[]> | AsyncIterable<TraceEvent[]>,
   names: Names,
   options: ReadingOptions,
@@ -177,7 +220,7 @@ function opened(
   return {
     ...about,
     read(definitions) {
-      reading = profiled(checked(events(definitions), about.name, names, options), definitions)
+      reading = profiled(checked(events(definitions), about.name, names, { ...options, check }), definitions)
       return reading
     },
     async close() {
@@ -243,9 +286,8 @@ async function openLog(given: LogInput, names: Names, options: ReadingOptions): 
         await rest.return()
       }
     }
-    return opened({ name, given, isCompanion: format.isCompanion === true }, eventsIn, names, options, () =>
-      rest.return(),
-    )
+    const about = { name, given, isCompanion: format.isCompanion === true, check: await checkOf(name, options, format) }
+    return opened(about, eventsIn, names, options, () => rest.return())
   } catch (error) {
     await rest.return()
     throw broken && packing ? brokenPacking(packing, broken, name) : error
@@ -269,13 +311,14 @@ async function* checked(
   batches: Iterable<TraceEvent[]> | AsyncIterable<TraceEvent[]>,
   name: string,
   names: Names,
-  { strict, signal }: ReadingOptions,
+  { strict, signal, check }: ReadingOptions & { readonly check: EventCheck | undefined },
 ): AsyncGenerator<TraceEvent[], void> {
   try {
     let format: string | undefined
     const turns = new Turns(signal)
     const [bounds, ends, requests] = [new EventBounds(), new CallEndStage(names), new RequestStage()]
     for await (const unchecked of batches) {
+      check?.take(unchecked)
       if (unchecked.length === 0) continue
       format ??= formatNamed(unchecked[0]!, name)
       const batch = bounds.check(unchecked)

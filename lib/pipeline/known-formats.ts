@@ -1,5 +1,7 @@
 import type { Analysis } from '../analyze/analysis.ts'
 import type { Summary } from '../analyze/summary/figures.ts'
+import { checkNames } from '../errors.ts'
+import { CONVERT_OPTIONS, EVENTS_OF_OPTIONS, SUMMARIZE_OPTIONS } from '../generated/option-names.ts'
 import type { Definitions } from '../model/definitions.ts'
 import type { TraceEvent } from '../model/events.ts'
 import type { Names } from '../model/names.ts'
@@ -22,14 +24,16 @@ export function convert(
   from: inputs.Input | readonly inputs.Input[],
   options: ConvertOptions = {},
 ): AsyncGenerator<Uint8Array, Summary[]> {
+  checkNames('convert', options, CONVERT_OPTIONS)
   return ofGiven.convert(from, withKnown(options))
 }
 
 /** Reads an input of any known format and returns its summary. Throws as {@link convert} does. */
-export function summarize(
+export async function summarize(
   input: inputs.Input,
   options: inputs.ReadingOptions & Pick<ConvertOptions, 'findings'> = {},
 ): Promise<Summary> {
+  checkNames('summarize', options, SUMMARIZE_OPTIONS)
   return ofGiven.summarize(input, withKnown(options))
 }
 
@@ -43,6 +47,7 @@ export function eventsOf(
   options: inputs.ReadingOptions = {},
   definitions?: Definitions,
 ): AsyncGenerator<TraceEvent[], void> {
+  checkNames('eventsOf', options, EVENTS_OF_OPTIONS)
   return inputs.eventsOf(input, names, withKnown(options), definitions)
 }
 

@@ -1,6 +1,7 @@
 import type { ModelFigures, Undetermined } from '../analyze/analysis.ts'
 import { checkCacheTypes, modelFigures, type StaticOptions } from '../analyze/model/static.ts'
-import { isFormatError, UsageError } from '../errors.ts'
+import { checkNames, isFormatError, UsageError } from '../errors.ts'
+import { MODEL_OF_OPTIONS } from '../generated/option-names.ts'
 import { type ByteSource, besideOf, chunksOf, rangeOf } from '../input/byte-source.ts'
 import { peek } from '../input/gunzip.ts'
 import type { ModelShape } from '../model/model-shape.ts'
@@ -29,6 +30,7 @@ export function isModel(head: Uint8Array): boolean {
  * Throws UsageError for anything else and for an unknown model type of a config.json, FormatError for a damaged GGUF.
  */
 export async function modelOf({ name, source }: LogInput, options: StaticOptions = {}): Promise<ModelAnalysis> {
+  checkNames('modelOf', options, MODEL_OF_OPTIONS)
   checkCacheTypes(options)
   return modelFigures(await shapeOf(name, chunksOf(source, name)), options)
 }

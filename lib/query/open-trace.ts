@@ -1,4 +1,6 @@
 import { traceStart } from '../bytes/trace-start.ts'
+import { checkNames } from '../errors.ts'
+import { CHECK_TRACE_OPTIONS, FIND_VIEW_OPTIONS, OPEN_TRACE_OPTIONS } from '../generated/option-names.ts'
 import { type ByteSource, chunksOf } from '../input/byte-source.ts'
 import { gunzip, peek } from '../input/gunzip.ts'
 import type { Cell } from './cells.ts'
@@ -55,8 +57,9 @@ export interface OpenTrace {
  * Opens a trace in Google's trace_processor (WASM, in this thread): Perfetto's protobuf, Chrome JSON, or any other
  * format that it reads. Throws TraceProcessorError if it cannot be loaded, UsageError if the source cannot be read.
  */
-export async function openTrace(trace: ByteSource, { wasm }: OpenOptions = {}): Promise<OpenTrace> {
-  const processor = await TraceProcessor.open(await traceProcessorModule(wasm), chunksOf(trace, 'trace'))
+export async function openTrace(trace: ByteSource, options: OpenOptions = {}): Promise<OpenTrace> {
+  checkNames('openTrace', options, OPEN_TRACE_OPTIONS)
+  const processor = await TraceProcessor.open(await traceProcessorModule(options.wasm), chunksOf(trace, 'trace'))
   processor.register(GGML_PACKAGE)
   const query = (sql: string, values?: Parameters) => processor.query(values ? withParameters(sql, values) : sql)
   const close = () => processor.close()
@@ -88,6 +91,7 @@ const VIEW_BYTES = 1 << 24
  * trace.
  */
 export async function findView(trace: AsyncIterable<Uint8Array>, options: OpenOptions = {}): Promise<View> {
+  checkNames('findView', options, FIND_VIEW_OPTIONS)
   let isCut = false
   const onCut = () => {
     isCut = true
@@ -134,6 +138,7 @@ export interface CheckResult {
  * file), loads it, and asks for import errors. Throws TraceProcessorError and UsageError, see {@link openTrace}.
  */
 export async function checkTrace(trace: ByteSource, options: OpenOptions = {}): Promise<CheckResult> {
+  checkNames('checkTrace', options, CHECK_TRACE_OPTIONS)
   const { kind, walk } = await walkTrace(trace)
   if (walk.problem) return { kind, walk, problems: [] }
   const open = await openTrace(trace, options)

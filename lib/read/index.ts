@@ -92,5 +92,6 @@ export function sniffFormat(head: Uint8Array, formats: readonly Format[] = FORMA
 
 /** The options with all known formats: those that they contain are tried first. */
 export function withKnown<T extends { readonly formats?: readonly Format[] | undefined }>(options: T): T {
-  return { ...options, formats: [...(options.formats ?? []), ...FORMATS] }
+  const known = { formats: [...(options.formats ?? []), ...FORMATS], known: FORMATS }
+  return { ...options, ...known }
 }

@@ -1,5 +1,7 @@
 import * as Plot from '@observablehq/plot'
+import { checkNames } from '../errors.ts'
 import type { FleetBuild, FleetFigures, FleetRun, FleetSpread } from '../fleet/figures.ts'
+import { FLEET_REPORT_HTML_OPTIONS } from '../generated/option-names.ts'
 import { dictionary } from '../model/dictionary.ts'
 import { plural, threeDigits } from '../model/units.ts'
 import { chart, fitting } from './chart.ts'
@@ -23,6 +25,7 @@ const percentText = (value: number) => `${value > 0 ? '+' : ''}${value} %`
  * named or drawn has the path of its log and its trace id.
  */
 export function fleetReportHtml(figures: FleetFigures, options: { readonly title?: string | undefined } = {}): string {
+  checkNames('fleetReportHtml', options, FLEET_REPORT_HTML_OPTIONS)
   const hosts = new Set(figures.hosts.map(({ host }) => host)).size
   const builds = new Set(figures.builds.map(({ build }) => build)).size
   const sections = [changesSection(figures), buildsSection(figures), hostsSection(figures), quantSection(figures)]

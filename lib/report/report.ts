@@ -1,5 +1,8 @@
-import type { Analysis } from '../analyze/analysis.ts'
+import { ANALYSIS_SCHEMA, type Analysis } from '../analyze/analysis.ts'
+import { ANALYSIS_HINT, checkGiven } from '../analyze/common/given.ts'
 import { COMPARISON_SCHEMA, type Comparison } from '../analyze/compare/figures.ts'
+import { checkNames } from '../errors.ts'
+import { REPORT_HTML_OPTIONS } from '../generated/option-names.ts'
 import { duration, plural, threeDigits } from '../model/units.ts'
 import { comparisonPage } from './comparison.ts'
 import { baseName, type Context, contextOf, known, type LayerDrawing } from './context.ts'
@@ -50,6 +53,8 @@ const PARTS: readonly (readonly [title: string, section: (context: Context) => S
  * logs are not in it.
  */
 export function reportHtml(subject: Analysis | Comparison, options: ReportOptions = {}): string {
+  checkNames('reportHtml', options, REPORT_HTML_OPTIONS)
+  checkGiven('reportHtml', subject, [ANALYSIS_SCHEMA, COMPARISON_SCHEMA], ANALYSIS_HINT)
   if (subject.schema === COMPARISON_SCHEMA) return pageHtml(comparisonPage(subject, options.title))
   const context = contextOf(subject, options.drawing)
   const parts = PARTS.map(([title, make]) => ({ title, section: make(context) }))

@@ -48,6 +48,7 @@ export const randomLog: fc.Arbitrary<RandomLog> = fc.record({
 /** The log as the recorder writes it: each worker in blocks of its own, calls and graphs by the first worker's thread. */
 export function bytesOf({ workers, calls, blockBytes, counted }: RandomLog): Uint8Array {
   const writer = new GgtraceWriter({ originNs: 1_000_000_000n, blockBytes })
+  writer.type(0, 'f32')
   writer.run({ command: 'random' })
   writer.op(1, 'RMS_NORM')
   writer.op(2, 'MUL_MAT')

@@ -24,6 +24,7 @@ interface Content {
 async function summaryOf(content: Content): Promise<Summary> {
   const { facts = {}, backend, isCall, hasOperator, calls = 0, loaded, isKilled } = content
   const writer = new GgtraceWriter({ originNs: 1n, blockBytes: 4096 })
+  writer.type(0, 'f32')
   writer.run({ level: 'op', ...facts })
   const host = writer.thread(700)
   const tensor = writer.tensor({ name: 'x-0' })

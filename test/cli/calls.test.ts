@@ -115,6 +115,7 @@ test('speculative decoding: a row and a line for the target and for the draft', 
 test('a log without calls, or without operators, says why, and what to do', () => {
   const writer = new GgtraceWriter({ originNs: 1n, blockBytes: 4096 })
   writer.run({ level: 'op' })
+  writer.type(0, 'f32')
   const graph = writer.graph('CUDA0', [writer.tensor({ name: 'x-0' })])
   writer.thread(700).graph({ startNs: MS, endNs: 2 * MS, graph, call: 0xffffffff })
   writer.end(3 * MS)

@@ -16,6 +16,7 @@ const MS = 1e6
 /** A run of a prefill and decodes that take so long each. */
 function logOf(pid: number, decodeMs: number, build = '0.25.1'): Uint8Array {
   const writer = new GgtraceWriter({ originNs: ORIGIN_NS })
+  writer.type(0, 'f32')
   const clocks = { monotonic: ORIGIN_NS, boottime: ORIGIN_NS, realtime: 1_763_000_000_000_000_000n }
   writer.run({ pid: `${pid}`, boot_id: 'a', 'ggml.version': build }, clocks)
   writer.op(MUL_MAT, 'MUL_MAT')

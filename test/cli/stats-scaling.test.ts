@@ -14,6 +14,7 @@ const MS = 1e6
 /** A run of decodes that take so long each, as a log of this process. */
 function logOf(pid: number, workers: number, decodeMs: number, calls = 6): Uint8Array {
   const writer = new GgtraceWriter({ originNs: ORIGIN_NS })
+  writer.type(0, 'f32')
   const clocks = { monotonic: ORIGIN_NS, boottime: ORIGIN_NS, realtime: 1_763_000_000_000_000_000n }
   writer.run({ pid: `${pid}`, boot_id: 'a' }, clocks)
   writer.op(MUL_MAT, 'MUL_MAT')

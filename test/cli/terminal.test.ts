@@ -19,6 +19,7 @@ const DANGEROUS = /[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-
 
 beforeAll(() => {
   const writer = new GgtraceWriter({ originNs: 1_000n })
+  writer.type(0, 'f32')
   writer.run({ command: HOSTILE, level: 'op', [HOSTILE]: 'key' }, { monotonic: 1n, boottime: 1n, realtime: 1n })
   writer.op(1, HOSTILE)
   writer.type(0, HOSTILE)

@@ -127,7 +127,7 @@ describe('events of a program', () => {
   test('an operator on a tensor that was not defined is told so', async () => {
     const stray = { ...UNKNOWN.operator, tensor: 3, startNs: 0, endNs: 1, waitEndNs: 1 }
     await expect(summarize(events([[{ ...INPUT, format: 'program' }, stray]]))).rejects.toThrow(
-      'operator: expected the id of a tensor event that came before, found 3',
+      '(operator): expected tensor: the id of a tensor event before it, found 3',
     )
   })
 

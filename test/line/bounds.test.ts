@@ -72,7 +72,7 @@ const EVENTS: readonly TraceEvent[] = [
     inferred: 0,
   },
   { kind: 'graph', ...SPAN, backend: 0, nodes: 1, call: 0, inferred: 0 },
-  { kind: 'token', call: 0, phase: 'decode', tokens: 1, ...SPAN, tid: 1, inferred: 0 },
+  { kind: 'token', call: -1, phase: 'decode', tokens: 1, ...SPAN, tid: 1, inferred: 0 },
   { kind: 'experts', tensor: 0, call: 0, atNs: 100, tokens: 1, k: 1, ids: Int32Array.of(3) },
   { kind: 'copy', what: 'get', ...SPAN, bytes: 1, from: 0, to: 0, tensor: 0, tid: 1 },
   { kind: 'part', what: 'allocate', ...SPAN, call: 0 },

@@ -9,6 +9,7 @@ const log = (source: Uint8Array) => ({ name: 'log', source })
 /** The blocks of a log of one worker with many operators: run, definitions, events, end. */
 function blocks() {
   const writer = begun({}, 512)
+  writer.type(0, 'f32')
   const tensor = writer.tensor({ name: 'x-0' })
   const thread = writer.thread(9, 0)
   for (let n = 0; n < 100; n++) thread.operator({ tensor, startNs: 100 * n, endNs: 100 * n + 50 })

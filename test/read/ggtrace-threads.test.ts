@@ -15,6 +15,7 @@ test('calls of several threads come in order and into one row, whichever block h
       const writer = begun({}, 8 * blockWords)
       const threads = [0, 1, 2, 3].map((n) => writer.thread(100 + n))
       const graph = writer.graph('CPU', [])
+      writer.type(0, 'f32')
       const tensor = writer.tensor({ name: 'x' })
       for (const [call, { thread, tokens }] of made.entries()) {
         const startNs = 1000 * call

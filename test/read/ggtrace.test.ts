@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { GgtraceWriter, Inferred } from '../../lib/core.ts'
-import { convert, FORMATS, Names, summarize } from '../../lib/index.ts'
+import { convert, FORMATS, Names, summarize, UsageError } from '../../lib/index.ts'
 import { openTrace } from '../../lib/node.ts'
 import { sniffFormat } from '../../lib/read/index.ts'
 import type { Cell, OpenTrace } from '../../lib/sql.ts'
@@ -300,6 +300,7 @@ describe('the trace of it', () => {
 describe('large logs', () => {
   test('64 workers, every one in its lane', async () => {
     const writer = begun({}, 1024)
+    writer.type(0, 'f32')
     const tensor = writer.tensor({ name: 'x-0' })
     const threads = Array.from({ length: 64 }, (_, i) => writer.thread(1000 + i, i))
     for (let n = 0; n < 200; n++) {
@@ -355,6 +356,7 @@ describe('large logs', () => {
 
   test('batches stay small, however large the chunk is', async () => {
     const writer = begun({}, 1 << 16)
+    writer.type(0, 'f32')
     const tensor = writer.tensor({ name: 'x' })
     const thread = writer.thread(1, 0)
     for (let n = 0; n < 100_000; n++) thread.operator({ tensor, startNs: 10 * n, endNs: 10 * n + 5 })
@@ -370,7 +372,7 @@ describe('large logs', () => {
 
 test('the writer refuses what the format cannot hold', () => {
   for (const blockBytes of [0, 48, 100, (1 << 20) + 8]) {
-    expect(() => new GgtraceWriter({ originNs: 0n, blockBytes })).toThrow(RangeError)
+    expect(() => new GgtraceWriter({ originNs: 0n, blockBytes })).toThrow(UsageError)
   }
   expect(() => begun({ command: 'x'.repeat(70_000) })).toThrow('65532 bytes at most')
   expect(tiny().length % 8).toBe(0)

@@ -61,6 +61,8 @@ test.each([
   ['', 'LLM run'],
 ])('the name of a run of "%s"', async (command, name) => {
   const writer = new GgtraceWriter({ originNs: 1n, blockBytes: 4096 })
+  writer.op(1, 'ADD')
+  writer.type(0, 'f32')
   writer.run(command === '' ? {} : { command })
   const tensor = writer.tensor({
     name: 'a',

@@ -1,5 +1,7 @@
+import { UsageError } from '../../errors.ts'
 import { DefaultMap, getOrMake } from '../../model/default-map.ts'
-import type { Analysis } from '../analysis.ts'
+import { ANALYSIS_SCHEMA, type Analysis } from '../analysis.ts'
+import { ANALYSIS_HINT, checkGiven } from '../common/given.ts'
 import { differencesOf } from './differences.ts'
 import {
   type ChangedFinding,
@@ -38,6 +40,8 @@ interface Values extends Pick<Effect, 'group' | 'phase' | 'name' | 'unit'> {
  * 2004), corrected for the number of effects (Šidák).
  */
 export function compareRuns(before: RunsOfSide, after: RunsOfSide): Comparison {
+  checkSide('before', before)
+  checkSide('after', after)
   const differences = differencesOf(before.runs, after.runs)
   const compared = worthComparing(valuesOf(before.runs, after.runs))
   const valuesWhere = (isOf: (group: EffectGroup) => boolean) => compared.filter(({ group }) => isOf(group))
@@ -78,6 +82,16 @@ export function compareRuns(before: RunsOfSide, after: RunsOfSide): Comparison {
   const { schema, ...rest } = comparison
   const verdict = sentenceOf(comparison, (effect, share, isNamed) => neededOf.get(effect)?.(effect, share, isNamed))
   return { schema, verdict, ...rest }
+}
+
+function checkSide(side: 'before' | 'after', given: RunsOfSide): void {
+  const place = `compareRuns: ${side}`
+  const { name, runs } = (given ?? {}) as Partial<RunsOfSide>
+  if (typeof name !== 'string' || !Array.isArray(runs) || runs.length === 0)
+    throw new UsageError(
+      `${place}: expected a name and at least one run, found ${JSON.stringify(given)?.slice(0, 60)}\nhint: { name, runs: [analysis] }; ${ANALYSIS_HINT}`,
+    )
+  for (const [i, run] of runs.entries()) checkGiven(`${place}.runs[${i}]`, run, [ANALYSIS_SCHEMA], ANALYSIS_HINT)
 }
 
 const sideOf = ({ name, runs }: RunsOfSide) => ({

@@ -1,4 +1,5 @@
-import type { Comparison, Effect } from './figures.ts'
+import { checkGiven } from '../common/given.ts'
+import { COMPARISON_SCHEMA, type Comparison, type Effect } from './figures.ts'
 import { RUNS_MIN } from './verdict.ts'
 
 /** The answer to "is it slower by more than that?", of all figures of speed. */
@@ -11,6 +12,7 @@ export interface Gate {
 
 /** Compares the intervals of speed with a limit, such as 0.05. */
 export function gateOf(comparison: Comparison, limitShare: number): Gate {
+  checkGiven('gateOf', comparison, [COMPARISON_SCHEMA], 'compareRuns(before, after) returns one')
   const { before, after, differences, is_comparable, effects } = comparison
   const answer = (answer: Gate['answer'], why: string): Gate => ({ limit_share: limitShare, answer, why })
   const runs = Math.min(before.runs, after.runs)

@@ -1,3 +1,5 @@
+import { checkNames } from '../../errors.ts'
+import { REQUESTS_WITH_OPTIONS, WHY_REQUEST_OPTIONS } from '../../generated/option-names.ts'
 import { count, plural } from '../../model/units.ts'
 import type { Analysis } from '../analysis.ts'
 import { nameOf } from '../findings/requests.ts'
@@ -30,7 +32,9 @@ export interface WhichRequest {
 }
 
 /** The rows of requests with these numbers: those of the series `requests`, or of the slowest ones. */
-export function requestsWith({ series, requests }: Analysis, { request, task }: WhichRequest): readonly RequestRow[] {
+export function requestsWith({ series, requests }: Analysis, which: WhichRequest): readonly RequestRow[] {
+  checkNames('requestsWith', which, REQUESTS_WITH_OPTIONS)
+  const { request, task } = which
   const rows = series?.requests?.rows ?? requests?.slowest ?? []
   return rows.filter(
     (row) => (request === undefined || row.id === request) && (task === undefined || row.task === task),
@@ -42,6 +46,7 @@ export function requestsWith({ series, requests }: Analysis, { request, task }: 
  * was started again, or several servers, use numbers of tasks again.
  */
 export function whyRequest(analysis: Analysis, which: WhichRequest): WhyRequest | undefined {
+  checkNames('whyRequest', which, WHY_REQUEST_OPTIONS)
   const [request, second] = requestsWith(analysis, which)
   if (!request || second) return undefined
   const { parts, latency_ns } = request

@@ -1,4 +1,5 @@
-import type { Analysis, Undetermined } from '../analysis.ts'
+import { ANALYSIS_SCHEMA, type Analysis, type Undetermined } from '../analysis.ts'
+import { ANALYSIS_HINT, checkGiven } from '../common/given.ts'
 import { differencesOf } from '../compare/differences.ts'
 import type { Difference } from '../compare/figures.ts'
 import { losses } from '../findings/losses.ts'
@@ -31,6 +32,8 @@ type ScaledPhase = 'decode' | 'prefill'
 
 /** Compares runs of one program with different numbers of threads. */
 export function scaling(analyses: readonly Analysis[]): ScalingFigures {
+  for (const [i, analysis] of [...analyses].entries())
+    checkGiven(`scaling: analyses[${i}]`, analysis, [ANALYSIS_SCHEMA], ANALYSIS_HINT)
   const undetermined: Undetermined[] = []
   const differences = obstaclesOf(analyses)
   const phase = (phase: ScaledPhase): PhaseScaling | null => {

@@ -4,7 +4,8 @@ import { open, readdir, stat, unlink } from 'node:fs/promises'
 import { arch as hostArch, platform as hostPlatform, constants as system } from 'node:os'
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
 import { env as processEnvironment } from 'node:process'
-import { UsageError } from '../../errors.ts'
+import { checkNames, UsageError } from '../../errors.ts'
+import { RECORD_OPTIONS, RECORD_VARIABLES_OPTIONS } from '../../generated/option-names.ts'
 import { explainFileError } from '../files.ts'
 import { hiddenNextTo, isReplaceable, outputTarget } from '../outputs.ts'
 import { checkCounters } from './counters.ts'
@@ -139,6 +140,7 @@ const PATH_BYTES_MAX = 4000
  * it runs anything if nothing could be recorded or written; with `exitCode` 127 or 126 if there is no program to run.
  */
 export async function record(options: RecordOptions): Promise<RecordResult> {
+  checkNames('record', options, RECORD_OPTIONS)
   const { env = processEnvironment, children = true, platform = hostPlatform(), arch = hostArch() } = options
   checkSystem(platform, arch)
   checkOptions(options)
@@ -179,6 +181,7 @@ export type RecordVariablesOptions = Omit<
  * program starts. Throws UsageError if the options are not possible, or the recorder's library is not available.
  */
 export async function recordVariables(options: RecordVariablesOptions): Promise<Readonly<Record<string, string>>> {
+  checkNames('recordVariables', options, RECORD_VARIABLES_OPTIONS)
   const { env = processEnvironment, children = true, platform = hostPlatform(), arch = hostArch() } = options
   checkSystem(platform, arch)
   checkOptions(options)

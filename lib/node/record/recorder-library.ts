@@ -2,7 +2,8 @@ import { chmod, copyFile, stat } from 'node:fs/promises'
 import { arch as hostArch, platform as hostPlatform } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import * as self from 'node:process'
-import { UsageError } from '../../errors.ts'
+import { checkNames, UsageError } from '../../errors.ts'
+import { NVTX_LISTENER_OPTIONS } from '../../generated/option-names.ts'
 import { temporaryFolder } from '../left-overs.ts'
 import { type FailedRun, type NativeOptions, type NativeTarget, nativeFile, runFile } from '../native.ts'
 import { checkSystem } from './diagnosis.ts'
@@ -34,6 +35,7 @@ const LISTENER: NativeTarget = {
  * NVTX_INJECTION64_PATH for a program that {@link record} does not run. Throws UsageError if it is not available.
  */
 export function nvtxListener(options: Partial<NativeOptions> = {}): Promise<string> {
+  checkNames('nvtxListener', options, NVTX_LISTENER_OPTIONS)
   const { env = self.env, platform = hostPlatform(), arch = hostArch() } = options
   checkSystem(platform, arch)
   return nativeFile(LISTENER, { ...options, env, platform, arch })

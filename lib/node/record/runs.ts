@@ -1,7 +1,8 @@
 import { closeSync, openSync } from 'node:fs'
 import { readdir, readFile, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { UsageError } from '../../errors.ts'
+import { checkNames, UsageError } from '../../errors.ts'
+import { RECORD_RUNS_OPTIONS } from '../../generated/option-names.ts'
 import { makeOutputFolder } from '../outputs.ts'
 import { type RecordOptions, record } from './record.ts'
 
@@ -39,6 +40,7 @@ const SHOWN = 1000
  * Throws UsageError if the folder contains runs already, or if a command fails or calls no llama.cpp; logs that were recorded stay.
  */
 export async function recordRuns(options: RunsOptions): Promise<RecordedRuns> {
+  checkNames('recordRuns', options, RECORD_RUNS_OPTIONS)
   const { runs, warmup, folder, random = Math.random } = options
   await makeOutputFolder(folder)
   const old = (await readdir(folder)).find((name) => RUN_LOG.test(name))

@@ -3,7 +3,7 @@ import { GZIP_BYTES, isGzip } from '../../input/gunzip.ts'
 import type { Definitions } from '../../model/definitions.ts'
 import type { TraceEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
-import { eventsOf, type Input, type ReadingOptions } from '../inputs.ts'
+import { type Input, type ReadingOptions, readEvents } from '../inputs.ts'
 
 /** gzip shrinks logs at least to a third. */
 const GZIP_RATIO = 3
@@ -39,12 +39,12 @@ export async function eventsAgain(
   definitions?: Definitions,
 ): Promise<AsyncIterable<TraceEvent[]> | undefined> {
   const reading = { ...options, strict: false }
-  if ('events' in input) return eventsOf(input, names, reading, definitions)
+  if ('events' in input) return readEvents(input, names, reading, definitions)
   const again = await rereadable(input)
   if (!again) return undefined
   const { range } = again
   const source = Object.assign(range(0, Number.MAX_SAFE_INTEGER), { range, beside: besideOf(input.source) })
-  return eventsOf({ name: input.name, source }, names, reading, definitions)
+  return readEvents({ name: input.name, source }, names, reading, definitions)
 }
 
 /** 0: not known. */

@@ -1,7 +1,8 @@
 import { ContentsPass } from '../../analyze/run/contents.ts'
 import { mainLog, refuseSeveral } from '../../analyze/run/main-log.ts'
 import type { Summary } from '../../analyze/summary/figures.ts'
-import { UsageError } from '../../errors.ts'
+import { checkNames, UsageError } from '../../errors.ts'
+import { TABLES_OF_OPTIONS } from '../../generated/option-names.ts'
 import type { Clock, TraceEvent } from '../../model/events.ts'
 import { Names } from '../../model/names.ts'
 import { withKnown } from '../../read/index.ts'
@@ -56,6 +57,7 @@ export async function* tablesOf(
   options: TablesOptions,
   exporter: Exporter,
 ): AsyncGenerator<TablePiece, RunTables> {
+  checkNames('tablesOf', options, TABLES_OF_OPTIONS)
   const all = [inputs].flat() as readonly Input[]
   if (all.length === 0) throw new UsageError('no input: there is nothing to export')
   const names = new Names()

@@ -1,4 +1,5 @@
-import { UsageError } from '../../errors.ts'
+import { checkNames, UsageError } from '../../errors.ts'
+import { TRACE_WRITER_OPTIONS } from '../../generated/option-names.ts'
 import type { Clock } from '../../model/events.ts'
 import { INT32_MAX } from '../../model/limits.ts'
 import { PerfettoWriter } from '../perfetto/perfetto.ts'
@@ -83,7 +84,9 @@ export class TraceWriter extends TrackParent {
   private wantedBytes = PIECE_BYTES
   private reading: 'not yet' | 'yes' | 'ended' = 'not yet'
 
-  constructor({ clock, unit = 'ns' }: TraceOptions = {}) {
+  constructor(options: TraceOptions = {}) {
+    checkNames('TraceWriter', options, TRACE_WRITER_OPTIONS)
+    const { clock, unit = 'ns' } = options
     const labels = new Labels()
     const writer = new PerfettoWriter(labels.names)
     const times = new TraceTimes(writer, clock, unit)

@@ -1,0 +1,56 @@
+/**
+ * Writes lib/generated/option-names.ts: names of the options of all functions that the entries of the package export, by which others are refused.
+ * With --check, writes nothing and exits 1 if the committed file is stale.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import ts from 'typescript'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const path = join(root, 'lib/generated/option-names.ts')
+const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+const entries = Object.keys(exports).filter((key) => exports[key].import)
+const fileOf = (key) => join(root, `lib/${key === '.' ? 'index' : key.slice(2)}.ts`)
+
+const { options } = ts.parseJsonConfigFileContent(
+  { ...ts.readConfigFile(join(root, 'tsconfig.json'), ts.sys.readFile).config, include: [] },
+  ts.sys,
+  root,
+)
+const program = ts.createProgram(entries.map(fileOf), options)
+const checker = program.getTypeChecker()
+
+/** Names of options by the function that has them; those of one name in several entries have the same. */
+const found = new Map()
+for (const entry of entries) {
+  const module = checker.getSymbolAtLocation(program.getSourceFile(fileOf(entry)))
+  for (const exported of checker.getExportsOfModule(module)) {
+    const symbol = exported.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(exported) : exported
+    if (!(symbol.flags & ts.SymbolFlags.Value)) continue
+    const type = checker.getTypeOfSymbol(symbol)
+    for (const signature of [...type.getCallSignatures(), ...type.getConstructSignatures()]) {
+      const parameter = signature.parameters.find(({ name }) => /^(options|range|which)$/.test(name))
+      if (!parameter || symbol.declarations[0].getSourceFile().fileName.includes('node_modules')) continue
+      const given = checker.getNonNullableType(checker.getTypeOfSymbol(parameter))
+      found.set(exported.name, [
+        ...new Set([...(found.get(exported.name) ?? []), ...given.getProperties().map(({ name }) => name)]),
+      ])
+    }
+  }
+}
+const constantOf = (name) => `${name.replace(/(?<=[a-z])[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}_OPTIONS`
+const lines = [...found]
+  .filter(([name]) => !/Error$/.test(name))
+  .sort(([a], [b]) => (a < b ? -1 : 1))
+  .map(
+    ([name, names]) =>
+      `\n/** Options of \`${name}\`. */\nexport const ${constantOf(name)}: readonly string[] = ${JSON.stringify(names.sort())}\n`,
+  )
+const text = `// Generated from the entries in lib by scripts/option-names.mjs; do not edit.\n${lines.join('')}`
+if (readFileSync(path, { encoding: 'utf8', flag: 'a+' }) === text) process.exit()
+if (process.argv.includes('--check')) {
+  console.error('lib/generated/option-names.ts is stale: node scripts/option-names.mjs')
+  process.exit(1)
+}
+writeFileSync(path, text)

@@ -5,6 +5,7 @@ export type { Comparison, Effect, EffectGroup } from './analyze/compare/figures.
 export { type Gate, gateOf } from './analyze/compare/gate.ts'
 export type { ExpertCacheSize } from './analyze/experts/caches.ts'
 export { findings, lookedAt } from './analyze/findings/findings.ts'
+export { limitOf } from './analyze/findings/roofline.ts'
 export { scalingSentence, threadScaling } from './analyze/findings/thread-scaling.ts'
 export { requestsWith, type WhichRequest, whyRequest } from './analyze/findings/why-request.ts'
 export { parsePeakFile, peaksOfMachine } from './analyze/model/peaks.ts'

@@ -165,9 +165,9 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
 }
 
 /** Are no details asked for? */
-function isBrief(args: Arguments): boolean {
-  const { full, by, top, sort, csv, markdown, calls, experts } = args
-  const details = [full, by, top, sort, csv, markdown, calls, experts, args['expert-cache']]
+function isBrief(args: ArgumentsCamelCase<Arguments>): boolean {
+  const { full, by, top, sort, csv, markdown, calls, experts, expertCache } = args
+  const details = [full, by, top, sort, csv, markdown, calls, experts, expertCache]
   return details.every((detail) => detail === undefined || detail === false)
 }
 

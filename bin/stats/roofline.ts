@@ -1,4 +1,4 @@
-import type { Roofline } from '../../lib/cli.ts'
+import { limitOf, type Roofline } from '../../lib/cli.ts'
 import { duration, percent, threeDigits } from '../units.ts'
 import type { Section } from './section.ts'
 
@@ -35,8 +35,13 @@ export function rooflineSection(rooflines: readonly Roofline[]): Section | undef
     if (line.note !== null) notes.set(line.note, [...(notes.get(line.note) ?? []), titleOf(line)])
   }
   const explained = [...notes].map(([note, titles]) => `${titles.join(', ')}: ${note}`)
-  return { title: 'roofline', tables: [{ columns, rows }], lines: [...peakLines(shown), ...explained] }
+  const isFar = shown.some((line) => limitOf(line).endsWith(' side'))
+  const side = isFar ? [SIDE] : []
+  return { title: 'roofline', tables: [{ columns, rows }], lines: [...peakLines(shown), ...side, ...explained] }
 }
+
+/** What is far below the roof is limited by something else. */
+const SIDE = 'memory side, compute side: of the ridge; below 60 % of the roof neither is the limit, but something else'
 
 function titleOf({ scope, what, phase, backend }: Roofline): string {
   if (scope === 'range') return `range "${what}"`
@@ -45,10 +50,13 @@ function titleOf({ scope, what, phase, backend }: Roofline): string {
   return scope !== 'phase' && phase !== null ? `${what}${place} (${phase})` : what
 }
 
-function boundOf({ bound, margin }: Roofline): string {
+function boundOf(roofline: Roofline): string {
+  const { bound, margin } = roofline
   if (bound === null || margin === null) return ''
-  if (bound === 'near the ridge') return bound
-  return margin === 0 ? bound : `${bound}, ${threeDigits(Math.max(margin, 1 / margin))}× from the ridge`
+  const limit = limitOf(roofline)
+  return margin === 0 || bound === 'near the ridge'
+    ? limit
+    : `${limit}, ${threeDigits(Math.max(margin, 1 / margin))}× from the ridge`
 }
 
 /** The peaks of all lines, each with the first line that they apply to. */

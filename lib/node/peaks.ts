@@ -16,6 +16,8 @@ export interface Peak {
   readonly one: number
   /** With one thread on each CPU at once. */
   readonly all: number
+  /** With 1, 2, 4 … threads, and with `threads`; each on a CPU of its own. */
+  readonly byThreads: readonly { readonly threads: number; readonly rate: number }[]
 }
 
 /** The peak rates of a machine. */
@@ -127,6 +129,8 @@ function parsePeaks(text: string): Omit<Peaks, 'cached'> | undefined {
 const isPositive = (value: unknown): value is number => Number.isFinite(value) && (value as number) > 0
 
 function isPeak(value: unknown): value is Peak {
-  const { instructionSet, one, all } = (value ?? {}) as Partial<Peak>
-  return typeof instructionSet === 'string' && isPositive(one) && isPositive(all)
+  const { instructionSet, one, all, byThreads } = (value ?? {}) as Partial<Peak>
+  const areRates =
+    Array.isArray(byThreads) && byThreads.every((part) => isPositive(part?.threads) && isPositive(part.rate))
+  return typeof instructionSet === 'string' && isPositive(one) && isPositive(all) && areRates
 }

@@ -1,6 +1,6 @@
 /*
  * peaks: measures the peak rates of this machine and prints them as JSON: bytes read from memory, FP32 and INT8 operations
- * per second, with one thread and with one thread on each usable CPU. Takes about two seconds.
+ * per second, with one thread, with 2, 4 …, and with one thread on each usable CPU. Takes about two seconds on two CPUs.
  *
  * All threads start at the same time and work for the same time, in small pieces; the pieces completed in that window are
  * added up. So a slow core does not hold up fast ones, and an interrupted thread delays nobody. The best of many windows counts.
@@ -302,9 +302,15 @@ static const struct peaks_kernel * best_of(const struct peaks_kernel * kernels) 
 static void report(const char * name, const struct peaks_kernel * kernels, const struct cpu * cpus, size_t count) {
     const bool reads = kernels == peaks_read;
     const struct peaks_kernel * kernel = best_of(kernels);
-    const double one = measure(kernel, cpus, 1, reads ? buffer_bytes(cpus, 1) : 0);
-    const double all = count == 1 ? one : measure(kernel, cpus, count, reads ? buffer_bytes(cpus, count) : 0);
-    printf(", \"%s\": {\"instructionSet\": \"%s\", \"one\": %.0f, \"all\": %.0f}", name, kernel->name, one, all);
+    double one = 0, all = 0;
+    printf(", \"%s\": {\"instructionSet\": \"%s\", \"byThreads\": [", name, kernel->name);
+    /* 1, 2, 4 … and all: a program with fewer threads cannot reach what all do. */
+    for (size_t threads = 1; threads; threads = threads == count ? 0 : threads * 2 < count ? threads * 2 : count) {
+        all = measure(kernel, cpus, threads, reads ? buffer_bytes(cpus, threads) : 0);
+        if (threads == 1) one = all;
+        printf("%s{\"threads\": %zu, \"rate\": %.0f}", threads == 1 ? "" : ", ", threads, all);
+    }
+    printf("], \"one\": %.0f, \"all\": %.0f}", one, all);
 }
 
 int main(int count, char ** arguments) {

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { type PeakFigures, type Roofline, readAnalysis } from '../../lib/analysis.ts'
-import { type Analysis, analyze, type EventInput, summarize } from '../../lib/index.ts'
+import { type Analysis, analyze, type EventInput, type Input, summarize } from '../../lib/index.ts'
 import { inputOf } from '../../lib/node.ts'
 import { ROOT } from '../tables/of-logs.ts'
 import { decodes, madeRun } from './findings/made-run.ts'
@@ -20,12 +20,13 @@ const PEAKS: PeakFigures = {
 }
 
 /** The same with figures that a large model has: bytes and FLOP of decode calls of 1 ms; judged anew. */
-async function withWork(run: EventInput, more: Partial<Roofline>, change: Partial<Analysis['calls']> = {}) {
+async function withWork(run: Input, more: Partial<Roofline>, change: Partial<Analysis['calls']> = {}) {
   const { verdict: _, ...analysis } = await analyze(run, { peaks: PEAKS })
   const line: Roofline = {
     ...{ scope: 'phase', what: 'decode', backend: null, phase: 'decode', count: 12, time_ns: 12e6 },
     ...{ flop: 12e8, bytes: 12 * 1e8, bytes_are_max: false, flop_per_s: 1e11, bytes_per_s: 1e11, intensity: 1 },
     ...{ peak_flop_per_s: 1e13, peak_bytes_per_s: 2e11, ridge: 50, attainable_flop_per_s: 2e11 },
+    peak_threads: null,
     ...{ mfu_share: 0.01, mbu_share: 0.5, roof_share: 0.5, bound: 'memory', margin: 0.02, note: null, ...more },
   }
   const calls = { ...analysis.calls, ...change }
@@ -75,6 +76,23 @@ describe('decode', () => {
     expect((await withWork(QUIET, { note: 'more bytes than the peak allows' })).ceiling).toBeNull()
     expect((await withWork(QUIET, { bytes_are_max: true })).ceiling).toBeNull()
     expect((await withWork(QUIET, { attainable_flop_per_s: 9e10 })).ceiling).toBeNull()
+  })
+
+  test('of one thread, and beside a program that takes the CPU', async () => {
+    const alone = await withWork(QUIET, { peak_threads: 1 })
+    expect(alone.sentence).toMatch(
+      /^decode 999 tok\/s, 50 % of the 2 000 tok\/s that this machine's memory allows to one thread; /,
+    )
+    expect(alone.ceiling_running_share).toBeNull()
+    const log = inputOf(join(ROOT, 'examples/llama.ggtrace.gz'))
+    const { scheduling } = await analyze(log)
+    const { preempted_ns, call_time_ns } = scheduling!.workers.find(({ phase }) => phase === 'decode')!
+    expect(preempted_ns / call_time_ns).toBeCloseTo(0.82, 2)
+    const beside = await withWork(log, { attainable_flop_per_s: 1e12 })
+    expect(beside.ceiling_running_share! / beside.ceiling_share!).toBeCloseTo(1 / (1 - preempted_ns / call_time_ns))
+    expect(beside.sentence).toMatch(
+      / allows \([\d.]+ % while it had its CPUs\) \(only 2 calls were recorded\); worker 0 was preempted 82 % of decode$/,
+    )
   })
 
   test('no ceiling where calls make more tokens than one, or other calls take a part of the time', async () => {

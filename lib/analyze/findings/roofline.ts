@@ -1,4 +1,5 @@
 import { plural } from '../../model/units.ts'
+import type { Roofline } from '../model/figures.ts'
 import type { Limit, Rule } from './rule.ts'
 import { number, percent } from './words.ts'
 
@@ -6,6 +7,12 @@ import { number, percent } from './words.ts'
 export const ROOF: Limit = {
   value: 0.6,
   why: 'kernels of ggml reach 60 to 95 % of the limit that applies; below it something else is the cause',
+}
+
+/** `memory` where that is the limit; far below the roof, where it is not, `memory side` of the ridge. */
+export function limitOf({ bound, roof_share }: Roofline): string {
+  if (bound === null || bound === 'near the ridge') return bound ?? ''
+  return (roof_share ?? 0) < ROOF.value ? `${bound} side` : bound
 }
 
 /** A phase runs at the limit of the machine: of its memory or of its arithmetic. */

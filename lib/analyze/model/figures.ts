@@ -120,8 +120,18 @@ export interface PeakFigures {
   /** `given`: by an option. `measured`: by `ggml2perfetto peaks`. `known`: of the maker's documents, see `source`. */
   readonly origin: 'given' | 'measured' | 'known'
   readonly source: string
+  /** By number of threads, the fewest first: a run is compared with that of its workers, or the next one above. */
+  readonly by_threads?: readonly ThreadPeaks[] | undefined
   /** Of single backends of ggml, where they were given: the others apply to the rest. */
   readonly backends?: Readonly<Record<string, BackendPeaks>> | undefined
+}
+
+/** What a number of threads can do at the most, each on a CPU of its own. */
+export interface ThreadPeaks {
+  readonly threads: number
+  readonly flop_per_s: number
+  readonly int8_op_per_s: number
+  readonly bytes_per_s: number
 }
 
 /** Peaks of one backend, such as `Vulkan0`. */
@@ -161,6 +171,8 @@ export interface Roofline {
   /** The peak that applies to the types of its weights, weighted by FLOP; null: not known. */
   readonly peak_flop_per_s: number | null
   readonly peak_bytes_per_s: number | null
+  /** Threads that these peaks were measured with: at least the workers of this work; null: not known, or of the whole machine. */
+  readonly peak_threads: number | null
   /** FLOP per byte above which computing is the limit: peak FLOP/s ÷ peak bytes/s. */
   readonly ridge: number | null
   /** min(peak FLOP/s, peak bytes/s × intensity). */
@@ -170,7 +182,10 @@ export interface Roofline {
   readonly mbu_share: number | null
   /** Of what is attainable: the larger of both. */
   readonly roof_share: number | null
-  /** `near the ridge`: its intensity differs from the ridge by less than a factor of 1.5. */
+  /**
+   * The side of the ridge: what would be the limit at the roof. It is the limit only where `roof_share` is near 1 (the finding `roofline`).
+   * `near the ridge`: its intensity differs from the ridge by less than a factor of 1.5.
+   */
   readonly bound: 'memory' | 'compute' | 'near the ridge' | null
   /** intensity ÷ ridge: 0.1 is ten times below it. */
   readonly margin: number | null

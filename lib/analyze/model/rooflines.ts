@@ -13,6 +13,7 @@ const NEAR = 1.5
 interface Roof {
   readonly flopPerS: number | null
   readonly bytesPerS: number | null
+  readonly threads?: number | null
 }
 
 /** Work and time of a {@link Roofline}. */
@@ -37,7 +38,7 @@ export function rooflinesOf(
   peaks: PeakFigures | undefined,
 ): Roofline[] {
   const isWhole = ({ flop, timeNs }: WorkSum | Measured) => flop >= 0 && timeNs > 0
-  const roof = (rows: readonly OperatorRow[]) => roofOf(rows, peaks)
+  const roof = (rows: readonly OperatorRow[]) => roofOf(rows, ofWorkers(peaks, workersOf(rows)))
   const byPhase = work.phases
     .filter(isWhole)
     .map((sum) => rooflineOf({ scope: 'phase', ...sum }, roof(rows.filter(({ phase }) => phase === sum.phase))))
@@ -82,8 +83,17 @@ function groupsOf(
 
 const bytesOf = ({ bytes_read, bytes_written }: OperatorRow) => plus(bytes_read, bytes_written)
 
+/** The workers that computed rows; 0: none of the CPU. */
+const workersOf = (rows: readonly OperatorRow[]) => Math.max(0, ...rows.map(({ workers }) => workers.length))
+
+/** Peaks with the threads that a log's work has: fewer workers than CPUs cannot reach what all CPUs do. */
+function ofWorkers(peaks: PeakFigures | undefined, workers: number): (PeakFigures & { threads?: number }) | undefined {
+  const own = workers > 0 ? peaks?.by_threads?.find(({ threads }) => threads >= workers) : undefined
+  return peaks && own ? { ...peaks, ...own } : peaks
+}
+
 /** The peaks that apply to rows: each FLOP at the rate of its weights' type, each byte at that of its backend. */
-function roofOf(rows: readonly OperatorRow[], peaks: PeakFigures | undefined): Roof {
+function roofOf(rows: readonly OperatorRow[], peaks: (PeakFigures & { threads?: number }) | undefined): Roof {
   if (!peaks) return { flopPerS: null, bytesPerS: null }
   const byBackend = rows.map(({ backend }) => peaksOfBackend(backend, peaks))
   const isOther = byBackend.some((backendPeaks) => backendPeaks.bytes_per_s !== peaks.bytes_per_s)
@@ -94,6 +104,7 @@ function roofOf(rows: readonly OperatorRow[], peaks: PeakFigures | undefined): R
       peaks.flop_per_s,
       ({ flop }) => flop,
     ),
+    threads: peaks.threads ?? null,
     bytesPerS: isOther ? peakOf(rows, (_, i) => byBackend[i]!.bytes_per_s, null, bytesOf) : peaks.bytes_per_s,
   }
 }
@@ -133,7 +144,10 @@ function peakOf(
 }
 
 /** A measured speed against a roof: attainable = min(peak FLOP/s, peak bytes/s × intensity). */
-export function rooflineOf(measured: Measured, { flopPerS: peakFlop, bytesPerS: peakBytes }: Roof): Roofline {
+export function rooflineOf(
+  measured: Measured,
+  { flopPerS: peakFlop, bytesPerS: peakBytes, threads = null }: Roof,
+): Roofline {
   const { scope, what, backend = null, phase, count, timeNs, flop, bytesAreMax = false } = measured
   const bytes = measured.bytes < 0 ? null : measured.bytes
   const seconds = timeNs / 1e9
@@ -160,6 +174,7 @@ export function rooflineOf(measured: Measured, { flopPerS: peakFlop, bytesPerS: 
     intensity,
     peak_flop_per_s: peakFlop,
     peak_bytes_per_s: peakBytes,
+    peak_threads: threads,
     ridge,
     attainable_flop_per_s: attainable,
     mfu_share: mfu,

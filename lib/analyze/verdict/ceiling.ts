@@ -10,13 +10,17 @@ export interface Ceiling {
   /** Of it, what was reached. */
   readonly share: number
   readonly by: 'memory' | 'arithmetic'
+  /** Of what was reached while the worker that lost its CPU most had it; null: not known, or hardly more. */
+  readonly runningShare: number | null
+  /** Threads of the peaks. */
+  readonly threads: number | null
 }
 
 const BYTES: Limit = { value: 64e6, why: 'bytes of a call: fewer may be in caches of the CPU since the call before' }
 
 /** The ceiling of a phase with this speed, of calls with so many tokens on average; undefined: not known, or not certain. */
 export function ceilingOf(
-  { rooflines, calls }: Analysis,
+  { rooflines, calls, scheduling }: Analysis,
   phase: 'decode' | 'prefill',
   rate: number,
   tokensOfCall: number,
@@ -28,7 +32,19 @@ export function ceilingOf(
   if (!line || idealNs === undefined) return undefined
   const tokensPerS = (tokensOfCall * 1e9) / idealNs
   const share = rate / tokensPerS
-  return share > 1 ? undefined : { tokensPerS, share, by: isOfMemory(line) ? 'memory' : 'arithmetic' }
+  if (share > 1) return undefined
+  const runningShare = runningOf(scheduling, phase, share)
+  return { tokensPerS, share, runningShare, by: isOfMemory(line) ? 'memory' : 'arithmetic', threads: line.peak_threads }
+}
+
+/** As in the rule `preempted`: below it, the CPUs were not taken. */
+const PREEMPTED = 0.05
+
+/** The share of the ceiling without the time in which a worker was preempted: the others wait for it. */
+function runningOf(scheduling: Analysis['scheduling'], phase: string, share: number): number | null {
+  const workers = scheduling?.workers.filter((worker) => worker.phase === phase && worker.call_time_ns > 0) ?? []
+  const lost = Math.max(0, ...workers.map(({ preempted_ns, call_time_ns }) => preempted_ns / call_time_ns))
+  return lost >= PREEMPTED && share / (1 - lost) <= 1 ? share / (1 - lost) : null
 }
 
 /** The least time of a call. */
@@ -44,8 +60,10 @@ const isOfMemory = ({ intensity, ridge }: Roofline) => intensity! < ridge!
 /** `, 31 % of the 26.4 tok/s that this machine's memory allows` */
 export function ceilingText(ceiling: Ceiling | undefined): string {
   if (!ceiling) return ''
-  const { share, tokensPerS, by } = ceiling
-  return `, ${percent(share)} of the ${threeDigits(tokensPerS)} tok/s that this machine's ${by} allows`
+  const { share, runningShare, tokensPerS, by, threads } = ceiling
+  const running = runningShare === null ? '' : ` (${percent(runningShare)} while it had its CPUs)`
+  const what = threads === null ? '' : threads === 1 ? ' to one thread' : ` to ${threads} threads`
+  return `, ${percent(share)} of the ${threeDigits(tokensPerS)} tok/s that this machine's ${by} allows${what}${running}`
 }
 
 /** Is there not much more to get from this machine? */

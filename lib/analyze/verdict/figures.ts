@@ -11,6 +11,8 @@ export interface RunVerdict {
   readonly ceiling: number | null
   /** `rate` ÷ `ceiling`: of all time, what the program does between calls included. */
   readonly ceiling_share: number | null
+  /** The same while the worker that was preempted most had its CPU; null: it was hardly preempted, or that is not known. */
+  readonly ceiling_running_share: number | null
   /** What limits at the ceiling. */
   readonly ceiling_by: 'memory' | 'arithmetic' | null
   /** The largest cause that can be removed; null: no finding is one. */

@@ -1,5 +1,6 @@
 import * as Plot from '@observablehq/plot'
 import type { Roofline } from '../../analyze/analysis.ts'
+import { limitOf } from '../../analyze/findings/roofline.ts'
 import { duration, percent, threeDigits } from '../../model/units.ts'
 import { byName, chart, legend, logarithmic } from '../chart.ts'
 import type { Context } from '../context.ts'
@@ -67,7 +68,7 @@ export function rooflineSection({ analysis: { rooflines }, stats }: Context): Se
         threeDigits(point.intensity),
         known(point.mfu_share, percent),
         known(point.mbu_share, percent),
-        point.bound ?? '',
+        limitOf(point),
       ]),
     },
     source: `${stats('--json')} (rooflines)`,

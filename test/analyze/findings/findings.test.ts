@@ -137,6 +137,7 @@ test('a phase at the limit of the memory, against peaks that are given', async (
     roof_share: 0.8,
     bound: 'memory' as const,
     margin: 0.025,
+    peak_threads: null,
     note: null,
   }
   const call = { scope: 'phase' as const, what: 'decode', phase: 'decode' as const, backend: null }

@@ -31,6 +31,29 @@ describe('a call of 1000 ns', () => {
     expect(undetermined.find(({ what }) => what === 'rooflines.mfu_share')?.hint).toContain('--peak-gflops')
   })
 
+  test.each([
+    [1, 2, 2e9, 20e9],
+    [2, 2, 2e9, 20e9],
+    [4, 4, 4e9, 40e9],
+  ])(
+    'peaks by threads: those of its two workers, or of the next number (%d and 8)',
+    async (first, threads, bytes, flop) => {
+      const rates = (threads: number) => ({
+        threads,
+        flop_per_s: threads * 10e9,
+        int8_op_per_s: 1e12,
+        bytes_per_s: threads * 1e9,
+      })
+      const counts = first === 1 ? [1, 2, 8] : [first, 8]
+      const [phase] = await rooflines({
+        peaks: peaks({ origin: 'measured', device: null, by_threads: counts.map(rates) }),
+      })
+      expect(phase).toMatchObject({ peak_threads: threads, peak_bytes_per_s: bytes })
+      expect(phase!.peak_flop_per_s).toBeGreaterThanOrEqual(flop)
+      expect((await rooflines({ peaks: peaks() }))[0]!.peak_threads).toBeNull()
+    },
+  )
+
   test('with peaks: MFU, MBU, what is attainable, and the bound with its margin', async () => {
     const [phase, ...others] = await rooflines({ peaks: peaks() })
     const intensity = FLOP / (Q_BYTES + UP_BYTES)

@@ -1,4 +1,5 @@
 import type { Unit } from '../sink/track.ts'
+import { PIXEL_NS } from './counter-line.ts'
 import type * as of from './of.ts'
 import { AFTER_BUFFERS, at, bufferRank, counter, group, runFacts, runTitle, threadTitle, track } from './place.ts'
 
@@ -13,6 +14,9 @@ const workerCounter = {
   unit: 'count',
   axis: ({ counter, per }: of.Counter) => `${counter} ${per}`,
 } as const
+
+/** Of counters that change with each operator. */
+const PIXEL = `Of the values within ${PIXEL_NS / 1e3} µs only the largest and the last one; all of them with --detail full.`
 
 const kvCache = (place: number, name: string, what: string, unit: Unit) =>
   counter<{ readonly number: number }>('memory', {
@@ -277,7 +281,7 @@ export const LAYOUT = {
     rank: bufferRank(0),
     name: ({ title }) => `${title}: offset read`,
     description: ({ label, offsetsFrom }) =>
-      `Offset of each operator's source in this buffer (${label}), in bytes from ${offsetsFrom}; 0 between graph runs.`,
+      `Offset of each operator's source in this buffer (${label}), in bytes from ${offsetsFrom}; 0 between graph runs. ${PIXEL}`,
     unit: 'bytes',
     axis: ({ usage }) => usage,
   }),
@@ -286,7 +290,7 @@ export const LAYOUT = {
     name: ({ title }) => `${title}: live`,
     description: ({ label }) =>
       `Sum of the sizes of the tensors that live in this buffer (${label}), from first write to last read. Sampled ` +
-      'where operators start; views and in-place results count once.',
+      `where operators start; views and in-place results count once. ${PIXEL}`,
     unit: 'bytes',
   }),
   arena: group<of.Buffer>('memory', {
@@ -314,7 +318,7 @@ export const LAYOUT = {
     name: 'bytes touched per operator',
     description:
       'Sum of the sizes of the sources of the operator that worker 0 computes, until the barrier after it opens; 0 ' +
-      'if no operator follows at once. Tensors count as a whole: MUL_MAT_ID with all experts, although it reads only some.',
+      `if no operator follows at once. Tensors count as a whole: MUL_MAT_ID with all experts, although it reads only some. ${PIXEL}`,
     unit: 'bytes',
   }),
   kvCells: kvCache(0, 'KV cache: cells used (inferred)', 'Cells', 'count'),

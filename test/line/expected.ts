@@ -12,6 +12,7 @@ import { ISSUES } from '../../lib/model/issues.ts'
 import { type Args, counterRow, factRow, sliceRow, trackRow } from './comparer.ts'
 import { inferredArg, operatorArgs, WAIT_BIT } from './expected-args.ts'
 import { graphSlices, runName } from './expected-graphs.ts'
+import { type Sample, shownSamples } from './expected-samples.ts'
 import { stateSlices } from './expected-states.ts'
 import { eventsIn } from './support.ts'
 
@@ -91,6 +92,8 @@ class Drawing {
   private readonly bufferTitles = new Map<number, string>()
   private readonly calls: TokenEvent[] = []
   private readonly detail: string
+  /** By row: samples of counters that change with each operator. */
+  private readonly samples = new Map<string, Sample[]>()
   private originNs = 0n
   /** Since when nothing has been touched, unless the next operator begins then. */
   private touchedUntilNs = Infinity
@@ -111,6 +114,9 @@ class Drawing {
     for (const event of events) this.draw(event)
     this.touchedEnd()
     this.graphRunEnds(Infinity)
+    for (const [row, samples] of this.samples) {
+      for (const { atNs, value } of shownSamples(samples, this.detail === 'full')) this.counter(row, atNs, value)
+    }
     this.phases()
     this.experts(events.filter((event) => event.kind === 'operator'))
     this.issues(events.filter((event) => event.kind === 'issue'))
@@ -173,6 +179,12 @@ class Drawing {
     this.rows.push(counterRow(this.track(row), this.at(atNs), value))
   }
 
+  private sample(row: string, atNs: number, value: number): void {
+    this.track(row)
+    if (!this.samples.has(row)) this.samples.set(row, [])
+    this.samples.get(row)!.push({ atNs, value })
+  }
+
   private track(path: string): string {
     const names = [this.root, ...path.split('/')]
     for (let depth = 2; depth <= names.length; depth++) this.tracks.add(names.slice(0, depth).join('/'))
@@ -219,13 +231,13 @@ class Drawing {
       if (buffer < 0 || offset === undefined) continue
       const row = `Memory/${this.bufferTitle(buffer)}: offset read`
       this.graphRun.reads.add(row)
-      this.counter(row, startNs, offset)
+      this.sample(row, startNs, offset)
     }
     const sizes = sources.map(({ sizeBytes }) => sizeBytes).filter((size) => size >= 0)
     if (sizes.length === 0 || startNs > this.touchedUntilNs) this.touchedEnd()
     this.touchedUntilNs = Infinity
     if (sizes.length === 0) return
-    this.counter(
+    this.sample(
       TOUCHED,
       startNs,
       sizes.reduce((total, size) => total + size, 0),
@@ -235,13 +247,13 @@ class Drawing {
 
   /** Nothing is touched between operators that do not follow at once. */
   private touchedEnd(): void {
-    if (this.touchedUntilNs < Infinity) this.counter(TOUCHED, this.touchedUntilNs, 0)
+    if (this.touchedUntilNs < Infinity) this.sample(TOUCHED, this.touchedUntilNs, 0)
   }
 
   /** Between graph runs, nothing is read. */
   private graphRunEnds(nextNs: number): void {
     const { reads, endNs } = this.graphRun
-    if (endNs < nextNs) for (const row of reads) this.counter(row, endNs, 0)
+    if (endNs < nextNs) for (const row of reads) this.sample(row, endNs, 0)
     this.graphRun = { call: -1, endNs: -1, nodes: new Set(), reads: new Set() }
   }
 

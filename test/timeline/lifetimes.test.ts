@@ -84,7 +84,7 @@ describe('lifetimes of a recorded run', () => {
   test('are drawn on request only; live bytes always', async () => {
     const lines = await drawn(inputOf(EXAMPLE), { memory: 'counters' }, { rows: /^Memory\/.*compute buffer: / })
     expect(lines.filter((line) => line.includes(': tensors'))).toEqual([])
-    expect(lines.filter((line) => line.includes('compute buffer: live | ')).length).toBeGreaterThan(1000)
+    expect(lines.filter((line) => line.includes('compute buffer: live | ')).length).toBeGreaterThan(100)
   })
 
   test('two tensors at one place are found by the sweep', () => {

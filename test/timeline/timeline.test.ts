@@ -192,17 +192,38 @@ test('nothing is read between graph runs: where they end, offsets read go to 0',
     operator(35, 40, { tensor: 2 }), // at once after it
     operator(50, 55, { tensor: 3, call: 1 }),
   ])
-  expect(await drawn(runs, {}, { rows: /offset read/ })).toEqual([
+  expect(await drawn(runs, { detail: 'full' }, { rows: /offset read/ })).toEqual([
     'Memory/weights: offset read | 0 = 64',
     'Memory/weights: offset read | 20 = 0',
     'Memory/weights: offset read | 30 = 64',
-    'Memory/weights: offset read | 35 = 64',
     'Memory/weights: offset read | 40 = 0',
     'Memory/KV cache: offset read | 10 = 32',
     'Memory/KV cache: offset read | 20 = 0',
     'Memory/KV cache: offset read | 50 = 32',
     'Memory/KV cache: offset read | 55 = 0',
   ])
+})
+
+test('counters of operators have the peak and the last value of 50 µs; all changes in full', async () => {
+  const sizes = [
+    [0, 8],
+    [9e3, 64],
+    [10e3, 64],
+    [30e3, 16],
+    [49e3, 8],
+    [120e3, 24],
+  ] as const // prettier-ignore
+  const runs = run((names) => [
+    ...sizes.flatMap(([, sizeBytes], i) => [
+      tensor(2 * i, { sizeBytes }),
+      tensor(2 * i + 1, { name: names.id(`a-${i}`), op: names.id('ADD'), sources: [2 * i] }),
+    ]),
+    ...sizes.map(([atNs], i) => operator(atNs, sizes[i + 1]?.[0] ?? 130e3, { tensor: 2 * i + 1 })),
+  ])
+  const samples = async (detail: 'shapes' | 'full') =>
+    (await drawn(runs, { detail }, { rows: /touched/ })).map((line) => line.replace(/.*\| /, ''))
+  expect(await samples('shapes')).toEqual(['9000 = 64', '49000 = 8', '120000 = 24', '130000 = 0'])
+  expect(await samples('full')).toEqual(['0 = 8', '9000 = 64', '30000 = 16', '49000 = 8', '120000 = 24', '130000 = 0'])
 })
 
 test('decodes have their numbers of the whole run, where only some calls are drawn', async () => {

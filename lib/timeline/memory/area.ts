@@ -57,6 +57,7 @@ export class MemoryArea {
 
   finish(): void {
     this.reads.finish()
+    this.lifetimes.finish()
     this.allocations.finish()
   }
 }

@@ -7,6 +7,7 @@ import type { CopyEvent, TokenEvent } from '../../model/events.ts'
 import { parseTensorName } from '../../model/tensors.ts'
 import type { ArgSet, Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
+import { CounterLine } from '../counter-line.ts'
 import type { Lanes } from '../tracks.ts'
 import type { Buffers } from './buffers.ts'
 
@@ -17,7 +18,7 @@ const BEGIN_WORDS = 'first write: start of its graph, or the last use of the ten
 const END_WORDS = 'last read: end of the call, of the graph, or of its place, as no read of it is recorded'
 
 interface Arena {
-  readonly live: number
+  readonly live: CounterLine
   lanes: Map<number, Lanes> | undefined
   /** The group of the rows. */
   group: number
@@ -57,18 +58,21 @@ export class Lives {
     }
   }
 
+  finish(): void {
+    for (const { live } of this.arenas.values()) live.finish()
+  }
+
   private sample(arena: ArenaLayout, run: GraphRun): void {
-    const { writer } = this.context
     const { live } = this.arena(arena.buffer, run.startNs[0]!)
-    this.times.live(arena, run, (atNs, bytes) => writer.counter(live, atNs, bytes))
+    this.times.live(arena, run, (atNs, bytes) => live.sample(atNs, bytes))
   }
 
   private arena(id: number, atNs: number): Arena {
     const known = this.arenas.get(id)
     if (known) return known
-    const { tracks, writer } = this.context
+    const { tracks, writer, detail } = this.context
     const buffer = this.buffers.get(id)
-    const live = tracks.add('live', buffer)
+    const live = new CounterLine(writer, tracks.add('live', buffer), detail)
     const { sizeBytes } = buffer.event
     if (sizeBytes !== undefined) writer.counter(tracks.add('size', buffer), atNs, sizeBytes)
     const arena: Arena = { live, lanes: undefined, group: 0, others: undefined }

@@ -2,11 +2,12 @@ import { putAt } from '../../model/by-id.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import { Inferred, type OperatorEvent } from '../../model/events.ts'
 import type { TrackContext } from '../context.ts'
+import { CounterLine } from '../counter-line.ts'
 import type { Buffers } from './buffers.ts'
 
 /** The counter of a buffer. */
 interface Counter {
-  readonly track: number
+  readonly line: CounterLine
   /** Serial of the last graph run that reads the buffer. */
   run: number
 }
@@ -23,9 +24,9 @@ export class Reads {
   private readonly counters = new DefaultMap<number, Counter>((id) => {
     const buffer = this.buffers.get(id)
     const track = this.context.tracks.add('offsetRead', { ...buffer, offsetsFrom: buffer.event.offsetsFrom })
-    return { track, run: -1 }
+    return { line: this.lineOf(track), run: -1 }
   })
-  private touched = 0
+  private touched: CounterLine | undefined
   /** The end of the barrier after the last operator; -1: no value ends there. */
   private touchedUntilNs = -1
   private readonly run = { serial: 0, call: -1, endNs: -1 }
@@ -42,7 +43,6 @@ export class Reads {
   /** Samples the counters at the start of an operator, only for worker 0: all workers have the same sources. */
   place({ worker, tensor, call, startNs, waitEndNs, inferred }: OperatorEvent): void {
     if (worker !== 0) return
-    const { writer } = this.context
     const { run } = this
     if (call !== run.call || this.runOf[tensor] === run.serial) this.endRun(startNs)
     run.call = call
@@ -52,12 +52,12 @@ export class Reads {
     for (let i = 0; i < counters.length; i++) {
       const counter = counters[i]!
       counter.run = run.serial
-      writer.counter(counter.track, startNs, offsets[i]!)
+      counter.line.sample(startNs, offsets[i]!)
     }
     if (this.touchedUntilNs >= 0 && (startNs > this.touchedUntilNs || bytes < 0)) this.endTouched()
     if (bytes < 0) return
-    if (this.touched === 0) this.touched = this.context.tracks.add('touched', {})
-    writer.counter(this.touched, startNs, bytes)
+    this.touched ??= this.lineOf(this.context.tracks.add('touched', {}))
+    this.touched.sample(startNs, bytes)
     // If the end is the next operator's start, the sample of that operator has the same time.
     this.touchedUntilNs = (inferred & Inferred.End) === 0 ? waitEndNs : -1
   }
@@ -66,15 +66,13 @@ export class Reads {
   private endRun(nextNs: number): void {
     const { run, counters } = this
     if (run.endNs >= 0 && run.endNs < nextNs) {
-      for (const { track, run: last } of counters.values()) {
-        if (last === run.serial) this.context.writer.counter(track, run.endNs, 0)
-      }
+      for (const { line, run: last } of counters.values()) if (last === run.serial) line.sample(run.endNs, 0)
     }
     run.serial++
   }
 
   private endTouched(): void {
-    this.context.writer.counter(this.touched, this.touchedUntilNs, 0)
+    this.touched!.sample(this.touchedUntilNs, 0)
     this.touchedUntilNs = -1
   }
 
@@ -95,5 +93,11 @@ export class Reads {
   finish(): void {
     if (this.touchedUntilNs >= 0) this.endTouched()
     this.endRun(Infinity)
+    this.touched?.finish()
+    for (const { line } of this.counters.values()) line.finish()
+  }
+
+  private lineOf(track: number): CounterLine {
+    return new CounterLine(this.context.writer, track, this.context.detail)
   }
 }

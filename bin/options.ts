@@ -69,6 +69,13 @@ export const DRAWING = {
       'counters',
     ),
   ),
+  barriers: seldom(
+    valued(
+      oneOf('--barriers', ['long', 'all']),
+      'Waits at barriers: long (from 1 µs on; the gap between two operators is a shorter one) | all (as with --detail full)',
+      'long',
+    ),
+  ),
   flows: seldom(
     valued(
       parseFlows,
@@ -95,7 +102,7 @@ export function refuseDrawing(
   name: string,
   what = 'a trace, or of no known log format',
 ): void {
-  const options = ['tokens', 'detail', 'opName', 'memory', 'flows', 'budget', 'clock', 'opTable']
+  const options = ['tokens', 'detail', 'opName', 'memory', 'barriers', 'flows', 'budget', 'clock', 'opTable']
   const given = options.find((option) => args[option] !== undefined)
   if (given === undefined) return
   const option = given.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)
@@ -206,11 +213,11 @@ export function bytes(option: string): (value: string) => number {
 
 /** What the options of a command select, as options of the library. */
 export async function conversionOf(args: Conversion): Promise<ConvertOptions> {
-  const { from, detail, opName, tokens, memory, flows, allThreads, clock: clocks, osrt: osRuntime } = args
+  const { from, detail, opName, tokens, memory, barriers, flows, allThreads, clock: clocks, osrt: osRuntime } = args
   const { budget, all } = args
   if (budget !== undefined && all) throw new UsageError('--budget: has no meaning with --all')
   const opTable = await readOpTable(args.opTable)
-  return { from, opTable, detail, opName, tokens, memory, flows, budget, all, clocks, allThreads, osRuntime }
+  return { from, opTable, detail, opName, tokens, memory, barriers, flows, budget, all, clocks, allThreads, osRuntime }
 }
 
 type Conversion = Partial<ArgumentsCamelCase<InferredOptionTypes<typeof READING & typeof DRAWING & typeof CLOCKS>>>

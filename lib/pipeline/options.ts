@@ -1,5 +1,5 @@
 import { UsageError } from '../errors.ts'
-import { DETAILS, type DrawOptions, MEMORY_ROWS, OP_NAMINGS } from '../timeline/options.ts'
+import { BARRIERS, DETAILS, type DrawOptions, MEMORY_ROWS, OP_NAMINGS } from '../timeline/options.ts'
 import { TRACE_KINDS, type TraceKind } from '../write/index.ts'
 import type { InputOptions, LogInput } from './inputs.ts'
 
@@ -36,7 +36,7 @@ export interface ConvertOptions extends InputOptions, DrawOptions {
 /** Throws UsageError for an invalid value of an option, and if there is no input. */
 export function checkOptions(
   inputs: readonly unknown[],
-  { to, detail, opName, tokens, memory, flows, bundle, budget, all }: ConvertOptions,
+  { to, detail, opName, tokens, memory, barriers, flows, bundle, budget, all }: ConvertOptions,
 ): void {
   const oneOf = (option: string, value: string | undefined, allowed: readonly string[]) => {
     if (value === undefined || allowed.includes(value)) return
@@ -46,6 +46,7 @@ export function checkOptions(
   oneOf('detail', detail, DETAILS)
   oneOf('opName', opName, OP_NAMINGS)
   oneOf('memory', memory, MEMORY_ROWS)
+  oneOf('barriers', barriers, BARRIERS)
   if (bundle && to === 'json') throw new UsageError('bundle: requires a trace in the format of Perfetto, not json')
   if (flows && !(Number.isInteger(flows.token) && flows.token >= 0)) {
     throw new UsageError(`flows: expected the number of a call, 0 or more, found ${flows.token}`)

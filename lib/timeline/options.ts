@@ -16,6 +16,12 @@ export type MemoryRows = (typeof MEMORY_ROWS)[number]
 /** All selections. */
 export const MEMORY_ROWS = ['counters', 'lifetimes'] as const
 
+/** Waits at barriers: those that a screen shows, from 1 µs on, or all. */
+export type Barriers = (typeof BARRIERS)[number]
+
+/** All selections. */
+export const BARRIERS = ['long', 'all'] as const
+
 /** Selects events and details of the drawing. */
 export interface DrawOptions {
   /** Arguments of slices: `names` none, `shapes` (default) op, shapes and sources, `full` everything recorded. */
@@ -29,6 +35,11 @@ export interface DrawOptions {
    * first write to its last read.
    */
   readonly memory?: MemoryRows | undefined
+  /**
+   * Waits at barriers: `long` (default), from 1 µs on, or `all`, which `detail: 'full'` draws, too. A shorter one is the gap between two
+   * operators; SQL views count it.
+   */
+  readonly barriers?: Barriers | undefined
   /** Draw the data flow of one call (the prefill is 0) as arrows from each operator to the operators that read its result. */
   readonly flows?: { readonly token: number } | undefined
   /** Draw all events of the scheduler; by default those of the traced process and of the CPUs that it uses. */

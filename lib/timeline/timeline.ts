@@ -67,7 +67,8 @@ export class Timeline implements EventPass<void> {
 
   /** What the input contains and is not drawn, as there is no room for it. */
   get leftOut(): LeftOutEvent[] {
-    return this.tracks?.leftOut.events() ?? []
+    if (!this.tracks) return []
+    return [...this.tracks.leftOut.events(), ...this.ggml.shortWaits]
   }
 
   take(batch: readonly TraceEvent[]): void {

@@ -142,21 +142,13 @@ export class Lanes {
 
   /** Writes a slice; `extra`: arguments of its own, in place of the label's. */
   place(startNs: number, endNs: number, label: Label, extra?: readonly Arg[]): void {
-    const track = this.free(startNs, endNs)
+    const track = this.take(startNs, endNs)
     if (track !== undefined) this.writer.slice(track, startNs, endNs, label, extra)
-  }
-
-  /** The same, and a second slice from `endNs` to `thenEndNs`, which is later. */
-  placeTwo(startNs: number, endNs: number, label: Label, extra: Label['extra'], thenEndNs: number, then: Label): void {
-    const track = this.free(startNs, thenEndNs)
-    if (track === undefined) return
-    this.writer.slice(track, startNs, endNs, label, extra)
-    this.writer.slice(track, endNs, thenEndNs, then)
   }
 
   /** Writes a slice with others in it, of one thread: they nest, the outer ones first. */
   placeAround(startNs: number, endNs: number, label: Label, inner: readonly InnerSlice[]): void {
-    const track = this.free(startNs, endNs)
+    const track = this.take(startNs, endNs)
     if (track === undefined) return
     const rows = new NestedRows(this.writer, () => track, this.leaveOut)
     this.writer.begin(track, startNs, label)
@@ -166,7 +158,7 @@ export class Lanes {
   }
 
   /** Reserves the time in the first row where it is free; returns its track, or undefined where there are too many rows. */
-  private free(startNs: number, endNs: number): number | undefined {
+  take(startNs: number, endNs: number): number | undefined {
     const first = this.lanes[0]
     if (first && first.endNs === startNs) {
       first.endNs = endNs // the fast path: the slice begins where the last one ends

@@ -10,6 +10,8 @@ import type {
   SumsEvent,
   TokenEvent,
 } from '../../model/events.ts'
+import type { LeftOutEvent } from '../../model/left-out.ts'
+import { duration } from '../../model/units.ts'
 import type { States } from '../../threads/states.ts'
 import type { TrackContext } from '../context.ts'
 import type { MemoryArea } from '../memory/area.ts'
@@ -24,6 +26,7 @@ import { Operators } from './operators.ts'
 import { Rates } from './rates.ts'
 import { type Wait, Waits } from './waits.ts'
 import { WorkerCounters } from './worker-counters.ts'
+import { BARRIER_NS_MIN } from './worker-row.ts'
 
 /** Operators of a call may come after sums of this many later calls: a block of a log contains up to 13 000 of one worker. */
 const LATE_CALLS = 1024
@@ -43,15 +46,17 @@ export class GgmlArea {
 
   constructor(
     context: TrackContext,
-    { opName = 'role', flows }: DrawOptions,
+    options: DrawOptions,
     private readonly states: States,
     private readonly memory: MemoryArea,
     requests: RequestArea,
   ) {
     const { tensors, views, names } = context
     const works = new Works(tensors, (tensor) => names.text(tensor.op))
-    this.operators = new Operators(context, works, opName)
-    this.flows = new Flows(context, flows?.token, (event, wait, arrows) => this.operators.place(event, wait, arrows))
+    this.operators = new Operators(context, works, options)
+    this.flows = new Flows(context, options.flows?.token, (event, wait, arrows) =>
+      this.operators.place(event, wait, arrows),
+    )
     if (context.detail === 'full') this.waits = new Waits(context.input, (event, wait) => this.draw(event, wait))
     this.counters = new WorkerCounters(context)
     this.experts = new Experts(context)
@@ -128,6 +133,14 @@ export class GgmlArea {
     this.calls.token(event, false)
   }
 
+  /** Waits at barriers that are not drawn. */
+  get shortWaits(): LeftOutEvent[] {
+    const { short } = this.operators
+    if (!short?.count) return []
+    const what = `barrier waits below ${duration(BARRIER_NS_MIN)} (${duration(short.sumNs)} in all)`
+    return [{ kind: 'left-out', what, count: short.count, hint: '--barriers all draws them' }]
+  }
+
   /** What computed. */
   get machine(): { readonly workers: number; readonly backends: readonly string[] } {
     return { workers: this.operators.workerCount, backends: this.graphs.backends }
@@ -139,6 +152,7 @@ export class GgmlArea {
     this.runs.finish()
     this.waits?.finish()
     this.flows.finish()
+    this.operators.finish()
     this.memory.cache.finish() // the last calls wait for their runs
     this.experts.finish()
   }

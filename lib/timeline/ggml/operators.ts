@@ -6,12 +6,12 @@ import { Inferred, type OperatorEvent, type SumsEvent } from '../../model/events
 import type { ArgSet, Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
 import { countArgs, PALE } from '../labels.ts'
-import type { OpNaming } from '../options.ts'
-import type { Lanes } from '../tracks.ts'
+import type { DrawOptions } from '../options.ts'
 import { NodeArgs } from './node-args.ts'
 import { NodeNames } from './node-names.ts'
 import { Sums } from './sums.ts'
 import type { Wait } from './waits.ts'
+import { ShortWaits, WorkerRows } from './worker-row.ts'
 
 /** The label of a node's slices, and the properties for which it is valid. */
 interface NodeLabel {
@@ -22,7 +22,7 @@ interface NodeLabel {
 
 /** Rows of the Workers group: one per worker, operators and the barrier waits after them. */
 export class Operators {
-  private readonly workers: (Lanes | undefined)[] = []
+  private readonly workers: (WorkerRows | undefined)[] = []
   /** By tensor: the latest. */
   private readonly labels: (NodeLabel | undefined)[] = []
   /** By tensor, `fusedTo` and `inferred`. */
@@ -32,6 +32,8 @@ export class Operators {
   /** The argument of barriers, by the worker that was waited for. */
   private readonly waitedFor: (readonly Arg[] | undefined)[] = []
   private readonly innerWait: number
+  /** Waits that are too short to be drawn; undefined: all are drawn. */
+  readonly short: ShortWaits | undefined
   private readonly nodeNames: NodeNames
   private readonly nodeArgs: NodeArgs
   private readonly allSums: Sums
@@ -43,12 +45,13 @@ export class Operators {
   constructor(
     private readonly context: TrackContext,
     private readonly works: Works,
-    naming: OpNaming,
+    { opName = 'role', barriers = 'long' }: DrawOptions,
   ) {
-    this.nodeNames = new NodeNames(context, naming)
+    this.nodeNames = new NodeNames(context, opName)
     this.nodeArgs = new NodeArgs(context, works)
     this.allSums = new Sums(context)
     this.innerWait = context.names.id('inner_wait_ns')
+    if (context.detail !== 'full' && barriers !== 'all') this.short = new ShortWaits(context.make)
   }
 
   /** `flows`: arrows that begin or end at the slice. */
@@ -58,14 +61,19 @@ export class Operators {
     const arrowsOut = wait && wait.waitedFor === undefined ? wait.arrows : undefined
     const known = this.label(event)
     const label = flows || arrowsOut ? { ...known, flows, arrowsOut } : known
-    const lanes = this.workers[worker] ?? this.addWorker(worker)
-    if (waitEndNs > endNs) lanes.placeTwo(startNs, endNs, label, extra, waitEndNs, this.barrier(event.inferred, wait))
-    else lanes.place(startNs, endNs, label, extra)
+    const rows = this.workers[worker] ?? this.addWorker(worker)
+    rows.place(startNs, endNs, label, extra, waitEndNs, this.barrier(event.inferred, wait))
   }
 
   /** Draws sums of a worker's operators and waits. */
   sums(event: SumsEvent): void {
-    this.allSums.place(event, this.workers[event.worker] ?? this.addWorker(event.worker))
+    const rows = this.workers[event.worker] ?? this.addWorker(event.worker)
+    rows.finish()
+    this.allSums.place(event, rows.lanes)
+  }
+
+  finish(): void {
+    for (const rows of this.workers) rows?.finish()
   }
 
   /** Number of workers so far. */
@@ -73,11 +81,11 @@ export class Operators {
     return this.workers.filter(Boolean).length
   }
 
-  private addWorker(worker: number): Lanes {
-    const { tracks, isSummed } = this.context
-    const lanes = tracks.lanes('worker', { worker, isSummed })
-    this.workers[worker] = lanes
-    return lanes
+  private addWorker(worker: number): WorkerRows {
+    const { tracks, writer, isSummed } = this.context
+    const rows = new WorkerRows(tracks.lanes('worker', { worker, isSummed }), writer, this.short)
+    this.workers[worker] = rows
+    return rows
   }
 
   /** The label of the slices of this node, the same in each graph run. */

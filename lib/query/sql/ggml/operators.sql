@@ -14,7 +14,14 @@ FROM track
 JOIN track AS workers ON workers.id = track.parent_id
 WHERE track.name GLOB 'worker [0-9]*' AND track.name NOT GLOB '*:*' AND workers.name = 'Workers';
 
--- Barrier waits, and the operators before them: their slices follow each other in a row.
+-- Rows in which waits are drawn only from a duration on: shorter ones after the first one are gaps between operators.
+CREATE PERFETTO TABLE _ggml_drawn_from AS
+SELECT slice.track_id, slice.ts AS after_ts, args.int_value AS dur
+FROM args
+JOIN slice ON slice.arg_set_id = args.arg_set_id
+WHERE args.key = 'debug.drawn_from_ns' AND slice.category = 'barrier';
+
+-- Barrier waits, and the operators before them: their slices follow each other in a row. `id` is null for waits that are not drawn.
 CREATE PERFETTO TABLE _ggml_barriers AS
 WITH
   ordered AS (
@@ -24,11 +31,23 @@ WITH
       dur,
       category,
       track_id,
-      lag(id) OVER (PARTITION BY track_id ORDER BY ts, id) AS operator_id
+      lag(id) OVER (PARTITION BY track_id ORDER BY ts, id) AS before_id,
+      lead(ts) OVER (PARTITION BY track_id ORDER BY ts, id) AS next_ts,
+      lead(category) OVER (PARTITION BY track_id ORDER BY ts, id) AS next_category,
+      lead(arg_set_id) OVER (PARTITION BY track_id ORDER BY ts, id) AS next_arg_set_id
     FROM slice
-    WHERE category IN ('operator', 'barrier')
+    WHERE category IN ('operator', 'barrier', 'operator_sum', 'barrier_sum')
   )
-SELECT id, ts, dur, track_id, operator_id FROM ordered WHERE category = 'barrier' ORDER BY operator_id;
+SELECT id, ts, dur, track_id, before_id AS operator_id FROM ordered WHERE category = 'barrier'
+UNION ALL
+SELECT NULL, ordered.ts + ordered.dur, next_ts - ordered.ts - ordered.dur, track_id, id
+FROM ordered
+JOIN _ggml_drawn_from AS drawn USING (track_id)
+WHERE
+  category = 'operator' AND next_category = 'operator' AND ordered.ts > drawn.after_ts
+  AND next_ts - ordered.ts - ordered.dur BETWEEN 1 AND drawn.dur - 1
+  AND ifnull(next_arg_set_id, -1) NOT IN (SELECT arg_set_id FROM args WHERE key = 'debug.gap_before')
+ORDER BY operator_id;
 
 -- Phases of calls by their numbers.
 CREATE PERFETTO TABLE _ggml_call_phases AS

@@ -4,7 +4,7 @@ INCLUDE PERFETTO MODULE ggml.operators;
 
 -- Waits at barriers after operators. Waits at barriers within an operator are in ggml_operators.inner_wait_dur.
 CREATE PERFETTO VIEW ggml_waits(
-  -- The slice of the wait.
+  -- The slice of the wait; null for one that is too short to be drawn.
   id JOINID(slice.id),
   -- When the worker had finished its operator.
   ts TIMESTAMP,
@@ -46,5 +46,5 @@ SELECT
   operator.call,
   operator.phase
 FROM _ggml_barriers AS barrier
-JOIN slice USING (id)
+LEFT JOIN slice ON slice.id = barrier.id
 JOIN ggml_operators AS operator ON operator.id = barrier.operator_id;

@@ -160,10 +160,12 @@ export class Lanes {
   /** Reserves the time in the first row where it is free; returns its track, or undefined where there are too many rows. */
   take(startNs: number, endNs: number): number | undefined {
     const first = this.lanes[0]
-    if (first && first.endNs === startNs) {
-      first.endNs = endNs // the fast path: the slice begins where the last one ends
-      return first.track
-    }
+    if (first?.endNs !== startNs) return this.search(startNs, endNs)
+    first.endNs = endNs // the fast path: the slice begins where the last one ends
+    return first.track
+  }
+
+  private search(startNs: number, endNs: number): number | undefined {
     for (const lane of this.lanes) {
       if (lane.endNs > startNs) {
         if (lane.gaps?.take(startNs, endNs)) return lane.track

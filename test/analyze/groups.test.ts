@@ -17,7 +17,7 @@ let trace: OpenTrace
 
 beforeAll(async () => {
   analysis = await analyze(LOG)
-  trace = await openTrace(convert(LOG))
+  trace = await openTrace(convert(LOG, { detail: 'full' }))
 })
 
 afterAll(() => trace.close())

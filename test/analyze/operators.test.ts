@@ -9,7 +9,7 @@ import { scenario } from './scenario.ts'
 const LOGS = ['examples/moe.ggtrace.gz', 'test/fixtures/profinfer-csv/moe-2threads.csv.gz']
 
 const rowsOf = async (log: string, sql: string) => {
-  const trace = await openTrace(convert(inputOf(log)))
+  const trace = await openTrace(convert(inputOf(log), { detail: 'full' }))
   try {
     return trace.query(sql).rows
   } finally {

@@ -1,5 +1,6 @@
 import { type ConvertOptions, convert, type Input, type Summary } from '../../lib/index.ts'
 import { openTrace } from '../../lib/node.ts'
+import { OPERATORS } from '../operators-sql.ts'
 
 /** What the tests of budgets compare: a trace, its size, and what SQL finds in it. */
 
@@ -15,7 +16,7 @@ const CALLS = `select name, ts, dur, extract_arg(arg_set_id, 'debug.call') from 
 const OVERLAPS = `select count(*) from (select slice.ts < lag(slice.ts + dur) over (partition by track_id order by slice.ts,
   slice.ts + dur) as late ${OF_WORKERS}) where late`
 /** Operators in full, and how often each call has some. */
-const IN_FULL = `select extract_arg(arg_set_id, 'debug.call'), count(*), sum(dur) from slice where category = 'operator'
+const IN_FULL = `select call, count(*), sum(dur) from ${OPERATORS}
   group by 1 order by 1`
 
 /** A converted log. */
@@ -36,7 +37,7 @@ export interface Made {
 /** Converts inputs and asks for all of it; `more`: a query of the test. */
 export async function made(inputs: Input | Input[], options: ConvertOptions, more = 'select 1'): Promise<Made> {
   const pieces: Uint8Array[] = []
-  const conversion = convert(inputs, options)
+  const conversion = convert(inputs, { barriers: 'all', ...options })
   let next = await conversion.next()
   for (; !next.done; next = await conversion.next()) pieces.push(next.value)
   const trace = new Uint8Array(Buffer.concat(pieces))

@@ -55,7 +55,6 @@ export function operatorArgs(
     const shape = source.ne ? formatShape(source.ne) : ''
     args[`src${i}`] = [names.text(source.name), shape].filter(Boolean).join(' ') || 'unnamed'
   })
-  if (event.call >= 0) args['call'] = `${event.call}`
   if (event.tid >= 0 && (detail === 'full' || isFirstOfThread)) args['tid'] = `${event.tid}`
   if (detail !== 'full') return args
   Object.assign(args, placeArgs('', tensor), ...sources.map((source, i) => placeArgs(`src${i}_`, source)))

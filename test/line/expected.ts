@@ -10,8 +10,9 @@ import {
 import type { ByteSource, ConvertOptions, Names, TraceEvent } from '../../lib/index.ts'
 import { ISSUES } from '../../lib/model/issues.ts'
 import { type Args, counterRow, factRow, sliceRow, trackRow } from './comparer.ts'
-import { inferredArg, operatorArgs, WAIT_BIT } from './expected-args.ts'
+import { inferredArg, operatorArgs } from './expected-args.ts'
 import { graphSlices, runName } from './expected-graphs.ts'
+import { type DrawnOperator, operatorRows } from './expected-operators.ts'
 import { type Sample, shownSamples } from './expected-samples.ts'
 import { stateSlices } from './expected-states.ts'
 import { eventsIn } from './support.ts'
@@ -94,6 +95,7 @@ class Drawing {
   private readonly detail: string
   /** By row: samples of counters that change with each operator. */
   private readonly samples = new Map<string, Sample[]>()
+  private readonly operators: DrawnOperator[] = []
   private originNs = 0n
   /** Since when nothing has been touched, unless the next operator begins then. */
   private touchedUntilNs = Infinity
@@ -116,6 +118,10 @@ class Drawing {
     this.graphRunEnds(Infinity)
     for (const [row, samples] of this.samples) {
       for (const { atNs, value } of shownSamples(samples, this.detail === 'full')) this.counter(row, atNs, value)
+    }
+    for (const { row, text } of operatorRows(this.operators, this.detail, (ns) => this.at(ns))) {
+      if (row < 0) this.rows.push(text)
+      else this.rows[row] = text
     }
     this.phases()
     this.experts(events.filter((event) => event.kind === 'operator'))
@@ -199,15 +205,15 @@ class Drawing {
   private readonly threads = new Map<number, number>()
 
   private operator(event: OperatorEvent): void {
-    const { worker, startNs, endNs, waitEndNs, inferred } = event
+    const { worker, startNs, endNs, waitEndNs } = event
     const tensor = this.tensors.get(event.tensor)!
     const row = `Workers/worker ${worker}`
-    const args = operatorArgs(event, this.tensors, this.names, this.detail, this.threads.get(worker) !== event.tid)
+    const args = {
+      ...operatorArgs(event, this.tensors, this.names, this.detail, this.threads.get(worker) !== event.tid),
+    }
     if (event.tid >= 0) this.threads.set(worker, event.tid)
     const track = this.slice(row, 'operator', this.operatorName(tensor), startNs, endNs, args, waitEndNs)
-    if (waitEndNs <= endNs) return
-    const waitArgs = this.detail === 'names' ? {} : inferredArg(inferred & WAIT_BIT)
-    this.rows.push(sliceRow(track, 'barrier', 'barrier', this.at(endNs), waitEndNs - endNs, waitArgs))
+    this.operators.push({ row: this.rows.length - 1, track, event, name: this.operatorName(tensor), args })
   }
 
   private operatorName(tensor: TensorEvent): string {

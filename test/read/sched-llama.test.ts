@@ -15,7 +15,7 @@ const rowsOf = (fixture: string, type: string) =>
     .map((line) => line.split(' ').slice(2))
 
 async function query(fixture: string, sql: string) {
-  const trace = await openTrace(convert({ name: 'log', source: plainBytes(fixture) }))
+  const trace = await openTrace(convert({ name: 'log', source: plainBytes(fixture) }, { barriers: 'all' }))
   try {
     expect(trace.problems()).toEqual([])
     return trace.query(sql).rows

@@ -1,8 +1,13 @@
+import type { Arg } from '../../model/args.ts'
 import { putAt, sameIds } from '../../model/by-id.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { ExpertsEvent, OperatorEvent } from '../../model/events.ts'
+import type { Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
 import type { Lanes } from '../tracks.ts'
+
+/** Labels that are kept. */
+const LABELS_MAX = 1 << 12
 
 interface Choice {
   readonly call: number
@@ -37,6 +42,9 @@ export class Experts {
   private holders = 0
   /** By tensor without a choice in its sources: the value of `holders` when that was checked. */
   private readonly without: number[] = []
+
+  /** By the ids of a token. */
+  private readonly labels = new Map<string, Label>()
 
   constructor(private readonly context: TrackContext) {}
 
@@ -101,17 +109,41 @@ export class Experts {
     const { make, detail } = this.context
     if (tensor >= 0) this.open[tensor] = null
     const tokens = k > 0 ? ids.length / k : 1
-    const name = tokens === 1 ? `experts ${joined(ids, ' ', k)}` : `experts of ${tokens} tokens`
-    const colour = tokens === 1 ? setOf(ids) : undefined
-    if (detail === 'names') return lanes.place(startNs, endNs, { name, category: 'expert', colour })
-    const extra = [make.text('experts', joined(ids, ',', k))]
-    if (colour !== undefined) extra.push(make.text('expert_set', colour))
+    const known = tokens === 1 ? this.known(ids, k) : undefined
+    const label = known ?? newLabel(ids, k, tokens)
+    if (detail === 'names') return lanes.place(startNs, endNs, label)
+    const extra = known ? [] : this.choiceArgs(ids, k, label.colour)
     if (layer >= 0) extra.push(make.int('layer', layer))
     extra.push(make.int('operators', operators))
     if (tensor >= 0) extra.push(make.int('n_tokens', tokens), make.int('distinct', countDistinct(ids)))
     if (call >= 0) extra.push(make.int('call', call))
-    lanes.place(startNs, endNs, { name, category: 'expert', colour, extra })
+    lanes.place(startNs, endNs, label, extra)
   }
+
+  /** The label of a choice for one token, with its arguments: most choices occur again. Undefined if there are too many. */
+  private known(ids: ArrayLike<number>, k: number): Label | undefined {
+    const key = joined(ids, ' ', k)
+    const known = this.labels.get(key)
+    if (known || this.labels.size >= LABELS_MAX) return known
+    const { make, names, detail } = this.context
+    const { name, category, colour } = newLabel(ids, k, 1)
+    const args = detail === 'names' ? undefined : make.set(this.choiceArgs(ids, k, colour))
+    const label = make.label({ name: names.id(name), category, args, colour: names.id(colour!) })
+    this.labels.set(key, label)
+    return label
+  }
+
+  private choiceArgs(ids: ArrayLike<number>, k: number, colour: Label['colour']): Arg[] {
+    const { make } = this.context
+    const args = [make.text('experts', joined(ids, ',', k))]
+    if (typeof colour === 'string') args.push(make.text('expert_set', colour))
+    return args
+  }
+}
+
+function newLabel(ids: ArrayLike<number>, k: number, tokens: number) {
+  const name = tokens === 1 ? `experts ${joined(ids, ' ', k)}` : `experts of ${tokens} tokens`
+  return { name, category: 'expert', colour: tokens === 1 ? setOf(ids) : undefined } as const
 }
 
 /** The ids as text, a semicolon between tokens. */

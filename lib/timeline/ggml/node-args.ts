@@ -26,6 +26,7 @@ export class NodeArgs {
     if (this.context.detail === 'full') args.push(...this.placeArgs('', tensor))
     for (const [i, source] of tensor.sources.entries()) args.push(...this.sourceArgs(`src${i}`, tensors[source]!))
     if (this.context.detail === 'full' && fusedTo === undefined) args.push(...this.workArgs(id))
+    if (fusedTo !== undefined) args.push(make.arg('fused_to', { name: tensors[fusedTo]!.name }))
     const ofLayer = layer === tensor.layer ? 0 : Inferred.Layer
     args.push(...make.inferred(inferred | tensor.inferred | ofLayer))
     return args

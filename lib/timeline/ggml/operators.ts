@@ -39,8 +39,9 @@ export class Operators {
   private readonly allSums: Sums
   /** By worker: the thread of its last operator. */
   private readonly servedBy: number[] = []
-  /** The argument of the operators of one call, which come in a row. */
-  private ofCall: { readonly call: number; readonly args: readonly Arg[] } = { call: -1, args: [] }
+  private readonly isFull: boolean
+  /** The argument of operators that waited within. */
+  private readonly inner: { key: number; int: number }[]
 
   constructor(
     private readonly context: TrackContext,
@@ -51,18 +52,23 @@ export class Operators {
     this.nodeArgs = new NodeArgs(context, works)
     this.allSums = new Sums(context)
     this.innerWait = context.names.id('inner_wait_ns')
-    if (context.detail !== 'full' && barriers !== 'all') this.short = new ShortWaits(context.make)
+    this.inner = [{ key: this.innerWait, int: 0 }]
+    this.isFull = context.detail === 'full'
+    if (!this.isFull && barriers !== 'all') this.short = new ShortWaits(context.make)
   }
 
   /** `flows`: arrows that begin or end at the slice. */
   place(event: OperatorEvent, wait?: Wait, flows?: readonly number[]): void {
-    const { worker, startNs, endNs, waitEndNs } = event
-    const extra = this.context.detail === 'names' ? undefined : this.perRunArgs(event)
+    const row = (this.workers[event.worker] ?? this.addWorker(event.worker)).take(event)
+    if (!row) return
+    const isAfterPause = row.begin(event)
+    const isOtherCall = row.call !== event.call
+    row.call = event.call
+    const extra = this.perRunArgs(event, this.isFull ? event.call >= 0 : isOtherCall, isAfterPause)
     const arrowsOut = wait && wait.waitedFor === undefined ? wait.arrows : undefined
     const known = this.label(event)
     const label = flows || arrowsOut ? { ...known, flows, arrowsOut } : known
-    const rows = this.workers[worker] ?? this.addWorker(worker)
-    rows.place(startNs, endNs, label, extra, waitEndNs, this.barrier(event.inferred, wait))
+    row.place(event, label, extra, this.barrier(event.inferred, wait))
   }
 
   /** Draws sums of a worker's operators and waits. */
@@ -107,35 +113,38 @@ export class Operators {
     return this.context.make.set(this.nodeArgs.of(tensor, fusedTo, inferred & ~Inferred.Wait)) // a wait is the barrier slice's
   }
 
-  /** Arguments that differ from graph run to graph run. */
-  private perRunArgs(event: OperatorEvent): readonly Arg[] | undefined {
-    const { make, tensors, detail } = this.context
-    const { experts, innerWaitNs, counts, fusedTo, startNs, endNs, call, tid, cpu } = event
-    const isFull = detail === 'full'
-    const isOther = tid >= 0 && this.servedBy[event.worker] !== tid
-    if (isOther) putAt(this.servedBy, event.worker, tid, -1)
-    const ofCall = call === this.ofCall.call ? this.ofCall.args : this.argsOf(call)
-    // The fast path: most operators have the argument of their call only.
-    if (!experts && !counts && fusedTo === undefined && !isFull && !isOther) {
-      if (innerWaitNs) return [...ofCall, { key: this.innerWait, int: innerWaitNs }]
-      return ofCall.length > 0 ? ofCall : undefined
+  /**
+   * Arguments that differ from graph run to graph run. `hasCall`: with its call, which operators of the same one in a row do not
+   * repeat. They are valid until the next operator: the array of the most frequent one is used again.
+   */
+  private perRunArgs(event: OperatorEvent, hasCall: boolean, isAfterPause: boolean): readonly Arg[] | undefined {
+    const { experts, innerWaitNs, counts, worker, tid } = event
+    const isOther = tid >= 0 && this.servedBy[worker] !== tid
+    if (isOther) putAt(this.servedBy, worker, tid, -1)
+    // The fast path: most operators have at most the time that they waited within.
+    if (!experts && !counts && !hasCall && !this.isFull && !isOther && !isAfterPause) {
+      if (!innerWaitNs || this.context.detail === 'names') return undefined
+      this.inner[0]!.int = innerWaitNs
+      return this.inner
     }
-    const args: Arg[] = [...ofCall]
+    const pause = isAfterPause ? [this.short!.afterPause] : undefined
+    return this.context.detail === 'names' ? pause : this.allArgs(event, hasCall, isOther, pause)
+  }
+
+  private allArgs(event: OperatorEvent, hasCall: boolean, isOther: boolean, pause: readonly Arg[] = []) {
+    const { make } = this.context
+    const { experts, innerWaitNs, counts, fusedTo, startNs, endNs, call, tid, cpu } = event
+    const args: Arg[] = hasCall ? [make.int('call', call)] : []
     if (experts) args.push(make.text('experts', experts.join(',')))
     if (innerWaitNs) args.push({ key: this.innerWait, int: innerWaitNs })
     if (counts) args.push(...this.counts(counts, endNs - startNs))
-    if (fusedTo !== undefined) args.push(make.arg('fused_to', { name: tensors[fusedTo]!.name }))
-    if (tid >= 0 && (isFull || isOther)) args.push(make.int('tid', tid))
-    if (isFull) {
+    if (tid >= 0 && (this.isFull || isOther)) args.push(make.int('tid', tid))
+    if (this.isFull) {
       if (endNs > startNs && fusedTo === undefined) args.push(...this.rateArgs(event))
       if (cpu >= 0) args.push(make.int('cpu', cpu))
     }
+    args.push(...pause)
     return args.length > 0 ? args : undefined
-  }
-
-  private argsOf(call: number): readonly Arg[] {
-    this.ofCall = { call, args: call < 0 ? [] : [this.context.make.int('call', call)] }
-    return this.ofCall.args
   }
 
   private counts(counts: readonly number[], durationNs: number): Arg[] {

@@ -1,4 +1,5 @@
 import type { Arg } from '../../model/args.ts'
+import type { OperatorEvent } from '../../model/events.ts'
 import type { Label } from '../../sink/label.ts'
 import type { Writer } from '../../sink/writer.ts'
 import type { ArgMaker } from '../labels.ts'
@@ -35,14 +36,12 @@ export class WorkerRows {
     private readonly short: ShortWaits | undefined,
   ) {}
 
-  /** Draws an operator, and the wait after it until `waitEndNs`, if there is one. `extra`: arguments of its own, in place of the label's. */
-  place(startNs: number, endNs: number, label: Label, extra: Label['extra'], waitEndNs: number, wait: Label): void {
+  /** The row of an operator and the wait after it; undefined where there are too many rows. */
+  take({ startNs, waitEndNs }: OperatorEvent): Row | undefined {
     const track = this.lanes.take(startNs, waitEndNs)
-    if (track === undefined) return
+    if (track === undefined) return undefined
     if (this.last?.track !== track) this.last = this.rowOf(track)
-    const isPause = this.last.begin(startNs)
-    this.writer.slice(track, startNs, endNs, label, isPause ? [...(extra ?? []), this.short!.afterPause] : extra)
-    this.last.wait(endNs, waitEndNs, wait)
+    return this.last
   }
 
   /** Draws what is held, before other slices of the rows. */
@@ -63,7 +62,9 @@ export class WorkerRows {
  * A row of operators and waits. A short wait that ends where the next operator begins is not drawn: it is the gap between the two, as
  * exact as a slice. The first wait of a row is always drawn, and says so; {@link begin} finds gaps that are no wait.
  */
-class Row {
+export class Row {
+  /** The call of the last operator. */
+  call = -1
   private isFirst = true
   /** The end of the last slice; -Infinity: its gap to the next one is no pause to be marked. */
   private untilNs = -Infinity
@@ -79,7 +80,7 @@ class Row {
   ) {}
 
   /** An operator begins. Is it after a pause that has the length of a short wait? */
-  begin(startNs: number): boolean {
+  begin({ startNs }: OperatorEvent): boolean {
     if (!this.held) return !this.isFirst && startNs > this.untilNs && startNs - this.untilNs < BARRIER_NS_MIN
     if (this.toNs === startNs) {
       this.held = undefined
@@ -89,14 +90,15 @@ class Row {
     return false
   }
 
-  /** A wait after an operator; empty if `toNs` is `fromNs`. */
-  wait(fromNs: number, toNs: number, label: Label): void {
-    this.untilNs = fromNs
-    if (toNs <= fromNs) return
-    this.fromNs = fromNs
-    this.toNs = toNs
-    this.held = label
-    if (!this.short || this.isFirst || toNs - fromNs >= BARRIER_NS_MIN) this.finish()
+  /** Draws an operator, and the wait after it, if there is one. `extra`: arguments of its own, in place of the label's. */
+  place({ startNs, endNs, waitEndNs }: OperatorEvent, label: Label, extra: Label['extra'], wait: Label): void {
+    this.writer.slice(this.track, startNs, endNs, label, extra)
+    this.untilNs = endNs
+    if (waitEndNs <= endNs) return
+    this.fromNs = endNs
+    this.toNs = waitEndNs
+    this.held = wait
+    if (!this.short || this.isFirst || waitEndNs - endNs >= BARRIER_NS_MIN) this.finish()
   }
 
   /** Draws the wait that is held, if any. */

@@ -10,7 +10,7 @@ let trace: OpenTrace
 let analysis: Analysis
 
 beforeAll(async () => {
-  trace = await openTrace(convert(inputOf(LOG)))
+  trace = await openTrace(convert(inputOf(LOG), { detail: 'full' }))
   analysis = await analyze(inputOf(LOG), { series: ['calls'] })
 })
 afterAll(() => trace.close())

@@ -13,7 +13,7 @@ type Memory = NonNullable<Analysis['memory']>
 type Cell = number | string | null
 
 async function queryOf(log: LogInput, options: ConvertOptions = {}): Promise<(sql: string) => Cell[][]> {
-  const trace = await openTrace(convert(log, options))
+  const trace = await openTrace(convert(log, { detail: 'full', ...options }))
   const query = (sql: string) =>
     trace.query(sql).rows.map((row) => row.map((cell) => (typeof cell === 'bigint' ? Number(cell) : cell))) as Cell[][]
   return query

@@ -111,7 +111,7 @@ describe.each([
   })
 
   test('times, workers and their imbalance are those of the trace', async () => {
-    const trace = await openTrace(convert(inputOf(path)))
+    const trace = await openTrace(convert(inputOf(path), { detail: 'full' }))
     const { rows } = trace.query(`with own as (select extract_arg(s.arg_set_id, 'debug.tensor') as tensor, s.ts, s.dur,
         ifnull((select b.dur from slice b where b.track_id = s.track_id and b.category = 'barrier' and b.ts = s.ts + s.dur), 0) as wait
       from slice s where s.category = 'operator' and extract_arg(s.arg_set_id, 'debug.call') = ${call} and s.name not glob '*+*')

@@ -11,7 +11,7 @@ test.each([undefined, 0, 5])('call %p of a recorded run: the samples of the trac
   const { buffers, ...of } = series!.memory!
   const shown = call ?? 1
   expect(of).toEqual({ call: shown, phase: shown === 0 ? 'prefill' : 'decode', samples_max: 65_536 })
-  const trace = await openTrace(convert(log))
+  const trace = await openTrace(convert(log, { detail: 'full' }))
   const query = (sql: string) =>
     trace.query(sql).rows.map((row) => row.map((cell) => (typeof cell === 'bigint' ? Number(cell) : cell)))
   const [[firstNs]] = query("select min(ts) from slice where category = 'token'") as [[number]]

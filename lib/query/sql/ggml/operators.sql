@@ -53,6 +53,22 @@ ORDER BY operator_id;
 CREATE PERFETTO TABLE _ggml_call_phases AS
 SELECT run_id, call, phase, id, ts, dur FROM ggml_calls WHERE call IS NOT NULL ORDER BY call;
 
+-- Numbers of the calls of operators. Only the first one of a call in a row has it as an argument; -1: those that follow are of none.
+CREATE PERFETTO TABLE _ggml_operator_calls AS
+WITH
+  numbered AS (
+    SELECT
+      slice.id,
+      slice.ts,
+      slice.track_id,
+      extract_arg(slice.arg_set_id, 'debug.call') AS call
+    FROM slice
+    JOIN _ggml_worker_tracks USING (track_id)
+    WHERE slice.category = 'operator'
+  ),
+  grouped AS (SELECT *, count(call) OVER (PARTITION BY track_id ORDER BY ts, id) AS nth FROM numbered)
+SELECT id, nullif(max(call) OVER (PARTITION BY track_id, nth), -1) AS call FROM grouped ORDER BY id;
+
 -- The last word of the name of an operator; its number is a word of its own in `op 104`.
 CREATE PERFETTO MACRO _ggml_last_word(name Expr)
 RETURNS Expr AS
@@ -119,11 +135,12 @@ WITH
         ELSE ifnull(extract_arg(arg_set_id, 'debug.op'), _ggml_last_word!(slice.name))
       END AS op,
       extract_arg(arg_set_id, 'debug.tensor') AS tensor,
-      extract_arg(arg_set_id, 'debug.call') AS call,
+      call.call,
       extract_arg(arg_set_id, 'debug.op') IS NOT NULL AS has_args,
       extract_arg(arg_set_id, 'debug.fused_to') IS NOT NULL AS is_fused
     FROM slice
     JOIN _ggml_worker_tracks AS worker USING (track_id)
+    LEFT JOIN _ggml_operator_calls AS call ON call.id = slice.id
     WHERE slice.category = 'operator'
   )
 SELECT

@@ -1,0 +1,7 @@
+/**
+ * The operators of a trace, with their calls, as a table of SQL: only the first operator of a call in a row has its number. Plainer than
+ * the views of the package, and for Chrome JSON, too.
+ */
+export const OPERATORS = `(select id, ts, dur, track_id, name, arg_set_id, nullif(max(call) over (partition by track_id, nth), -1) as call
+  from (select *, count(call) over (partition by track_id order by ts, id) as nth
+    from (select *, extract_arg(arg_set_id, 'debug.call') as call from slice where category = 'operator')))`

@@ -8,6 +8,7 @@ import type { OwnProcess } from '../../model/own-events.ts'
 import type { ArgSet, Label } from '../../sink/label.ts'
 import type { Track } from '../../sink/track.ts'
 import type { Writer } from '../../sink/writer.ts'
+import { Piece } from '../byte-writer.ts'
 import { JsonWriter } from './json-writer.ts'
 
 /**
@@ -49,13 +50,13 @@ interface Group {
 
 /** The constant parts of a row's events. */
 interface Row {
-  readonly begin: Uint8Array
-  readonly end: Uint8Array
-  readonly instant: Uint8Array
-  readonly flowStart: Uint8Array
-  readonly flowStep: Uint8Array
-  readonly counter: Uint8Array
-  readonly counterName: Uint8Array
+  readonly begin: Piece
+  readonly end: Piece
+  readonly instant: Piece
+  readonly flowStart: Piece
+  readonly flowStep: Piece
+  readonly counter: Piece
+  readonly counterName: Piece
 }
 
 /**
@@ -82,6 +83,9 @@ export class ChromeJsonWriter implements Writer {
     encode(category === '' ? ',"name":' : `,"cat":${json(category)},"name":`),
   )
   private readonly encodedArgs: (Uint8Array | undefined)[] = []
+  /** By id of labels: without and with arguments of the slice's own. */
+  private readonly alone: (Piece | undefined)[] = []
+  private readonly withExtra: (Piece | undefined)[] = []
   private readonly flows = new Set<number>()
   private readonly clockFacts: Record<string, unknown> = {}
   private facts: Readonly<Record<string, string | number>> = {}
@@ -167,7 +171,7 @@ export class ChromeJsonWriter implements Writer {
     this.draws++
     const row = this.rows[track]!
     this.event(row.counter, atNs)
-    this.out.raw(row.counterName)
+    this.out.piece(row.counterName)
     this.out.number(value)
     this.out.raw(CLOSE_TWO)
   }
@@ -262,9 +266,11 @@ export class ChromeJsonWriter implements Writer {
     return unique
   }
 
-  private event(start: Uint8Array, atNs: number): void {
-    this.separate()
-    this.out.raw(start)
+  /** `start` begins with the separator, which the first event has not. */
+  private event(start: Piece, atNs: number): void {
+    if (this.isFirst) this.out.raw(start.bytes.subarray(1, start.length))
+    else this.out.piece(start)
+    this.isFirst = false
     this.out.micros(atNs + LEAD_NS)
   }
 
@@ -277,23 +283,44 @@ export class ChromeJsonWriter implements Writer {
   /** Writes the rest of an event, and its arrows, which are separate events. */
   private label(row: Row, atNs: number, label: Label, extra = label.extra): void {
     const { out } = this
-    const { name, category, args, flows, flowEnds, arrowsOut, arrowsIn } = label
-    out.raw(this.categories.of(category))
-    if (typeof name === 'number') out.raw(this.quote(name))
-    else out.text(name)
-    if (args || extra) {
-      out.raw(ARGS)
+    const { id, args, flows, flowEnds, arrowsOut, arrowsIn } = label
+    if (id === undefined) {
+      this.head(label)
+      if (args || extra) out.raw(ARGS)
       if (args) out.raw(this.encoded(args))
-      if (extra) this.args(out, extra, args === undefined || args.args.length === 0)
-      out.sign(Ascii.CloseCurly)
-    }
-    out.sign(Ascii.CloseCurly)
+    } else out.piece(this.kept(id, label, extra !== undefined))
+    if (extra) this.args(out, extra, args === undefined || args.args.length === 0)
+    if (args || extra) out.raw(CLOSE_TWO)
+    else out.sign(Ascii.CloseCurly)
     if (arrowsOut) for (const arrow of arrowsOut) this.arrow(row.flowStart, atNs, arrow)
     if (arrowsIn) for (const arrow of arrowsIn) this.arrow(row.flowStep, atNs, arrow)
     if (flows) this.flow(row, atNs, flows)
     if (!flowEnds) return
     this.flow(row, atNs, flowEnds)
     for (const flow of flowEnds) this.flows.delete(flow)
+  }
+
+  private head({ category, name }: Label): void {
+    const { out } = this
+    out.raw(this.categories.of(category))
+    if (typeof name === 'number') out.raw(this.quote(name))
+    else out.text(name)
+  }
+
+  /** What labels with this id have in common, encoded once: up to the last of their arguments. */
+  private kept(id: number, label: Label, hasExtra: boolean): Piece {
+    const kept = hasExtra ? this.withExtra : this.alone
+    let piece = kept[id]
+    if (!piece) {
+      const { category, name, args } = label
+      const parts = [this.categories.of(category), typeof name === 'number' ? this.quote(name) : encode(json(name))]
+      if (args || hasExtra) parts.push(ARGS)
+      if (args) parts.push(this.encoded(args))
+      for (const part of parts) this.setScratch.raw(part)
+      piece = new Piece(this.setScratch.take())
+      kept[id] = piece
+    }
+    return piece
   }
 
   /** Writes arrows at the slice or instant right before: the first event with an id starts an arrow. */
@@ -304,7 +331,7 @@ export class ChromeJsonWriter implements Writer {
     }
   }
 
-  private arrow(start: Uint8Array, atNs: number, id: number): void {
+  private arrow(start: Piece, atNs: number, id: number): void {
     this.event(start, atNs)
     this.out.raw(FLOW)
     this.out.number(id)
@@ -371,15 +398,16 @@ function title(group: Group): string {
 }
 
 function rowOf(pid: number, tid: number, name: string, unit: Track['unit'] = 'count'): Row {
-  const start = (ph: string) => encode(`{"ph":"${ph}","pid":${pid},"tid":${tid},"ts":`)
+  const piece = (text: string) => new Piece(encode(text))
+  const start = (ph: string) => piece(`,\n{"ph":"${ph}","pid":${pid},"tid":${tid},"ts":`)
   return {
     begin: start('B'),
     end: start('E'),
-    instant: encode(`{"ph":"i","s":"t","pid":${pid},"tid":${tid},"ts":`),
+    instant: piece(`,\n{"ph":"i","s":"t","pid":${pid},"tid":${tid},"ts":`),
     flowStart: start('s'),
     flowStep: start('t'),
-    counter: encode(`{"ph":"C","pid":${pid},"ts":`),
-    counterName: encode(`,"name":${json(name)},"args":{"${unit}":`),
+    counter: piece(`,\n{"ph":"C","pid":${pid},"ts":`),
+    counterName: piece(`,"name":${json(name)},"args":{"${unit}":`),
   }
 }
 

@@ -3,8 +3,23 @@ import { ByteWriter } from '../byte-writer.ts'
 
 const encoder = new TextEncoder()
 
+/** The digits of 000 to 999. */
+const DIGITS = Uint8Array.from({ length: 3000 }, (_, i) => Ascii.Zero + (Math.floor(i / 3 / 10 ** (2 - (i % 3))) % 10))
+
+function putThree(bytes: Uint8Array, at: number, value: number): number {
+  const from = value * 3
+  bytes[at] = DIGITS[from]!
+  bytes[at + 1] = DIGITS[from + 1]!
+  bytes[at + 2] = DIGITS[from + 2]!
+  return at + 3
+}
+
 /** Appends JSON to one growing buffer of UTF-8. Independent of traces. */
 export class JsonWriter extends ByteWriter {
+  /** The digits of the last time's seconds, which most times have. */
+  private digits = new Uint8Array()
+  private seconds = 0
+
   /** One ASCII character of the notation. */
   sign(code: number): void {
     this.reserve(1)
@@ -47,15 +62,25 @@ export class JsonWriter extends ByteWriter {
     if (ns < 0) this.bytes[this.position++] = Ascii.Minus
     const absolute = Math.abs(ns)
     const seconds = Math.floor(absolute / 1e9)
-    const rest = absolute - seconds * 1e9
-    const micros = Math.floor(rest / 1e3)
+    const rest = (absolute - seconds * 1e9) | 0
+    const micros = (rest / 1e3) | 0
+    const millis = (micros / 1e3) | 0
     if (seconds === 0) this.putUint32(micros)
     else {
-      this.putUint32(seconds)
-      this.putPadded(micros, 6)
+      if (seconds !== this.seconds) this.keepSeconds(seconds)
+      const { bytes, digits } = this
+      let at = this.position
+      for (let i = 0; i < digits.length; i++) bytes[at++] = digits[i]!
+      at = putThree(bytes, at, millis)
+      this.position = putThree(bytes, at, micros - millis * 1e3)
     }
     this.bytes[this.position++] = Ascii.Point
-    this.putPadded(rest - micros * 1e3, 3)
+    this.position = putThree(this.bytes, this.position, rest - micros * 1e3)
+  }
+
+  private keepSeconds(seconds: number): void {
+    this.seconds = seconds
+    this.digits = encoder.encode(String(seconds))
   }
 
   /** Writes a text without characters to escape. Returns false, and writes nothing, if there are any. */
@@ -82,10 +107,6 @@ export class JsonWriter extends ByteWriter {
   private putUint32(value: number): void {
     let digits = 1
     for (let above = 10; above <= value; above *= 10) digits++
-    this.putPadded(value, digits)
-  }
-
-  private putPadded(value: number, digits: number): void {
     const bytes = this.bytes
     const end = this.position + digits
     let rest = value

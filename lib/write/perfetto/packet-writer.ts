@@ -8,6 +8,9 @@ const PACKET_BYTES_MAX = 4 + 2 * 5 + 2 * VARINT_BYTES_MAX + 3
 /** The length of nearly all packets is one byte. */
 const LENGTH_1_MAX = 0x7f
 
+/** Fields of a packet with its sequence whose length is one byte for certain: a time takes at most ten. */
+const SHORT_FIELDS_MAX = LENGTH_1_MAX - 1 - VARINT_BYTES_MAX - 1
+
 const PACKET = tagOf(Trace.packet, 'message')
 const TIMESTAMP = tagOf(TracePacket.timestamp, 'varint')
 const EVENT = tagOf(TracePacket.track_event, 'message')
@@ -35,6 +38,9 @@ const SAMPLE = wordOf(
     out.varint(TrackEvent.counter_value, 0)
   }).slice(0, -1),
 )
+
+/** Of the two parts of a time, see {@link PacketWriter}. */
+export const HIGH = 2 ** 28
 
 /** What names a sequence in its packets. */
 export class SequenceName {
@@ -70,6 +76,35 @@ export class PacketWriter extends ProtoWriter {
     if (args.length > 0) at = this.put(at, args)
     this.position = at
     this.end(start + 1)
+  }
+
+  /** The packets of a whole slice, as by {@link event} and {@link sliceEnd}: most are short, and need one reservation. */
+  slice(ts: number, endTs: number, name: SequenceName, fields: Piece, args: Piece): void {
+    const high = Math.floor(ts / HIGH) | 0
+    const low = (ts - high * HIGH) | 0
+    const endHigh = Math.floor(endTs / HIGH) | 0
+    const endLow = (endTs - endHigh * HIGH) | 0
+    const { beforeEvent } = name
+    const size = fields.length + args.length
+    if (size > SHORT_FIELDS_MAX - beforeEvent.length) {
+      this.event(high, low, name, fields, args)
+      return this.sliceEnd(endHigh, endLow, name)
+    }
+    this.reserve(2 * (PACKET_BYTES_MAX + beforeEvent.length) + size)
+    const { bytes, view, position: start } = this
+    bytes[start] = PACKET
+    bytes[start + 2] = TIMESTAMP
+    let at = this.put(putTime(bytes, view, start + 3, high, low), beforeEvent)
+    bytes[at] = size
+    at = this.put(at + 1, fields)
+    if (args.length > 0) at = this.put(at, args)
+    bytes[start + 1] = at - start - 2
+    bytes[at] = PACKET
+    bytes[at + 2] = TIMESTAMP
+    const end = this.put(putTime(bytes, view, at + 3, endHigh, endLow), beforeEvent)
+    view.setInt32(end, END, true)
+    bytes[at + 1] = end - at + 1
+    this.position = end + 3
   }
 
   /** A packet with the end of a slice. */

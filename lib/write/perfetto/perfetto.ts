@@ -24,7 +24,7 @@ import { PerfettoScheduler } from './ftrace.ts'
 import { PerfettoGpu, writeLaunch } from './gpu-stages.ts'
 import { IidSet, Iids } from './iids.ts'
 import { writeMachine } from './machine.ts'
-import { PacketWriter, ScratchArgs, SequenceName } from './packet-writer.ts'
+import { HIGH, PacketWriter, ScratchArgs, SequenceName } from './packet-writer.ts'
 import { ProtoWriter } from './proto-writer.ts'
 import { ORIGIN_CLOCK, TraceClock } from './trace-clock.ts'
 import { writeTrack } from './track-descriptor.ts'
@@ -32,8 +32,6 @@ import { writeTrack } from './track-descriptor.ts'
 const NONE: readonly Arg[] = []
 const NO_FLOWS: readonly number[] = []
 const NO_ARGS = new Piece(new Uint8Array())
-/** Of the two parts of a time, see {@link PacketWriter}. */
-const HIGH = 2 ** 28
 
 /** The packet sequence of one track, and the ids that are interned in it. */
 class Sequence {
@@ -141,10 +139,7 @@ export class PerfettoWriter implements Writer {
     const args = ts >= 0 && endTs >= ts ? this.encodedBefore(sequence, label, extra) : undefined
     if (args) {
       this.events++
-      const high = Math.floor(ts / HIGH) | 0
-      const endHigh = Math.floor(endTs / HIGH) | 0
-      this.out.event(high, (ts - high * HIGH) | 0, sequence.name, this.beginFields[label.id!]!, args)
-      return this.out.sliceEnd(endHigh, (endTs - endHigh * HIGH) | 0, sequence.name)
+      return this.out.slice(ts, endTs, sequence.name, this.beginFields[label.id!]!, args)
     }
     this.begin(track, startNs, extra === label.extra ? label : { ...label, extra })
     this.end(track, endNs)

@@ -26,7 +26,7 @@ test('a log becomes <input>.pftrace in the current folder, and the summary tells
     /: 9 calls: prefill 16 tokens, decode 8 tokens\n {2}TTFT 26\.1 ms · TPOT 1\.57 ms · 637 tok\/s decode\n/,
   )
   expect(stdout).toMatch(
-    / {2}2 664 operators on 2 workers · 9 graphs · 6 layers · no losses\n(why: .*\n( {5}.*\n)+)?wrote moe\.csv\.pftrace \(\d+ KiB\)/,
+    / {2}2 664 operators on 2 workers · 9 graphs · 6 layers · no losses; not drawn: 1 030 barrier waits below 1 µs .*\n(why: .*\n( {5}.*\n)+)?wrote moe\.csv\.pftrace \(\d+ KiB\)/,
   )
   expect(await operators('moe.csv.pftrace')).toBe(2664)
 })
@@ -101,7 +101,7 @@ test('a log that was cut is salvaged: exit code 0, and the issue with its place'
   writeFileSync(at('cut.csv'), log.subarray(0, 200_000))
   const { code, stdout } = run(['cut.csv'])
   expect(code).toBe(0)
-  expect(stdout).toMatch(/4 calls: .* · 1 loss; 1 other issue\n/s)
+  expect(stdout).toMatch(/4 calls: .* · 1 loss; 1 other issue; not drawn: 413 barrier waits [^\n]*\n/s)
   const [torn, inCall] = [ISSUES['torn-record'].hint, ISSUES['log-ends-in-call'].hint]
   expect(stdout).toMatch(/! torn record: line 2142, byte 199989 \(0x30d35\): expected 28 fields, found 2\n/)
   expect(stdout).toContain(`found 2\n    hint: ${torn}\n  ! log ends within a call: `)

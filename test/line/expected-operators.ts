@@ -16,13 +16,13 @@ const SHORT_NS = 1000
 
 /**
  * Texts of operators and of the waits after them (row -1: a further one). What is said only once, or not drawn, depends on the
- * operators before and after in the row.
+ * operators before and after in the row. `shortNs`: of a wait that is not drawn.
  */
 export function operatorRows(
   operators: readonly DrawnOperator[],
   detail: string,
   at: (ns: number) => bigint,
-): { readonly row: number; readonly text: string }[] {
+): { readonly row: number; readonly text: string; readonly shortNs?: number }[] {
   const tracks = new Map<string, DrawnOperator[]>()
   for (const operator of operators) {
     if (!tracks.has(operator.track)) tracks.set(operator.track, [])
@@ -40,7 +40,9 @@ export function operatorRows(
       }
       const texts = [{ row, text: sliceRow(track, 'operator', name, at(startNs), endNs - startNs, shown) }]
       const isShort = waitEndNs - endNs < SHORT_NS && own[i + 1]?.event.startNs === waitEndNs
-      if (waitEndNs <= endNs || (detail !== 'full' && i !== first && isShort)) return texts
+      if (waitEndNs <= endNs) return texts
+      if (detail !== 'full' && i !== first && isShort)
+        return texts.map((own) => ({ ...own, shortNs: waitEndNs - endNs }))
       const waitArgs = {
         ...(detail !== 'names' && inferredArg(inferred & WAIT_BIT)),
         ...(detail !== 'full' && i === first && { drawn_from_ns: '1000' }),

@@ -9,6 +9,7 @@ import {
 } from '../../lib/core.ts'
 import type { ByteSource, ConvertOptions, Names, TraceEvent } from '../../lib/index.ts'
 import { ISSUES } from '../../lib/model/issues.ts'
+import { duration } from '../../lib/model/units.ts'
 import { type Args, counterRow, factRow, sliceRow, trackRow } from './comparer.ts'
 import { inferredArg, operatorArgs } from './expected-args.ts'
 import { graphSlices, runName } from './expected-graphs.ts'
@@ -44,8 +45,9 @@ export async function expectedOfAll(sources: readonly ByteSource[], options: Con
     const shown = events.filter((event) => !('call' in event) || isShown(event.call))
     const decodes = events.filter((event) => event.kind === 'token' && event.phase === 'decode')
     const name = `${runName(shown, names)}${i === 0 ? '' : ` (${i + 1})`}`
-    rows.push(...new Drawing(names, options, name, decodes).rowsOf(shown))
-    rows.push(...factsOf(events, sources.length > 1 ? `input_${i}.` : ''))
+    const drawing = new Drawing(names, options, name, decodes)
+    const prefix = sources.length > 1 ? `input_${i}.` : ''
+    rows.push(...drawing.rowsOf(shown), ...factsOf(events, prefix), ...drawing.notDrawn(prefix))
     if (i > 0) rows.push(...clockFacts(events, `input_${i}.`))
   }
   return rows
@@ -96,6 +98,7 @@ class Drawing {
   /** By row: samples of counters that change with each operator. */
   private readonly samples = new Map<string, Sample[]>()
   private readonly operators: DrawnOperator[] = []
+  private readonly short: number[] = []
   private originNs = 0n
   /** Since when nothing has been touched, unless the next operator begins then. */
   private touchedUntilNs = Infinity
@@ -119,7 +122,8 @@ class Drawing {
     for (const [row, samples] of this.samples) {
       for (const { atNs, value } of shownSamples(samples, this.detail === 'full')) this.counter(row, atNs, value)
     }
-    for (const { row, text } of operatorRows(this.operators, this.detail, (ns) => this.at(ns))) {
+    for (const { row, text, shortNs = 0 } of operatorRows(this.operators, this.detail, (ns) => this.at(ns))) {
+      if (shortNs > 0) this.short.push(shortNs)
       if (row < 0) this.rows.push(text)
       else this.rows[row] = text
     }
@@ -133,6 +137,13 @@ class Drawing {
       this.slice(row, 'state', name, startNs, endNs, this.detail === 'names' ? {} : args)
     }
     return [...this.rows, ...[...this.tracks].map(trackRow)]
+  }
+
+  /** The waits that are too short to be drawn. */
+  notDrawn(prefix: string): string[] {
+    const sumNs = this.short.reduce((sum, ns) => sum + ns, 0)
+    const text = `${this.short.length} barrier waits below 1 µs (${duration(sumNs)} in all)`
+    return sumNs > 0 ? [factRow(`${prefix}not_drawn`, text)] : []
   }
 
   private draw(event: TraceEvent): void {

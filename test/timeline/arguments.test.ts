@@ -3,6 +3,7 @@ import { UNKNOWN } from '../../lib/core.ts'
 import { convert, type EventInput } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
 import type { Cell, OpenTrace } from '../../lib/sql.ts'
+import { OPERATORS } from '../operators-sql.ts'
 import { drawn } from '../printing-sink.ts'
 
 /** Arguments that SQL groups by, in the trace of a recorded mixture of experts at the default level of detail. */
@@ -17,10 +18,12 @@ const arg = (key: string, of = 'slice') => `extract_arg(${of}.arg_set_id, 'debug
 
 test('every operator has the index of its call, and lies within that call', () => {
   const calls = trace.query(`select ${arg('call', 'c')}, count(*), min(o.ts >= c.ts and o.ts + o.dur <= c.ts + c.dur)
-    from slice o join slice c on ${arg('call', 'o')} = ${arg('call', 'c')} and c.category = 'token'
-    where o.category = 'operator' group by 1 order by 1`).rows
+    from ${OPERATORS} o join slice c on o.call = ${arg('call', 'c')} and c.category = 'token' group by 1 order by 1`).rows
   expect(calls).toEqual(Array.from({ length: 9 }, (_, call) => [call, 322, 1]))
   expect(trace.query("select count(*) from slice where category = 'operator'").rows).toEqual([[9 * 322]])
+  // Each worker's first operator of a call has it.
+  const own = trace.query(`select count(${arg('call')}) from slice where category = 'operator'`).rows
+  expect(own).toEqual([[2 * 9]])
 })
 
 test('nothing calls the index of a call a token', () => {

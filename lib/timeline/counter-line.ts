@@ -1,7 +1,7 @@
 import type { Writer } from '../sink/writer.ts'
 import type { Detail } from './options.ts'
 
-/** Of a view of 100 ms, a pixel of a screen. Values that are shorter cannot be seen beside those of a whole call. */
+/** Of a view of 100 ms, a pixel of a screen: shorter values are not visible. */
 export const PIXEL_NS = 50e3
 
 /**

@@ -25,9 +25,9 @@ export class ShortWaits {
 /** Draws operators and waits of one worker, in the rows that its lanes assign. */
 export class WorkerRows {
   /** By track. */
-  private readonly rows = new Map<number, Row>()
+  private readonly rows = new Map<number, WorkerRow>()
   /** The row of the last slice. */
-  private last: Row | undefined
+  private last: WorkerRow | undefined
 
   /** `short` counts what is not drawn; without it, all waits are drawn. */
   constructor(
@@ -37,7 +37,7 @@ export class WorkerRows {
   ) {}
 
   /** The row of an operator and the wait after it; undefined where there are too many rows. */
-  take({ startNs, waitEndNs }: OperatorEvent): Row | undefined {
+  take({ startNs, waitEndNs }: OperatorEvent): WorkerRow | undefined {
     const track = this.lanes.take(startNs, waitEndNs)
     if (track === undefined) return undefined
     if (this.last?.track !== track) this.last = this.rowOf(track)
@@ -49,10 +49,10 @@ export class WorkerRows {
     for (const row of this.rows.values()) row.finish()
   }
 
-  private rowOf(track: number): Row {
+  private rowOf(track: number): WorkerRow {
     const known = this.rows.get(track)
     if (known) return known
-    const row = new Row(track, this.writer, this.short)
+    const row = new WorkerRow(track, this.writer, this.short)
     this.rows.set(track, row)
     return row
   }
@@ -62,7 +62,7 @@ export class WorkerRows {
  * A row of operators and waits. A short wait that ends where the next operator begins is not drawn: it is the gap between the two, as
  * exact as a slice. The first wait of a row is always drawn, and says so; {@link begin} finds gaps that are no wait.
  */
-export class Row {
+export class WorkerRow {
   /** The call of the last operator. */
   call = -1
   private isFirst = true

@@ -9,6 +9,7 @@ import type { ArgSet, Label } from '../../sink/label.ts'
 import type { Track } from '../../sink/track.ts'
 import type { Writer } from '../../sink/writer.ts'
 import { Piece } from '../byte-writer.ts'
+import { encode, json, type Row, rowOf } from './json-rows.ts'
 import { JsonWriter } from './json-writer.ts'
 
 /**
@@ -21,8 +22,6 @@ const LEAD_NS = 86_400e9
 /** Ranks that sort indexes distinguish among siblings, per depth of the tree; deeper groups have the index of their parent. */
 const RANKS = [128, 1024, 8192]
 
-const encoder = new TextEncoder()
-const encode = (text: string) => encoder.encode(text)
 const HEAD = encode('{"displayTimeUnit":"ns","traceEvents":[')
 const ARGS = encode(',"args":{')
 const CLOSE_TWO = encode('}}')
@@ -46,17 +45,6 @@ interface Group {
   readonly descriptions: Map<string, string>
   /** Is it defined in the file? It is with its first row: a group of groups would be an empty process. */
   isDefined: boolean
-}
-
-/** The constant parts of a row's events. */
-interface Row {
-  readonly begin: Piece
-  readonly end: Piece
-  readonly instant: Piece
-  readonly flowStart: Piece
-  readonly flowStep: Piece
-  readonly counter: Piece
-  readonly counterName: Piece
 }
 
 /**
@@ -395,25 +383,4 @@ function pathOf(group: Group): Group[] {
 function title(group: Group): string {
   const [name, ...above] = pathOf(group).map(({ name }) => name)
   return above.length > 0 ? `${name} (${above.join(', ')})` : `${name}`
-}
-
-function rowOf(pid: number, tid: number, name: string, unit: Track['unit'] = 'count'): Row {
-  const piece = (text: string) => new Piece(encode(text))
-  const start = (ph: string) => piece(`,\n{"ph":"${ph}","pid":${pid},"tid":${tid},"ts":`)
-  return {
-    begin: start('B'),
-    end: start('E'),
-    instant: piece(`,\n{"ph":"i","s":"t","pid":${pid},"tid":${tid},"ts":`),
-    flowStart: start('s'),
-    flowStep: start('t'),
-    counter: piece(`,\n{"ph":"C","pid":${pid},"ts":`),
-    counterName: piece(`,"name":${json(name)},"args":{"${unit}":`),
-  }
-}
-
-/** JSON of definitions, which are few. */
-function json(value: unknown): string {
-  return JSON.stringify(value, (_, part) =>
-    typeof part === 'string' ? part.replace(/\p{Surrogate}/gu, '\ufffd') : part,
-  )
 }

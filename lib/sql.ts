@@ -2,6 +2,7 @@
 export type { ByteSource } from './input/byte-source.ts'
 export type { Cell } from './query/cells.ts'
 export type { Problem, WalkProblem, WalkResult } from './query/check.ts'
+export { toChromeJson } from './query/chrome-json.ts'
 export { SqlError, TraceProcessorError } from './query/errors.ts'
 export { GGML_PACKAGE, GGML_SQL, GGML_SUMMARY } from './query/ggml-package.ts'
 export {

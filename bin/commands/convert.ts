@@ -37,6 +37,7 @@ import { type Progress, progressOf } from '../progress.ts'
 import { describeLogs, refuseEmpty, warnOfIssues } from '../summary.ts'
 import { note, print, quoted } from '../terminal.ts'
 import { noteThinned } from '../thinned.ts'
+import { traceForJson, writeAsJson } from '../trace-json.ts'
 import { size } from '../units.ts'
 import { verdictOfLogs } from '../verdict.ts'
 
@@ -87,7 +88,7 @@ export const convertCommand: CommandModule<object, Arguments> = {
       .options(OPTIONS)
       .example('$0 run.csv', 'writes run.csv.pftrace; then: ggml2perfetto open run.csv.pftrace')
       .example('$0 run.bin --tokens 3..5 --detail full -o small.pftrace', 'three decode steps, with all arguments')
-      .example('$0 run.csv --to json', 'writes run.csv.json: for chrome://tracing and for scripts')
+      .example('$0 run.csv --to json', 'writes run.csv.json: for chrome://tracing; of a Perfetto trace, too')
       .example('$0 tensor_trace.bin buffer_stats.jsonl memory-map.json', 'with names of weights, and buffers')
       .example(
         '$0 run.ggtrace --bundle perf.data',
@@ -106,6 +107,8 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const output = args.output ?? (args.bundle === undefined ? defaultOutput(inputs[0]!, to) : zipOutput(inputs[0]!))
   const bundle = bundleOf(args, output, to)
   await checkOutput(output, bundle ? [...inputs, bundle.name] : inputs, to, args.force)
+  const trace = to === 'json' ? await traceForJson(inputs) : undefined
+  if (trace) return writeAsJson(trace, output, quiet)
   if (io().stdin.isTTY && inputs.includes('-')) await note('reading a log from the terminal; Ctrl-D ends it')
 
   try {
@@ -149,7 +152,7 @@ async function* readLog(path: string, onRead: (bytes: number) => void): AsyncGen
     if (kind === 'trace') {
       throw new UsageError(
         `${name}: is a trace already, there is nothing to convert\n` +
-          `hint: ggml2perfetto open ${name}, or: ggml2perfetto query ${name} "<SQL>"`,
+          `hint: ggml2perfetto open ${name}, or: ggml2perfetto query ${name} "<SQL>"; as Chrome JSON: ggml2perfetto ${name} --to json`,
       )
     }
     yield* source

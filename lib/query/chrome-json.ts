@@ -1,0 +1,234 @@
+import type { Cell } from './cells.ts'
+import { argsOf } from './json-args.ts'
+import type { OpenTrace } from './open-trace.ts'
+
+/** Rows that are asked for at once. */
+const WINDOW = 20_000
+/** Characters of a piece, about. */
+const PIECE_CHARS = 1 << 18
+/** First number of rows that are no threads, and of processes that are none: Linux has no larger ones. */
+const UNREAL = 2 ** 22
+/** trace_processor reads microseconds with three decimals exactly up to here, in nanoseconds; later times are from the start of the trace. */
+const EXACT_NS = 2n ** 43n * 1000n
+
+/** Where the events of a track are. */
+interface Row {
+  readonly pid: number
+  readonly tid: number
+  /** Of the slices that have not ended: their ends, the innermost last; undefined: never. */
+  readonly ends: (bigint | undefined)[]
+}
+
+const TRACKS = `SELECT t.id, t.name, t.parent_id AS parent, extract_arg(t.dimension_arg_set_id, 'utid') AS utid,
+  extract_arg(t.dimension_arg_set_id, 'upid') AS upid, extract_arg(t.source_arg_set_id, 'sibling_order_rank') AS rank, c.unit
+  FROM track t LEFT JOIN counter_track c USING (id) ORDER BY t.id`
+
+interface TrackRow {
+  readonly id: number
+  readonly name: string | null
+  readonly parent: number | null
+  readonly utid: number | null
+  readonly upid: number | null
+  readonly rank: number | null
+  readonly unit: string | null
+}
+
+interface ThreadRow {
+  readonly utid: number
+  readonly tid: number
+  readonly upid: number | null
+  readonly pid: number | null
+  readonly name: string | null
+}
+
+/**
+ * The slices, instants, counters and arrows of a trace as Chrome's JSON, with its processes and threads, in pieces. Rows that are no threads get numbers of their
+ * own. What the format has no place for (events of the scheduler, states of threads, samples) is left out.
+ */
+export function* toChromeJson(trace: OpenTrace): Generator<Uint8Array, void> {
+  const encoder = new TextEncoder()
+  let text = ''
+  for (const event of new ChromeEvents(trace).all()) {
+    text += event
+    if (text.length < PIECE_CHARS) continue
+    yield encoder.encode(text)
+    text = ''
+  }
+  yield encoder.encode(text)
+}
+
+class ChromeEvents {
+  private readonly tracks: ReadonlyMap<number, TrackRow>
+  private readonly threads: ReadonlyMap<number, ThreadRow>
+  private readonly pids: ReadonlyMap<number, number>
+  private readonly rows = new Map<number, Row>()
+  /** The threads whose own row is taken. */
+  private readonly taken = new Set<number>()
+  /** Groups that were named. */
+  private readonly groups = new Set<number>()
+  private readonly shiftNs: bigint
+  private isFirst = true
+
+  constructor(private readonly trace: OpenTrace) {
+    this.tracks = new Map([...trace.rows<TrackRow & object>(TRACKS)].map((track) => [track.id, track]))
+    const threads = `SELECT utid, tid, upid, pid, thread.name FROM thread LEFT JOIN process USING (upid)`
+    this.threads = new Map([...trace.rows<ThreadRow & object>(threads)].map((thread) => [thread.utid, thread]))
+    this.pids = new Map(
+      [...trace.rows<{ upid: number; pid: number }>('SELECT upid, pid FROM process')].map(({ upid, pid }) => [
+        upid,
+        pid,
+      ]),
+    )
+    const [[start]] = trace.query('SELECT trace_start()').rows as [[Cell]]
+    const startNs = BigInt((start ?? 0) as number)
+    this.shiftNs = startNs > EXACT_NS ? startNs : 0n
+  }
+
+  *all(): Generator<string> {
+    yield '{"displayTimeUnit":"ns","traceEvents":['
+    yield* this.named()
+    yield* this.slices()
+    yield* this.counters()
+    const metadata = this.shiftNs > 0n ? { 'time-origin-ns': `${this.shiftNs}` } : {}
+    yield `\n],"metadata":${JSON.stringify(metadata)}}\n`
+  }
+
+  /** The names of processes and threads, also of those without events. */
+  private *named(): Generator<string> {
+    const hints = `SELECT pid, process.name, extract_arg(arg_set_id, 'process_sort_index_hint') AS place FROM process WHERE pid > 0`
+    for (const { pid, name, place } of this.trace.rows<{ pid: number; name: string | null; place: number | null }>(
+      hints,
+    )) {
+      if (name !== null) yield this.about('process_name', { name }, pid)
+      if (place !== null) yield this.about('process_sort_index', { sort_index: place }, pid)
+    }
+    for (const { tid, pid, name } of this.threads.values()) {
+      if (tid > 0 && name !== null) yield this.about('thread_name', { name }, pid ?? tid, tid)
+    }
+  }
+
+  /** A slice begins after those before it on its track have ended. */
+  private *slices(): Generator<string> {
+    const { trace } = this
+    const arrows = arrowsOf(trace)
+    for (const [from, to] of windows(trace, 'slice')) {
+      const args = argsOf(trace, 'slice', from, to)
+      const sql = `SELECT id, ts, dur, depth, track_id, name, category, arg_set_id FROM slice WHERE id >= ${from} AND id < ${to}`
+      for (const [id, ts, dur, depth, track, name, category, set] of trace.query(sql).rows) {
+        const row = this.rows.get(track as number) ?? (yield* this.newRow(track as number))
+        yield* this.close(row, depth as number)
+        const start = BigInt(ts as number)
+        const [cat, shown] = [category === null ? '' : `"cat":${JSON.stringify(category)},`, args.get(set as number)]
+        const rest = `${cat}"name":${JSON.stringify(name ?? '')}${shown === undefined ? '' : `,"args":${shown}`}`
+        const ends = arrows.get(id as number)
+        const isInstant = dur === 0 && !ends
+        yield this.event(isInstant ? 'i' : 'B', row, start, isInstant ? `"s":"t",${rest}` : rest)
+        for (const arrow of ends ?? []) yield this.event(arrow.ph, row, start, arrow.text)
+        if (!isInstant) row.ends.push((dur as number) < 0 ? undefined : start + BigInt(dur as number))
+      }
+    }
+    for (const row of this.rows.values()) yield* this.close(row, 0)
+  }
+
+  private *close(row: Row, depth: number): Generator<string> {
+    while (row.ends.length > depth) {
+      const end = row.ends.pop()
+      if (end !== undefined) yield this.event('E', row, end, '')
+    }
+  }
+
+  private *counters(): Generator<string> {
+    for (const [from, to] of windows(this.trace, 'counter')) {
+      const sql = `SELECT ts, track_id, value FROM counter WHERE id >= ${from} AND id < ${to}`
+      for (const [ts, id, value] of this.trace.query(sql).rows) {
+        const track = this.tracks.get(id as number)!
+        const pid = this.processOf(track)
+        if (pid >= UNREAL) yield* this.group(track, pid)
+        const text = `"name":${JSON.stringify(track.name)},"args":{${JSON.stringify(track.unit ?? 'value')}:${numberOf(value!)}}`
+        yield this.event('C', { pid, tid: undefined }, BigInt(ts as number), text)
+      }
+    }
+  }
+
+  /** The thread of a track; of its first track only, as slices of several may overlap. Other rows are named by their tracks. */
+  private *newRow(id: number): Generator<string, Row> {
+    const track = this.tracks.get(id)!
+    const thread = track.utid === null ? undefined : this.threads.get(track.utid)
+    const isOwn = thread !== undefined && !this.taken.has(thread.utid)
+    if (isOwn) this.taken.add(thread.utid)
+    const pid = this.processOf(track)
+    const row = { pid, tid: isOwn ? thread.tid : UNREAL + id, ends: [] }
+    this.rows.set(id, row)
+    if (pid >= UNREAL) yield* this.group(track, pid)
+    if (!isOwn) {
+      yield this.about('thread_name', { name: track.name ?? `track ${id}` }, pid, row.tid)
+      if (track.rank !== null) yield this.about('thread_sort_index', { sort_index: track.rank }, pid, row.tid)
+    }
+    return row
+  }
+
+  /** The process of a track; of one that has none, a number for the track above it. */
+  private processOf({ utid, upid, parent }: TrackRow): number {
+    const thread = utid === null ? undefined : this.threads.get(utid)
+    if (thread) return thread.pid ?? thread.tid
+    const pid = upid === null ? undefined : this.pids.get(upid)
+    return pid ?? UNREAL + (parent === null ? 0 : parent + 1)
+  }
+
+  /** Names a group of rows by the tracks above them. */
+  private *group({ parent }: TrackRow, pid: number): Generator<string> {
+    if (this.groups.has(pid)) return
+    this.groups.add(pid)
+    const names: string[] = []
+    for (let above = parent; above !== null; ) {
+      const track: TrackRow = this.tracks.get(above)!
+      names.push(track.name ?? `track ${track.id}`)
+      above = track.parent
+    }
+    const [name = 'Tracks', ...rest] = names
+    yield this.about('process_name', { name: rest.length > 0 ? `${name} (${rest.join(', ')})` : name }, pid)
+  }
+
+  private about(name: string, args: object, pid: number, tid?: number): string {
+    return `${this.comma()}{"ph":"M","pid":${pid},${tid === undefined ? '' : `"tid":${tid},`}"name":"${name}","args":${JSON.stringify(args)}}`
+  }
+
+  private event(ph: string, { pid, tid }: { pid: number; tid: number | undefined }, ns: bigint, rest: string): string {
+    const at = ns - this.shiftNs
+    const time = `${at / 1000n}.${`${at % 1000n}`.padStart(3, '0')}`
+    const thread = tid === undefined ? '' : `"tid":${tid},`
+    return `${this.comma()}{"ph":"${ph}","pid":${pid},${thread}"ts":${time}${rest === '' ? '' : `,${rest}`}}`
+  }
+
+  private comma(): string {
+    const comma = this.isFirst ? '\n' : ',\n'
+    this.isFirst = false
+    return comma
+  }
+}
+
+/** Ids of a table's rows, a window after the other. */
+function* windows(trace: OpenTrace, table: string): Generator<[number, number]> {
+  const [[last]] = trace.query(`SELECT max(id) FROM ${table}`).rows as [[number | null]]
+  for (let from = 0; last !== null && from <= last; from += WINDOW) yield [from, from + WINDOW]
+}
+
+/** By slice: the arrows that begin and end there. */
+function arrowsOf(trace: OpenTrace): Map<number, { readonly ph: string; readonly text: string }[]> {
+  const arrows = new Map<number, { ph: string; text: string }[]>()
+  const add = (slice: Cell, ph: string, text: string) => {
+    const known = arrows.get(slice as number)
+    if (known) known.push({ ph, text })
+    else arrows.set(slice as number, [{ ph, text }])
+  }
+  for (const [id, from, to] of trace.query('SELECT id, slice_out, slice_in FROM flow').rows) {
+    const text = `"cat":"flow","name":"flow","id":${id}`
+    add(from!, 's', text)
+    add(to!, 'f', `"bp":"e",${text}`)
+  }
+  return arrows
+}
+
+function numberOf(value: Cell): string {
+  return Number.isFinite(value) ? `${value}` : `"${value}"`
+}

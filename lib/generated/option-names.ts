@@ -13,10 +13,10 @@ export const ANALYZE_OPTIONS: readonly string[] = ["cacheTypes","call","checkEve
 export const CHECK_TRACE_OPTIONS: readonly string[] = ["wasm"]
 
 /** Options of `convert`. */
-export const CONVERT_OPTIONS: readonly string[] = ["all","allThreads","budget","bundle","checkEvents","clocks","detail","findings","flows","formats","from","memory","onFirstReading","onProgress","opName","opTable","osRuntime","signal","strict","to","tokens"]
+export const CONVERT_OPTIONS: readonly string[] = ["all","allThreads","barriers","budget","bundle","checkEvents","clocks","detail","findings","flows","formats","from","memory","onFirstReading","onProgress","opName","opTable","osRuntime","signal","strict","to","tokens"]
 
 /** Options of `convertFile`. */
-export const CONVERT_FILE_OPTIONS: readonly string[] = ["all","allThreads","budget","bundle","checkEvents","clocks","detail","findings","flows","formats","from","memory","onFirstReading","onProgress","opName","opTable","osRuntime","signal","strict","to","tokens"]
+export const CONVERT_FILE_OPTIONS: readonly string[] = ["all","allThreads","barriers","budget","bundle","checkEvents","clocks","detail","findings","flows","formats","from","memory","onFirstReading","onProgress","opName","opTable","osRuntime","signal","strict","to","tokens"]
 
 /** Options of `dagOf`. */
 export const DAG_OF_OPTIONS: readonly string[] = ["layers","nodes"]

@@ -88,11 +88,12 @@ export async function joined(pieces: AsyncIterable<Uint8Array>): Promise<Uint8Ar
 /** All events of a log, and the texts that they refer to. */
 export async function eventsIn(
   source: ByteSource,
-  options: ConvertOptions = {},
+  { from, opTable, osRuntime }: ConvertOptions = {},
 ): Promise<{ names: Names; events: TraceEvent[] }> {
   const names = new Names()
   const events: TraceEvent[] = []
-  for await (const batch of eventsOf({ name: 'log', source }, names, options)) events.push(...batch)
+  for await (const batch of eventsOf({ name: 'log', source }, names, { from, opTable, osRuntime }))
+    events.push(...batch)
   return { names, events }
 }
 

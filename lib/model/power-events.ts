@@ -5,22 +5,19 @@ import { METER_MAX } from './limits.ts'
 export const POWER_SCHEMA = 'ggml2perfetto.power/1'
 
 /** What a meter measures. `power-capped`, `thermal-capped` and `slowed` are shares of time, from 0 to 1, in which a clock was held down. */
-export type MeterKind =
-  | 'power'
-  | 'energy'
-  | 'power-limit'
-  | 'clock'
-  | 'max-clock'
-  | 'utilization'
-  | 'temperature'
-  | 'memory'
-  | 'power-capped'
-  | 'thermal-capped'
-  | 'slowed'
-  | 'other'
+export const METER_KINDS = [
+  ...(['power', 'energy', 'power-limit', 'clock', 'max-clock', 'utilization', 'temperature', 'memory'] as const),
+  ...(['power-capped', 'thermal-capped', 'slowed', 'other'] as const),
+] as const
+
+/** One of {@link METER_KINDS}. */
+export type MeterKind = (typeof METER_KINDS)[number]
 
 /** Units of meters. Shares are from 0 to 1, percentages from 0 to 100. */
-export type MeterUnit = 'W' | 'J' | 'Hz' | '%' | '°C' | 'bytes' | 'B/s' | 'share' | 'count'
+export const METER_UNITS = ['W', 'J', 'Hz', '%', '°C', 'bytes', 'B/s', 'share', 'count'] as const
+
+/** One of {@link METER_UNITS}. */
+export type MeterUnit = (typeof METER_UNITS)[number]
 
 /** A meter of power, clocks or utilization: defined once, before its first reading. */
 export interface MeterEvent {

@@ -12,12 +12,11 @@ import { bigOf, JsonItems } from '../../input/json-items.ts'
 import { type Facts, type GpuEvent, UNKNOWN_PLACE } from '../../model/gpu-events.ts'
 import { issueOf } from '../../model/issues.ts'
 import type { Names } from '../../model/names.ts'
-import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
-import { containing, contentsOf } from '../common/holdings.ts'
-import { jsonIssue } from '../common/json-issues.ts'
+import { EventBatch } from '../common/batches.ts'
+import { holding } from '../common/holdings.ts'
+import { type ItemReader, jsonIssue, readItems } from '../common/json-issues.ts'
 import type { Format } from '../format.ts'
 
-const BATCH_EVENTS = 4096
 const TEXT_MAX = 1000
 const BACKENDS_MAX = 256
 
@@ -31,23 +30,15 @@ export const backendProfiler: Format = {
   read(source, { names }) {
     const items = new JsonItems(source, ['backends/*', 'records/*'])
     const profile = new Profile(names)
-    return readBatches(items, {
-      batch: profile.batch,
-      readChunk(isLast) {
-        for (let item = items.next(isLast); item; item = items.next(isLast)) {
-          if (item.what !== 'item') profile.batch.add(issueOf(...jsonIssue(item), profile.lastNs))
-          else if (item.path === 'backends/*') profile.backend(item.value)
-          else profile.record(item.value, item.byte)
-          if (profile.batch.size >= BATCH_EVENTS) return true
-        }
-        if (isLast) profile.finish()
-        return false
-      },
-    } satisfies ChunkReader)
+    return readItems(items, profile, (item) => {
+      if (item.what !== 'item') profile.batch.add(issueOf(...jsonIssue(item), profile.lastNs))
+      else if (item.path === 'backends/*') profile.backend(item.value)
+      else profile.record(item.value, item.byte)
+    })
   },
 }
 
-class Profile {
+class Profile implements ItemReader {
   readonly batch = new EventBatch()
   lastNs = 0
   private readonly backends: string[] = []
@@ -84,11 +75,7 @@ class Profile {
   finish(): void {
     if (this.originNs === undefined) this.begin(0n)
     const { operators, copies, devices } = this
-    const list = contentsOf([
-      [operators, 'operator'],
-      [copies, 'copy'],
-    ])
-    const { contents, attributes } = containing(list || 'no records')
+    const { contents, attributes } = holding({ operator: operators, copy: copies }, 'no records')
     const gpus = devices.length > 0 && { devices: devices.join(', ') }
     this.batch.add({ kind: 'facts', contents, attributes: { ...attributes, ...gpus } })
     this.batch.end()

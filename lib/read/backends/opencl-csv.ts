@@ -11,7 +11,7 @@ import type { InputEvent } from '../../model/events.ts'
 import { issueOf } from '../../model/issues.ts'
 import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
 import { deviceOperator } from '../common/device-work.ts'
-import { containing, contentsOf } from '../common/holdings.ts'
+import { holding } from '../common/holdings.ts'
 import type { Format } from '../format.ts'
 
 const HEAD = /^op name, ?kernel name, ?exec duration \(ms\), ?global size/
@@ -49,7 +49,7 @@ export const openclCsv: Format = {
           if (batch.size >= BATCH_EVENTS) return true
         }
         if (!isLast) return false
-        batch.add({ kind: 'facts', ...containing(contentsOf([[kernels, 'kernel']]) || 'no kernels') })
+        batch.add({ kind: 'facts', ...holding({ kernel: kernels }, 'no kernels') })
         batch.end(lines)
         return false
       },

@@ -9,8 +9,9 @@ import { LineCursor } from '../../input/line-cursor.ts'
 import { BLAS_LIBRARIES, BLAS_TITLES, type BlasLibrary } from '../../model/blas-events.ts'
 import { Inferred } from '../../model/events.ts'
 import { type IssueCode, issueOf } from '../../model/issues.ts'
-import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
+import { wholeLines } from '../common/head.ts'
 import { containing, contentsOf } from '../common/holdings.ts'
+import { LineReader } from '../common/line-reader.ts'
 import type { Format } from '../format.ts'
 import { CallSet, type Found, merged } from './calls.ts'
 import { CublasRecord } from './cublas.ts'
@@ -26,14 +27,9 @@ const SECOND_NS = 1e9
 export const blasLog: Format = {
   name: 'blas-log',
   title: 'calls of cuBLAS, cuBLASLt, hipBLASLt or rocBLAS, as their loggers write them',
-  sniff: (head) => decoder.decode(head).split(/\r?\n/).slice(0, -1).some(isCall),
-  read(source) {
-    const lines = new LineCursor(source, blasLog.name, true)
-    return readBatches(lines, new BlasLog(lines))
-  },
+  sniff: (head) => wholeLines(head).some(isCall),
+  read: (source) => new BlasLog(new LineCursor(source, blasLog.name, true)).batches(),
 }
-
-const decoder = new TextDecoder()
 
 /** Is a line certainly of one of these libraries? */
 function isCall(line: string): boolean {
@@ -47,8 +43,7 @@ interface Timed {
   readonly seconds: number | undefined
 }
 
-class BlasLog implements ChunkReader {
-  readonly batch = new EventBatch()
+class BlasLog extends LineReader {
   private readonly calls = new CallSet()
   /** Until the origin is known. */
   private head: Timed[] = []
@@ -66,20 +61,7 @@ class BlasLog implements ChunkReader {
   private others = 0
   private otherLines = 0
 
-  constructor(private readonly lines: LineCursor) {}
-
-  readChunk(isLast: boolean): boolean {
-    const { lines } = this
-    while (lines.next()) this.readLine(lines.text)
-    if (!isLast) return false
-    this.endRecord()
-    this.close()
-    this.begin()
-    this.finish()
-    return false
-  }
-
-  private readLine(text: string): void {
+  protected override readLine({ text }: LineCursor): void {
     if (this.record?.take(text)) return
     this.endRecord()
     const record = CublasRecord.begin(text)
@@ -175,7 +157,10 @@ class BlasLog implements ChunkReader {
     return this.second * SECOND_NS + (this.firstSecond === undefined ? within : Math.min(within, SECOND_NS - STEP_NS))
   }
 
-  private finish(): void {
+  protected override finish(): void {
+    this.endRecord()
+    this.close()
+    this.begin()
     const { batch, counts, version, others, otherLines, lines } = this
     const calls = BLAS_LIBRARIES.filter((library) => counts.has(library)).map(
       (library) => [counts.get(library)!, `call of ${BLAS_TITLES[library]}`] as const,

@@ -12,8 +12,9 @@ import { Inferred } from '../../model/events.ts'
 import { type IssueCode, issueOf } from '../../model/issues.ts'
 import { TIME_NS_MAX } from '../../model/limits.ts'
 import { AllFacts } from '../common/all-facts.ts'
-import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
-import { containing, contentsOf } from '../common/holdings.ts'
+import { wholeLines } from '../common/head.ts'
+import { holding } from '../common/holdings.ts'
+import { LineReader } from '../common/line-reader.ts'
 import type { Format } from '../format.ts'
 import { type CallFacts, CallSet } from './calls.ts'
 import { isGrouped, type Memory, memoriesOf, onednnProduct } from './onednn-problems.ts'
@@ -25,22 +26,11 @@ const PREFIX = /^(?:onednn|dnnl)_verbose,/
 export const onednn: Format = {
   name: 'onednn',
   title: "oneDNN's log of its primitives (ONEDNN_VERBOSE)",
-  sniff: (head) =>
-    decoder
-      .decode(head)
-      .split(/\r?\n/)
-      .slice(0, -1)
-      .some((line) => PREFIX.test(line)),
-  read(source) {
-    const lines = new LineCursor(source, onednn.name, true)
-    return readBatches(lines, new OnednnLog(lines))
-  },
+  sniff: (head) => wholeLines(head).some((line) => PREFIX.test(line)),
+  read: (source) => new OnednnLog(new LineCursor(source, onednn.name, true)).batches(),
 }
 
-const decoder = new TextDecoder()
-
-class OnednnLog implements ChunkReader {
-  readonly batch = new EventBatch()
+class OnednnLog extends LineReader {
   private readonly calls = new CallSet()
   /** By the columns of a line, without time and duration. */
   private readonly known = new Map<string, BlasCall>()
@@ -53,19 +43,9 @@ class OnednnLog implements ChunkReader {
   /** Lines of the program. */
   private otherLines = 0
 
-  constructor(private readonly lines: LineCursor) {}
-
-  readChunk(isLast: boolean): boolean {
-    const { lines } = this
-    while (lines.next()) {
-      const { text } = lines
-      if (PREFIX.test(text)) this.read(text)
-      else if (text !== '') this.otherLines++
-    }
-    if (!isLast) return false
-    if (!this.batch.hasBegun) this.begin(undefined)
-    this.finish()
-    return false
+  protected override readLine({ text }: LineCursor): void {
+    if (PREFIX.test(text)) this.read(text)
+    else if (text !== '') this.otherLines++
   }
 
   /** Most lines are executions of a few primitives: what follows the time, and precedes the duration, is read once. */
@@ -152,11 +132,10 @@ class OnednnLog implements ChunkReader {
       this.issue('calls-without-time', 'expected a time in the lines (ONEDNN_VERBOSE_TIMESTAMP=1), found none')
   }
 
-  private finish(): void {
+  protected override finish(): void {
+    if (!this.batch.hasBegun) this.begin(undefined)
     const { facts, executed, untimed, otherLines } = this
-    const { contents, attributes } = containing(
-      contentsOf([[executed, 'executed primitive']]) || 'no executed primitives',
-    )
+    const { contents, attributes } = holding({ 'executed primitive': executed }, 'no executed primitives')
     const others = { ...(otherLines > 0 && { other_lines: otherLines }) }
     this.batch.add({ kind: 'facts', contents, attributes: { ...facts.attributes(), ...others, ...attributes } })
     if (untimed > 0) this.issue('calls-without-time', `expected a time in each line, found none in ${untimed}`)

@@ -4,9 +4,9 @@ import { Inferred, type InputEvent, type RequestEvent, type RequestPart, type Tr
 import { type IssueCode, issueOf } from '../../model/issues.ts'
 import { STAMP_END } from '../../model/limits.ts'
 import type { Names } from '../../model/names.ts'
-import { EventBatch, readBatches } from '../common/batches.ts'
-import { containing, contentsOf } from '../common/holdings.ts'
-import { jsonIssue } from '../common/json-issues.ts'
+import { EventBatch } from '../common/batches.ts'
+import { holding } from '../common/holdings.ts'
+import { type ItemReader, jsonIssue, readItems } from '../common/json-issues.ts'
 
 /** A request as a client measured it, or as a span of a server describes it. Absolute times in ns; undefined = not known. */
 export interface ClientRequest {
@@ -54,29 +54,17 @@ export function readClient(
 ): AsyncGenerator<TraceEvent[]> {
   const items = new JsonItems(source, format.paths)
   const requests = new ClientRequests(format, names)
-  return readBatches(items, {
-    batch: requests.batch,
-    readChunk(isLast) {
-      for (let item = items.next(isLast); item; item = items.next(isLast)) {
-        if (item.what === 'item') format.item(item, requests)
-        else requests.issue(...jsonIssue(item))
-        if (requests.batch.size >= BATCH_REQUESTS) return true
-      }
-      if (isLast) {
-        format.finish?.(requests)
-        requests.finish()
-      }
-      return false
-    },
+  return readItems(items, requests, (item) => {
+    if (item.what === 'item') format.item(item, requests)
+    else requests.issue(...jsonIssue(item))
   })
 }
 
-const BATCH_REQUESTS = 1024
 const TEXT_MAX = 1000
 const TOKENS_MAX = 2 ** 31
 
 /** Makes events of requests. */
-export class ClientRequests {
+export class ClientRequests implements ItemReader {
   readonly batch = new EventBatch()
   readonly facts: Record<string, string | number> = Object.create(null)
   private originNs: bigint | undefined
@@ -121,14 +109,10 @@ export class ClientRequests {
   }
 
   finish(): void {
+    this.format.finish?.(this)
     if (this.originNs === undefined) this.begin(0n)
     const { count, errors, cancelled } = this
-    const list = contentsOf([
-      [count, 'request'],
-      [errors, 'error'],
-      [cancelled, 'cancellation'],
-    ])
-    const { contents, attributes } = containing(list || 'no requests')
+    const { contents, attributes } = holding({ request: count, error: errors, cancellation: cancelled }, 'no requests')
     this.batch.add({ kind: 'facts', contents, attributes: { ...this.facts, ...attributes } })
     this.batch.end()
   }

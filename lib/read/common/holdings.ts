@@ -17,6 +17,12 @@ export function contentsOf(counts: readonly (readonly [count: number, noun: stri
     .join(', ')
 }
 
+/** An input's contents as numbers of things, by their nouns in the singular; `none`: where all are 0. */
+export function holding(counts: Readonly<Record<string, number>>, none: string) {
+  const listed = Object.entries(counts).map(([noun, count]) => [count, noun] as const)
+  return containing(contentsOf(listed) || none)
+}
+
 /** `copy` becomes `copies`. */
 function pluralOf(noun: string): string {
   return `${noun.replace(/y$/, 'ie')}s`

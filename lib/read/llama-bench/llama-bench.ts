@@ -16,7 +16,7 @@ import { LineCursor } from '../../input/line-cursor.ts'
 import { Replay } from '../../input/replay.ts'
 import type { TraceEvent } from '../../model/events.ts'
 import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
-import { jsonIssue } from '../common/json-issues.ts'
+import { jsonIssue, readItems } from '../common/json-issues.ts'
 import { type Format, HEAD_BYTES, type ReadContext } from '../format.ts'
 import { Tests } from './rows.ts'
 import { formOf, TextRows } from './texts.ts'
@@ -57,28 +57,17 @@ class Head {
   }
 }
 
-/** Tests of one batch. */
-const BATCH_TESTS = 1024
-
 function readJson(source: AsyncIterable<Uint8Array>, { names }: ReadContext): AsyncGenerator<TraceEvent[]> {
   const items = new JsonItems(source, ['', '*'])
   const tests = new Tests(llamaBench.name, names, new EventBatch())
-  return readBatches(items, {
-    batch: tests.batch,
-    readChunk(isLast) {
-      for (let item = items.next(isLast); item; item = items.next(isLast)) {
-        if (item.what !== 'item') {
-          // What the program writes to stderr may be between its rows.
-          if (item.what === 'damaged' && !/found "[[{]/.test(item.detail) && items.isBetween) tests.otherLines++
-          else tests.issue(...jsonIssue(item))
-        } else if (isObject(item.value)) tests.add(item.value, { byte: item.byte })
-        else tests.issue('unreadable-row', 'expected an object, found another value', { byte: item.byte })
-        if (tests.batch.size >= BATCH_TESTS) return true
-      }
-      if (isLast) tests.finish()
-      return false
-    },
-  } satisfies ChunkReader)
+  return readItems(items, tests, (item) => {
+    if (item.what !== 'item') {
+      // What the program writes to stderr may be between its rows.
+      if (item.what === 'damaged' && !/found "[[{]/.test(item.detail) && items.isBetween) tests.otherLines++
+      else tests.issue(...jsonIssue(item))
+    } else if (isObject(item.value)) tests.add(item.value, { byte: item.byte })
+    else tests.issue('unreadable-row', 'expected an object, found another value', { byte: item.byte })
+  })
 }
 
 function readLines(source: AsyncIterable<Uint8Array>, { names }: ReadContext): AsyncGenerator<TraceEvent[]> {

@@ -5,7 +5,7 @@ import { TIME_NS_MAX } from '../../model/limits.ts'
 import type { Names } from '../../model/names.ts'
 import { AllFacts } from '../common/all-facts.ts'
 import type { EventBatch } from '../common/batches.ts'
-import { containing, contentsOf } from '../common/holdings.ts'
+import { holding } from '../common/holdings.ts'
 
 /** Fields of a row, by llama-bench's names. */
 export type Row = Readonly<Record<string, unknown>>
@@ -106,11 +106,9 @@ export class Tests {
   finish(lines?: { readonly longLines: number }): void {
     const { batch, count, repetitions, otherLines } = this
     if (!batch.hasBegun) this.begin(undefined)
-    const { contents, attributes } = containing(
-      contentsOf([
-        [count, 'test'],
-        [repetitions > count ? repetitions : 0, 'repetition'],
-      ]) || 'no tests',
+    const { contents, attributes } = holding(
+      { test: count, repetition: repetitions > count ? repetitions : 0 },
+      'no tests',
     )
     batch.add({ kind: 'facts', contents, attributes: { ...this.about.attributes(), ...attributes } })
     batch.leftOut.add('lines that are no rows', otherLines)

@@ -15,9 +15,10 @@ import { LineCursor } from '../../input/line-cursor.ts'
 import type { InputEvent } from '../../model/events.ts'
 import { issueOf } from '../../model/issues.ts'
 import type { Names } from '../../model/names.ts'
-import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
 import { type DeviceOperator, deviceOperator } from '../common/device-work.ts'
-import { containing, contentsOf } from '../common/holdings.ts'
+import { headText } from '../common/head.ts'
+import { holding } from '../common/holdings.ts'
+import { LineReader } from '../common/line-reader.ts'
 import type { Format } from '../format.ts'
 import { EtOperator, HexagonOperators } from './operators.ts'
 import { PerfLines } from './perf-lines.ts'
@@ -34,17 +35,13 @@ export const llamaLog: Format = {
   name: 'llama-log',
   title: 'output of llama.cpp programs: perf lines, GGML_VK_PERF_LOGGER, ET_PERF, GGML_HEXAGON_PROFILE',
   sniff: (head) => {
-    const text = new TextDecoder().decode(head)
+    const text = headText(head)
     return OWN_LINE.test(text) && !SERVER_LINE.test(text)
   },
-  read(source, { names }) {
-    const lines = new LineCursor(source, llamaLog.name, true)
-    return readBatches(lines, new OutputLog(lines, names))
-  },
+  read: (source, { names }) => new OutputLog(new LineCursor(source, llamaLog.name, true), names).batches(),
 }
 
-class OutputLog implements ChunkReader {
-  readonly batch = new EventBatch()
+class OutputLog extends LineReader {
   private readonly perf: PerfLines
   private readonly hexagon = new HexagonOperators()
   /** Ends of what is laid end to end. */
@@ -58,22 +55,14 @@ class OutputLog implements ChunkReader {
   private readonly counts = { graphs: 0, sums: 0, operators: 0, measured: 0, others: 0 }
 
   constructor(
-    private readonly lines: LineCursor,
+    lines: LineCursor,
     private readonly names: Names,
   ) {
+    super(lines, BATCH_EVENTS)
     this.perf = new PerfLines(names)
   }
 
-  readChunk(isLast: boolean): boolean {
-    while (this.lines.next()) {
-      this.readLine(this.lines.text)
-      if (this.batch.size >= BATCH_EVENTS) return true
-    }
-    if (isLast) this.finish()
-    return false
-  }
-
-  private readLine(line: string): void {
+  protected override readLine({ text: line }: LineCursor): void {
     const prefix = PREFIX.exec(line)
     if (prefix) {
       const [minutes, seconds, ms, us] = prefix.slice(1).map(Number) as [number, number, number, number]
@@ -173,16 +162,13 @@ class OutputLog implements ChunkReader {
     this.batch.begin(input)
   }
 
-  private finish(): void {
+  protected override finish(): void {
     this.begin('unknown')
     const { graphs, sums, operators, measured, others } = this.counts
-    const list = contentsOf([
-      [graphs, 'graph'],
-      [sums, 'sum'],
-      [operators, 'operator'],
-      [measured, 'speed'],
-    ])
-    const { contents, attributes } = containing(list || 'no timings')
+    const { contents, attributes } = holding(
+      { graph: graphs, sum: sums, operator: operators, speed: measured },
+      'no timings',
+    )
     const facts = { ...this.perf.facts.attributes(), ...attributes, ...(others > 0 && { other_lines: others }) }
     this.batch.add({ kind: 'facts', contents, attributes: facts })
     this.batch.end(this.lines)

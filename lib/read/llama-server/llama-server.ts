@@ -14,8 +14,9 @@ import { LineCursor } from '../../input/line-cursor.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import { type IssueCode, issueOf } from '../../model/issues.ts'
 import { plural } from '../../model/units.ts'
-import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
-import { containing, contentsOf } from '../common/holdings.ts'
+import { headText } from '../common/head.ts'
+import { holding } from '../common/holdings.ts'
+import { LineReader } from '../common/line-reader.ts'
 import { ServerMessages } from '../common/server-messages.ts'
 import type { Format, ReadContext } from '../format.ts'
 import { isServerLine, type LogLine, readLine } from './lines.ts'
@@ -27,11 +28,8 @@ const HEAD_LINES = 256
 export const llamaServer: Format = {
   name: 'llama-server',
   title: "llama-server's own log, as text or with --log-jsonl; also from journald, Docker or Ollama",
-  sniff: (head) => new TextDecoder().decode(head).split('\n').slice(0, -1).some(isServerLine),
-  read(source, context) {
-    const lines = new LineCursor(source, llamaServer.name, true)
-    return readBatches(lines, new ServerLog(lines, context))
-  },
+  sniff: (head) => headText(head).split('\n').slice(0, -1).some(isServerLine),
+  read: (source, context) => new ServerLog(new LineCursor(source, llamaServer.name, true), context).batches(),
 }
 
 /** The first lines of a server. */
@@ -44,8 +42,7 @@ interface PlacedLine extends LogLine {
   readonly isTorn: boolean
 }
 
-class ServerLog implements ChunkReader {
-  readonly batch = new EventBatch()
+class ServerLog extends LineReader {
   /** The first lines, until {@link times} is chosen. */
   private head: PlacedLine[] = []
   private times: LineTimes | undefined
@@ -64,24 +61,15 @@ class ServerLog implements ChunkReader {
   /** The server was started again: the number of lines from there on. */
   private laterLines = 0
 
-  constructor(
-    private readonly lines: LineCursor,
-    { names }: ReadContext,
-  ) {
+  constructor(lines: LineCursor, { names }: ReadContext) {
+    super(lines)
     this.messages = new DefaultMap(() => new ServerMessages(names))
   }
 
-  readChunk(isLast: boolean): boolean {
-    const { lines, head } = this
-    while (lines.next()) {
-      const line = { ...readLine(lines.text), ...lines.position, line: lines.line, isTorn: lines.isTorn }
-      if (this.times) this.readLine(line, this.times)
-      else if (head.push(line) >= HEAD_LINES) this.begin()
-    }
-    if (!isLast) return false
-    if (!this.times) this.begin()
-    this.finish()
-    return false
+  protected override readLine(lines: LineCursor): void {
+    const line = { ...readLine(lines.text), ...lines.position, line: lines.line, isTorn: lines.isTorn }
+    if (this.times) this.take(line, this.times)
+    else if (this.head.push(line) >= HEAD_LINES) this.begin()
   }
 
   /** Chooses the times, and reads the first lines. */
@@ -96,10 +84,10 @@ class ServerLog implements ChunkReader {
       ...{ attributes, capabilities },
     })
     if (isByLine) this.issue('lines-without-time', 'expected times in the lines, found none', head[0])
-    for (const line of head.splice(0)) this.readLine(line, times)
+    for (const line of head.splice(0)) this.take(line, times)
   }
 
-  private readLine(line: PlacedLine, times: LineTimes): void {
+  private take(line: PlacedLine, times: LineTimes): void {
     if (this.laterLines > 0) {
       this.laterLines++
       return
@@ -132,17 +120,13 @@ class ServerLog implements ChunkReader {
     this.issue('server-started-again', 'expected lines of one run of the server, found a second start', line)
   }
 
-  private finish(): void {
+  protected override finish(): void {
+    if (!this.times) this.begin()
     const { batch, facts, others, laterLines, ofOtherServers, lines } = this
     if (this.steps === 0)
       this.issue('no-tasks', `expected lines about tasks, found none in ${plural(lines.line, 'line')}`, undefined)
     const { launch, error, cancel } = this.counts
-    const list = contentsOf([
-      [launch, 'launched task'],
-      [error, 'error'],
-      [cancel, 'cancellation'],
-    ])
-    const { contents, attributes } = containing(list || 'no tasks')
+    const { contents, attributes } = holding({ 'launched task': launch, error, cancellation: cancel }, 'no tasks')
     batch.add({
       kind: 'facts',
       contents,

@@ -7,7 +7,8 @@
 // Times are whole seconds since 1970; without -w there are none. With -w, a line of the tool is first, and the header is repeated.
 
 import { parsedJson } from '../../input/json-bytes.ts'
-import type { Format, ReadContext } from '../format.ts'
+import { headText } from '../common/head.ts'
+import type { Format } from '../format.ts'
 import type { Figure } from './meters.ts'
 import { type Cell, gpuNumberOf, numberOf, PowerLog } from './power-log.ts'
 import { stampOf } from './stamps.ts'
@@ -24,10 +25,10 @@ export const amdSmi: Format = {
   name: 'amd-smi',
   title: 'power, clocks and utilization of AMD GPUs, amd-smi metric or monitor, --csv or --json',
   sniff(head) {
-    const text = new TextDecoder().decode(head)
+    const text = headText(head)
     return text.split('\n', HEAD_LINES).some(isHeader) || JSON_HEAD.every((part) => part.test(text))
   },
-  read: (source, context) => new AmdSmi(source, context).read(),
+  read: (source, context) => new AmdSmi(source, amdSmi.name, context).batches(),
 }
 
 function isHeader(line: string): boolean {
@@ -48,10 +49,6 @@ class AmdSmi extends PowerLog {
   private document: string[] = []
   private length = 0
   private depth = 0
-
-  constructor(source: AsyncIterable<Uint8Array>, context: ReadContext) {
-    super(source, amdSmi.name, context)
-  }
 
   protected line(text: string): void {
     if (this.depth > 0 || /^\s*[[{]/.test(text)) return this.json(text)

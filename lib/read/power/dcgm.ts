@@ -6,10 +6,11 @@
 //   GPU 0     33.100                      153244                      0
 
 import { dictionary } from '../../model/dictionary.ts'
+import { hasLine } from '../common/head.ts'
 import type { Format } from '../format.ts'
 import type { Figure } from './meters.ts'
 import { type Cell, numberOf, PowerLog } from './power-log.ts'
-import { type Stamp, stampOf } from './stamps.ts'
+import { splitStamp } from './stamps.ts'
 
 const HEADER = /^#\s?Entity\s+[A-Z\d]/
 const ENTITY = /^(GPU(?:-I|-CI)?|CPU|Switch|NvSwitch|Link|Core)\s+(\S+)\s+/i
@@ -17,19 +18,8 @@ const ENTITY = /^(GPU(?:-I|-CI)?|CPU|Switch|NvSwitch|Link|Core)\s+(\S+)\s+/i
 export const dcgm: Format = {
   name: 'dcgm',
   title: 'power, clocks and utilization of NVIDIA GPUs, dcgmi dmon',
-  sniff: (head) =>
-    new TextDecoder()
-      .decode(head)
-      .split('\n', 12)
-      .some((line) => HEADER.test(withoutTime(line).rest)),
-  read: (source, context) => new Dcgm(source, dcgm.name, context).read(),
-}
-
-function withoutTime(line: string): { readonly rest: string; readonly stamp: Stamp | undefined } {
-  const found = stampOf(line.trimStart())
-  return found
-    ? { rest: line.trimStart().slice(found.length).trimStart(), stamp: found.stamp }
-    : { rest: line.trimStart(), stamp: undefined }
+  sniff: (head) => hasLine(head, (line) => HEADER.test(splitStamp(line.trimStart()).rest), 12),
+  read: (source, context) => new Dcgm(source, dcgm.name, context).batches(),
 }
 
 /** Short names of fields (dcgm_fields.h, the tags of dcgmi dmon). PROF ratios are from 0 to 1. */
@@ -62,7 +52,7 @@ class Dcgm extends PowerLog {
   private names: readonly string[] = []
 
   protected line(text: string): void {
-    const { rest, stamp } = withoutTime(text)
+    const { rest, stamp } = splitStamp(text.trimStart())
     if (HEADER.test(rest)) {
       this.names = rest
         .replace(/^#\s?Entity\s+/, '')

@@ -7,6 +7,7 @@
 // Without -o there are no times: rows are -d seconds apart, by default 1 s. `-`: not available.
 
 import { dictionary } from '../../model/dictionary.ts'
+import { hasLine } from '../common/head.ts'
 import type { Format } from '../format.ts'
 import type { Figure } from './meters.ts'
 import { type Cell, gpuNumberOf, numberOf, PowerLog } from './power-log.ts'
@@ -17,12 +18,8 @@ const HEADER = /^# ?(?:Date[ ,]+)?(?:Time[ ,]+)?gpu[ ,]+[a-z]/
 export const nvidiaDmon: Format = {
   name: 'nvidia-dmon',
   title: 'power, clocks and utilization of NVIDIA GPUs, nvidia-smi dmon',
-  sniff: (head) =>
-    new TextDecoder()
-      .decode(head)
-      .split('\n', 8)
-      .some((line) => HEADER.test(line)),
-  read: (source, context) => new NvidiaDmon(source, nvidiaDmon.name, context).read(),
+  sniff: (head) => hasLine(head, (line) => HEADER.test(line), 8),
+  read: (source, context) => new NvidiaDmon(source, nvidiaDmon.name, context).batches(),
 }
 
 /** `pwr` is what `power.draw` is: a mean over the last second on Ampere and later. */

@@ -26,7 +26,7 @@ export const nvidiaSmi: Format = {
     const [line = ''] = new TextDecoder().decode(head).split('\n', 1)
     return isHeader(line) || (ROW.test(line) && UNITS.test(line))
   },
-  read: (source, context) => new NvidiaSmi(source, nvidiaSmi.name, context).read(),
+  read: (source, context) => new NvidiaSmi(source, nvidiaSmi.name, context).batches(),
 }
 
 function isHeader(line: string): boolean {

@@ -1,9 +1,9 @@
 import { LineCursor } from '../../input/line-cursor.ts'
-import type { ClocksEvent, InputEvent, TraceEvent } from '../../model/events.ts'
+import type { ClocksEvent, InputEvent } from '../../model/events.ts'
 import { type IssueCode, issueOf } from '../../model/issues.ts'
 import { plural } from '../../model/units.ts'
-import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
-import { containing, contentsOf } from '../common/holdings.ts'
+import { holding } from '../common/holdings.ts'
+import { LineReader } from '../common/line-reader.ts'
 import { pickOrigin, TimeGuard } from '../common/time-guard.ts'
 import type { ReadContext } from '../format.ts'
 import { type Figure, Meters } from './meters.ts'
@@ -37,9 +37,7 @@ const HALF_DAY_NS = 43_200_000_000_000n
  * Reads a log of power, clocks or utilization, line by line. Subclasses read a line; this class finds the times of readings. Rows with the
  * same time, as of tools that write whole seconds, are spread evenly over its resolution.
  */
-export abstract class PowerLog implements ChunkReader {
-  readonly batch = new EventBatch()
-  protected readonly lines: LineCursor
+export abstract class PowerLog extends LineReader {
   protected readonly facts: Record<string, string | number> = Object.create(null)
   /** Of the input event: what is known before the first row. */
   protected readonly firstFacts: Record<string, string | number> = Object.create(null)
@@ -66,23 +64,14 @@ export abstract class PowerLog implements ChunkReader {
     { names }: ReadContext,
     protected intervalNs = 1e9,
   ) {
-    this.lines = new LineCursor(source, format, true)
+    super(new LineCursor(source, format, true))
     this.meters = new Meters(names, this.batch)
   }
 
-  read(): AsyncGenerator<TraceEvent[]> {
-    return readBatches(this.lines, this)
-  }
-
-  readChunk(isLast: boolean): boolean {
-    const { lines } = this
-    while (lines.next()) {
-      if (lines.end === lines.start) continue
-      if (lines.isTorn) this.issue('torn-record', 'expected the end of the line, found the end of the log')
-      else this.line(lines.text)
-    }
-    if (isLast) this.finish()
-    return false
+  protected override readLine(lines: LineCursor): void {
+    if (lines.end === lines.start) return
+    if (lines.isTorn) this.issue('torn-record', 'expected the end of the line, found the end of the log')
+    else this.line(lines.text)
   }
 
   /** All lines were read: passes on rows that were held, and reports on them. */
@@ -202,19 +191,16 @@ export abstract class PowerLog implements ChunkReader {
       this.issue('late-record', `expected a time after ${late / 1e9} s, found ${endNs / 1e9} s; left out`)
   }
 
-  private finish(): void {
+  protected override finish(): void {
     this.ended()
     if (!this.batch.hasBegun) this.begin()
     this.release(true)
     const { count, meters, missing, lines, batch, facts } = this
     if (count === 0)
       this.issue('no-readings', `expected rows with numbers, found none in ${plural(lines.line, 'line')}`)
-    const { contents, attributes } = containing(
-      contentsOf([
-        [count, 'reading'],
-        [meters.all.length, 'meter'],
-        [meters.devices, 'device'],
-      ]) || 'no readings',
+    const { contents, attributes } = holding(
+      { reading: count, meter: meters.all.length, device: meters.devices },
+      'no readings',
     )
     const all = { ...facts, ...attributes, ...(missing > 0 && { values_not_available: missing }) }
     batch.add({ kind: 'facts', contents, attributes: all })

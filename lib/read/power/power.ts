@@ -5,18 +5,12 @@
 //
 // Times are nanoseconds of CLOCK_MONOTONIC; a field without a value is empty.
 
-import type { MeterKind, MeterUnit } from '../../model/events.ts'
-import { POWER_SCHEMA } from '../../model/power-events.ts'
-import type { Format, ReadContext } from '../format.ts'
+import { METER_KINDS, METER_UNITS, POWER_SCHEMA } from '../../model/power-events.ts'
+import type { Format } from '../format.ts'
 import type { Figure } from './meters.ts'
 import { type Cell, PowerLog } from './power-log.ts'
 
 const METERS_MAX = 4096
-const UNITS: readonly MeterUnit[] = ['W', 'J', 'Hz', '%', '°C', 'bytes', 'B/s', 'share', 'count']
-const KINDS: readonly MeterKind[] = [
-  ...(['power', 'energy', 'power-limit', 'clock', 'max-clock', 'utilization', 'temperature', 'memory'] as const),
-  ...(['power-capped', 'thermal-capped', 'slowed', 'other'] as const),
-]
 
 /** A column of the file after the time. */
 interface Column {
@@ -35,15 +29,11 @@ export const power: Format = {
   name: 'power',
   title: 'power and clocks that ggml2perfetto record --power wrote',
   sniff: (head) => new TextDecoder().decode(head.subarray(0, 64)).startsWith(`{"format":"${POWER_SCHEMA}"`),
-  read: (source, context) => new RecordedPower(source, context).read(),
+  read: (source, context) => new RecordedPower(source, power.name, context).batches(),
 }
 
 class RecordedPower extends PowerLog {
   private columns: readonly Column[] | undefined
-
-  constructor(source: AsyncIterable<Uint8Array>, context: ReadContext) {
-    super(source, power.name, context)
-  }
 
   protected line(text: string): void {
     const { columns } = this
@@ -101,8 +91,8 @@ function columnOf(meter: unknown): Column {
   const text = (value: unknown) => (typeof value === 'string' ? value.slice(0, 200) : '')
   const number = (value: unknown, otherwise: number) =>
     typeof value === 'number' && Number.isFinite(value) ? value : otherwise
-  const what = KINDS.find((kind) => kind === fields['what']) ?? 'other'
-  const unit = UNITS.find((unit) => unit === fields['unit']) ?? 'count'
+  const what = METER_KINDS.find((kind) => kind === fields['what']) ?? 'other'
+  const unit = METER_UNITS.find((unit) => unit === fields['unit']) ?? 'count'
   return {
     device: text(fields['device']) || 'machine',
     name: text(fields['name']) || 'value',

@@ -36,6 +36,12 @@ export function stampOf(text: string): { readonly stamp: Stamp; readonly length:
   return stamp(all, Number(seconds) * 1000, (more + fraction).slice(0, 9), 'utc')
 }
 
+/** A line and the time at its start, if there is one. */
+export function splitStamp(line: string): { readonly rest: string; readonly stamp: Stamp | undefined } {
+  const found = stampOf(line)
+  return found ? { rest: line.slice(found.length).trimStart(), stamp: found.stamp } : { rest: line, stamp: undefined }
+}
+
 function stamp(all: string, ms: number, fraction: string, zone: Stamp['zone']) {
   if (!Number.isFinite(ms) || ms < 0) return undefined
   const ns = BigInt(Math.round(ms)) * 1_000_000n + BigInt(fraction.padEnd(9, '0'))

@@ -5,10 +5,11 @@
 // Times are local, to the second, and missing in older versions. Of each pair of powers, the first is the reading, the second the mean
 // since the start; older versions write no unit. -256C: not available.
 
+import { hasLine } from '../common/head.ts'
 import type { Format } from '../format.ts'
 import type { Figure } from './meters.ts'
 import { type Cell, PowerLog } from './power-log.ts'
-import { type Stamp, stampOf } from './stamps.ts'
+import { splitStamp } from './stamps.ts'
 
 const START = /^RAM (\d+)\/\d+MB \(lfb /
 const SWAP = / SWAP (\d+)\/\d+MB/
@@ -25,18 +26,8 @@ const MEMORY = 'VDDQ_VDD2_1V8AO'
 export const tegrastats: Format = {
   name: 'tegrastats',
   title: 'power, clocks and utilization of NVIDIA Jetson, tegrastats',
-  sniff: (head) =>
-    new TextDecoder()
-      .decode(head)
-      .split('\n', 4)
-      .some((line) => START.test(partsOf(line).rest)),
-  read: (source, context) => new Tegrastats(source, tegrastats.name, context).read(),
-}
-
-/** A line without the time before it. */
-function partsOf(line: string): { readonly rest: string; readonly stamp: Stamp | undefined } {
-  const found = stampOf(line)
-  return found ? { rest: line.slice(found.length).trimStart(), stamp: found.stamp } : { rest: line, stamp: undefined }
+  sniff: (head) => hasLine(head, (line) => START.test(splitStamp(line).rest), 4),
+  read: (source, context) => new Tegrastats(source, tegrastats.name, context).batches(),
 }
 
 const PERCENT: Figure = { what: 'other', unit: '%' }
@@ -49,7 +40,7 @@ const DRAWN = [/^RAM \d+\/\d+MB /, SWAP, POWER, TEMPERATURE, LOAD, CPUS]
 
 class Tegrastats extends PowerLog {
   protected line(text: string): void {
-    const { rest, stamp } = partsOf(text)
+    const { rest, stamp } = splitStamp(text)
     const ram = START.exec(rest)
     if (!ram) return this.unreadable('RAM <used>/<all>MB', text)
     const used: Figure = { what: 'memory', unit: 'bytes', factor: 2 ** 20 }

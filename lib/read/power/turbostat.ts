@@ -7,7 +7,8 @@
 // Values are means since the reading before. Without Time_Of_Day_Seconds there are no times.
 
 import { dictionary } from '../../model/dictionary.ts'
-import type { Format, ReadContext } from '../format.ts'
+import { hasLine } from '../common/head.ts'
+import type { Format } from '../format.ts'
 import type { Figure } from './meters.ts'
 import { type Cell, numberOf, PowerLog } from './power-log.ts'
 import { stampOf } from './stamps.ts'
@@ -24,12 +25,8 @@ const DEFAULT_NS = 5e9
 export const turbostat: Format = {
   name: 'turbostat',
   title: 'power, clocks and utilization of CPUs, turbostat',
-  sniff: (head) =>
-    new TextDecoder()
-      .decode(head)
-      .split('\n')
-      .some((line, i) => (i === 0 && line.startsWith('turbostat version ')) || isHeader(line)),
-  read: (source, context) => new Turbostat(source, context).read(),
+  sniff: (head) => hasLine(head, (line, i) => (i === 0 && line.startsWith('turbostat version ')) || isHeader(line)),
+  read: (source, context) => new Turbostat(source, turbostat.name, context, DEFAULT_NS).batches(),
 }
 
 const isHeader = (line: string) =>
@@ -57,10 +54,6 @@ const DEVICES: Readonly<Record<string, string>> = dictionary({ RAMWatt: 'DRAM', 
 class Turbostat extends PowerLog {
   private names: readonly string[] = []
   private limit: number | undefined
-
-  constructor(source: AsyncIterable<Uint8Array>, context: ReadContext) {
-    super(source, turbostat.name, context, DEFAULT_NS)
-  }
 
   protected line(text: string): void {
     const cells = text.trim().split(/\t+/)

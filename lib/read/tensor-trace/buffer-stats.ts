@@ -11,8 +11,8 @@ import { parseJson, textOf } from '../../input/json.ts'
 import { LineCursor } from '../../input/line-cursor.ts'
 import type { TraceEvent } from '../../model/events.ts'
 import { issueOf } from '../../model/issues.ts'
-import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
 import { containing } from '../common/holdings.ts'
+import { LineReader } from '../common/line-reader.ts'
 import type { Format, ReadContext } from '../format.ts'
 import { BufferLog, stampOf } from './buffers.ts'
 
@@ -29,40 +29,29 @@ export const bufferStats: Format = {
     return line.startsWith('{') && /"event"\s*:\s*"(?:de)?alloc"/.test(line) && !/"(?:buffers|timeline)"/.test(line)
   },
 
-  read(source, context) {
-    const lines = new LineCursor(source, bufferStats.name)
-    return readBatches(lines, new LineReader(lines, context))
-  },
+  read: (source, context) => new StatsReader(new LineCursor(source, bufferStats.name), context).batches(),
 }
 
 const decoder = new TextDecoder()
 
 /** Converts lines to events. */
-class LineReader implements ChunkReader {
-  readonly batch = new EventBatch()
+class StatsReader extends LineReader {
   private readonly buffers: BufferLog
   private originNs: bigint | undefined
   private lastNs = 0
 
-  constructor(
-    private readonly lines: LineCursor,
-    { names }: ReadContext,
-  ) {
+  constructor(lines: LineCursor, { names }: ReadContext) {
+    super(lines)
     this.buffers = new BufferLog(names)
   }
 
-  readChunk(isLast: boolean): boolean {
-    const { batch, lines, buffers } = this
-    while (lines.next()) this.readLine()
-    if (!isLast) return false
-    if (!batch.hasBegun) this.begin(0n)
-    batch.add({ kind: 'facts', ...containing(buffers.about) })
-    return false
+  protected override finish(): void {
+    if (!this.batch.hasBegun) this.begin(0n)
+    this.batch.add({ kind: 'facts', ...containing(this.buffers.about) })
   }
 
-  private readLine(): void {
+  protected override readLine({ bytes, start, end, offset: byte, line }: LineCursor): void {
     const { batch } = this
-    const { bytes, start, end, offset: byte, line } = this.lines
     const at = { byte, line }
     const text = decoder.decode(bytes.subarray(start, end))
     if (text.trim() === '') return

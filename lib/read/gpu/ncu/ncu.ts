@@ -12,8 +12,8 @@ import { CsvRow } from '../../../input/csv-row.ts'
 import { LineCursor } from '../../../input/line-cursor.ts'
 import { issueOf } from '../../../model/issues.ts'
 import type { KernelProfileEvent } from '../../../model/kernel-profiles.ts'
-import { type ChunkReader, EventBatch, readBatches } from '../../common/batches.ts'
-import { containing, contentsOf } from '../../common/holdings.ts'
+import { holding } from '../../common/holdings.ts'
+import { LineReader } from '../../common/line-reader.ts'
 import type { Format, ReadContext } from '../../format.ts'
 import { type DecimalSeparator, figuresOf, type Metric, metricOf, separatorIn } from './metrics.ts'
 
@@ -30,10 +30,7 @@ export const ncu: Format = {
     const lines = decoder.decode(head).split(/\r?\n/)
     return lines.some((line) => HEADER.test(line) || line.startsWith('==PROF== Connected to process '))
   },
-  read(source, context) {
-    const lines = new LineCursor(source, ncu.name, true)
-    return readBatches(lines, new NcuCsv(lines, context))
-  },
+  read: (source, context) => new NcuCsv(new LineCursor(source, ncu.name, true), context).batches(),
 }
 
 /** A launch of which rows were read. */
@@ -44,8 +41,7 @@ interface Launch {
   readonly cells: Map<string, { readonly text: string; readonly unit: string }>
 }
 
-class NcuCsv implements ChunkReader {
-  readonly batch = new EventBatch()
+class NcuCsv extends LineReader {
   private readonly row = new CsvRow()
   private columns = new Map<string, number>()
   /** Of the raw page: columns of metrics. */
@@ -62,21 +58,15 @@ class NcuCsv implements ChunkReader {
   private separator: DecimalSeparator | undefined
 
   constructor(
-    private readonly lines: LineCursor,
+    lines: LineCursor,
     private readonly context: ReadContext,
   ) {
+    super(lines)
     const capabilities = { operators: false }
     this.batch.begin({ kind: 'input', format: ncu.name, clock: 'none', originNs: 0n, attributes: {}, capabilities })
   }
 
-  readChunk(isLast: boolean): boolean {
-    while (this.lines.next()) this.readLine()
-    if (!isLast) return false
-    this.finish()
-    return false
-  }
-
-  private readLine(): void {
+  protected override readLine(): void {
     const { lines, row } = this
     const { bytes, start, end } = lines
     if (end === start) return
@@ -190,7 +180,7 @@ class NcuCsv implements ChunkReader {
     return metrics
   }
 
-  private finish(): void {
+  protected override finish(): void {
     this.end()
     const { batch, launches, withoutFigures, gpus, lines } = this
     if (this.columns.size === 0) {
@@ -203,7 +193,7 @@ class NcuCsv implements ChunkReader {
         'ncu --import <report> --csv --page raw',
       )
     }
-    const { contents, attributes } = containing(contentsOf([[launches, 'profiled kernel']]) || 'no profiled kernels')
+    const { contents, attributes } = holding({ 'profiled kernel': launches }, 'no profiled kernels')
     const known = { ...(gpus !== '' && { compute_capability: gpus }) }
     batch.add({ kind: 'facts', contents, attributes: { ...known, ...attributes } })
     const { leftOut } = batch

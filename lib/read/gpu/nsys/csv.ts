@@ -4,7 +4,7 @@ import { LineCursor } from '../../../input/line-cursor.ts'
 import type { InputEvent, TraceEvent } from '../../../model/events.ts'
 import { issueOf } from '../../../model/issues.ts'
 import { isTime } from '../../../model/limits.ts'
-import { type ChunkReader, EventBatch, readBatches } from '../../common/batches.ts'
+import { LineReader } from '../../common/line-reader.ts'
 
 const decoder = new TextDecoder()
 /** Maximum number of lines before the header: `nsys stats` prints messages first. */
@@ -29,11 +29,9 @@ const cellsOf = (header: string) => header.replace(/^\uFEFF/, '').split(',')
 const withoutUnit = (cell: string) => cell.replace(/ \([^(]*\)$/, '')
 
 /** A report of `nsys stats --format csv`: row by row; cells by the names of their columns, without units. */
-export class CsvReport implements ChunkReader {
-  readonly batch = new EventBatch()
+export class CsvReport extends LineReader {
   private take = () => {}
   private readonly row = new CsvRow()
-  private readonly lines: LineCursor
   private columns = new Map<string, number>()
   private nsPerUnit = 1
 
@@ -42,7 +40,7 @@ export class CsvReport implements ChunkReader {
     private readonly format: string,
     private readonly required: readonly string[],
   ) {
-    this.lines = new LineCursor(source, format)
+    super(new LineCursor(source, format))
   }
 
   /** Calls `take` for every row, which adds its events to the batch. Throws FormatError without a header. */
@@ -51,12 +49,11 @@ export class CsvReport implements ChunkReader {
     const known = { title: 'Nsight Systems', capabilities: { operators: false } }
     this.batch.begin({ kind: 'input', format, clock: 'unknown', originNs: 0n, attributes, ...known })
     this.take = take
-    return readBatches(this.lines, this)
+    return this.batches()
   }
 
-  readChunk(isLast: boolean): boolean {
-    while (this.lines.next()) this.line()
-    if (!isLast || this.columns.size > 0) return false
+  protected override finish(): void {
+    if (this.columns.size > 0) return
     const expected = `the columns ${this.required.join(', ')}`
     throw new FormatError(this.format, { byte: 0, line: 1 }, expected, 'none such', 'nsys stats --format csv')
   }
@@ -81,8 +78,7 @@ export class CsvReport implements ChunkReader {
     this.batch.add(issueOf('unreadable-row', detail, this.lines.position, atNs))
   }
 
-  private line(): void {
-    const { bytes, start, end } = this.lines
+  protected override readLine({ bytes, start, end }: LineCursor): void {
     if (end === start) return
     if (this.columns.size === 0) return this.findHeader()
     this.row.split(bytes, start, end)

@@ -19,7 +19,7 @@ import { wholeOf } from '../../../input/json.ts'
 import type { Choice } from '../../../input/json-walk.ts'
 import type { IssueEvent, TraceEvent } from '../../../model/events.ts'
 import { EventBatch } from '../../common/batches.ts'
-import { containing, contentsOf } from '../../common/holdings.ts'
+import { holding } from '../../common/holdings.ts'
 import { JsonDocument } from '../../common/json-document.ts'
 import { TimeGuard } from '../../common/time-guard.ts'
 import type { Format, ReadContext } from '../../format.ts'
@@ -104,13 +104,13 @@ class RocprofDocument extends JsonDocument {
     }
     for (const events of calls.events()) for (const event of events) batch.add(event)
     batch.end()
-    const contents = contentsOf([
-      [counts.kernel, 'kernel'],
-      [counts.copy, 'memory copy'],
-      [calls.count, 'call'],
-      [calls.ranges, 'range'],
-    ])
-    batch.add({ kind: 'facts', ...containing(contents || 'no work of a GPU') })
+    batch.add({
+      kind: 'facts',
+      ...holding(
+        { kernel: counts.kernel, 'memory copy': counts.copy, call: calls.count, range: calls.ranges },
+        'no work of a GPU',
+      ),
+    })
   }
 
   /** The input begins with the first process, or with the first record where there is none. */

@@ -14,11 +14,10 @@
 //     rows.ts   a line → its fields
 
 import { LineCursor } from '../../../input/line-cursor.ts'
-import type { TraceEvent } from '../../../model/events.ts'
 import { issueOf } from '../../../model/issues.ts'
 import { isTime } from '../../../model/limits.ts'
-import { EventBatch, readBatches } from '../../common/batches.ts'
-import { containing, contentsOf } from '../../common/holdings.ts'
+import { holding } from '../../common/holdings.ts'
+import { LineReader } from '../../common/line-reader.ts'
 import type { Format } from '../../format.ts'
 import { IntervalCounters } from '../interval-counters.ts'
 import { hasRows, RowReader, type StatRow } from './rows.ts'
@@ -27,7 +26,7 @@ export const perfStat: Format = {
   name: 'perf-stat',
   title: 'perf stat -I: counters by interval, as text, CSV (-x) or JSON (-j)',
   sniff: (head) => hasRows(new TextDecoder().decode(head)),
-  read: (source) => new PerfStatLog(source).read(),
+  read: (source) => new PerfStatLog(source).batches(),
 }
 
 const STARTED = /^# started on (.{10,40})$/
@@ -35,9 +34,7 @@ const STARTED = /^# started on (.{10,40})$/
 const ASIDE = /^(?:#.*|Performance counter stats.*|[\d.]+ seconds (?:time elapsed|user|sys))?$/
 
 /** Makes counters of the lines. */
-class PerfStatLog {
-  readonly batch = new EventBatch()
-  private readonly lines: LineCursor
+class PerfStatLog extends LineReader {
   private readonly rows = new RowReader()
   private readonly counters = new IntervalCounters(this.batch)
   /** The latest metric of each event. */
@@ -49,31 +46,14 @@ class PerfStatLog {
   private multiplexed = 0
 
   constructor(source: AsyncIterable<Uint8Array>) {
-    this.lines = new LineCursor(source, perfStat.name)
+    super(new LineCursor(source, perfStat.name))
     const attributes = { tool: 'perf stat', times: 'since perf began to count' }
     const capabilities = { operators: false }
-    this.batch.begin({
-      kind: 'input',
-      format: perfStat.name,
-      clock: 'unknown',
-      originNs: 0n,
-      attributes,
-      capabilities,
-      title: 'perf stat',
-    })
+    const place = { clock: 'unknown', originNs: 0n, title: 'perf stat' } as const
+    this.batch.begin({ kind: 'input', format: perfStat.name, ...place, attributes, capabilities })
   }
 
-  read(): AsyncGenerator<TraceEvent[]> {
-    return readBatches(this.lines, this)
-  }
-
-  readChunk(isLast: boolean): boolean {
-    while (this.lines.next()) this.readLine(this.lines.text)
-    if (isLast) this.finish()
-    return false
-  }
-
-  private readLine(text: string): void {
+  protected override readLine({ text }: LineCursor): void {
     const row = this.rows.read(text)
     if (row) return this.add(row)
     const started = STARTED.exec(text)?.[1]
@@ -125,15 +105,10 @@ class PerfStatLog {
     this.counters.sample(name, description, this.startNs, value)
   }
 
-  private finish(): void {
+  protected override finish(): void {
     const { batch, counts, intervals, multiplexed, endNs } = this
     this.counters.finish(endNs)
-    const holds = containing(
-      contentsOf([
-        [counts, 'count'],
-        [intervals, 'interval'],
-      ]) || 'no counts',
-    )
+    const holds = holding({ count: counts, interval: intervals }, 'no counts')
     const attributes = {
       ...holds.attributes,
       ...(multiplexed > 0 && {

@@ -8,11 +8,11 @@
 
 import { CsvRow } from '../../../input/csv-row.ts'
 import { LineCursor } from '../../../input/line-cursor.ts'
-import type { TraceEvent } from '../../../model/events.ts'
 import { issueOf } from '../../../model/issues.ts'
 import { isTime } from '../../../model/limits.ts'
-import { EventBatch, readBatches } from '../../common/batches.ts'
+import { hasLine } from '../../common/head.ts'
 import { containing, contentsOf } from '../../common/holdings.ts'
+import { LineReader } from '../../common/line-reader.ts'
 import type { Format } from '../../format.ts'
 import { IntervalCounters } from '../interval-counters.ts'
 
@@ -27,17 +27,11 @@ const VALUE = /^-?\d[\d.]{0,24}(?:E[+-]?\d{1,3})?$/i
 export const streamline: Format = {
   name: 'streamline',
   title: "Arm Streamline's timeline.csv (streamline -report -timeline): counters by interval",
-  sniff: (head) =>
-    new TextDecoder()
-      .decode(head)
-      .split('\n', HEADER_LINES)
-      .some((line) => HEADER.test(line)),
-  read: (source) => new StreamlineReport(source).read(),
+  sniff: (head) => hasLine(head, (line) => HEADER.test(line), HEADER_LINES),
+  read: (source) => new StreamlineReport(source).batches(),
 }
 
-class StreamlineReport {
-  readonly batch = new EventBatch()
-  private readonly lines: LineCursor
+class StreamlineReport extends LineReader {
   private readonly row = new CsvRow()
   private readonly counters = new IntervalCounters(this.batch)
   /** Names of the columns; empty before the header. */
@@ -50,24 +44,14 @@ class StreamlineReport {
   private widthNs = 0
 
   constructor(source: AsyncIterable<Uint8Array>) {
-    this.lines = new LineCursor(source, streamline.name)
+    super(new LineCursor(source, streamline.name))
     const attributes = { tool: 'Arm Streamline', times: 'since the capture began' }
     const capabilities = { operators: false }
     const place = { clock: 'unknown', originNs: 0n, title: 'Streamline' } as const
     this.batch.begin({ kind: 'input', format: streamline.name, ...place, attributes, capabilities })
   }
 
-  read(): AsyncGenerator<TraceEvent[]> {
-    return readBatches(this.lines, this)
-  }
-
-  readChunk(isLast: boolean): boolean {
-    while (this.lines.next()) this.readLine()
-    if (isLast) this.finish()
-    return false
-  }
-
-  private readLine(): void {
+  protected override readLine(): void {
     const { lines, row } = this
     const { bytes, start, end } = lines
     if (this.columns.length === 0) return this.readHeader()
@@ -120,7 +104,7 @@ class StreamlineReport {
     )
   }
 
-  private finish(): void {
+  protected override finish(): void {
     const { batch, bins, columns, startNs, widthNs } = this
     this.counters.finish(Math.max(0, startNs + widthNs))
     const counts = contentsOf([

@@ -8,7 +8,7 @@ import { TABLE_NAMES, TABLES, TABLES_VERSION, type TableName } from '../tables/s
 import { operatorSumsSql } from '../tables/sums-sql.ts'
 import { type DatasetRows, type DatasetStream, DuckDb, type DuckDbOptions, sqlText } from './duckdb.ts'
 import { isReplaced } from './export.ts'
-import { explainFileError } from './files.ts'
+import { explained } from './files.ts'
 import { temporaryFolder } from './left-overs.ts'
 
 /** How a dataset is opened. */
@@ -261,9 +261,7 @@ const globSafe = (path: string) => path.replace(/[*?[]/g, (sign) => `[${sign}]`)
 const VERSION = `v=${TABLES_VERSION}`
 
 async function filesOf(location: string, root: string): Promise<Files> {
-  const found = await stat(root).catch((error) => {
-    throw explainFileError(location, 'read', error)
-  })
+  const found = await explained(location, 'read', stat(root))
   if (!found.isDirectory()) throw noDataset(location, 'a file')
   const pathsOf = async (name: TableName) => {
     const below = await readdir(join(root, name, VERSION), { recursive: true }).catch(() => [])

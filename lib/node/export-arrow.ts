@@ -5,7 +5,7 @@ import { EXPORT_ARROW_OPTIONS } from '../generated/option-names.ts'
 import { tablesOf } from '../pipeline/tables/tables-of.ts'
 import { TABLE_NAMES, type TableName } from '../tables/schema.ts'
 import { type ExportedRun, type ExportOptions, refuseEmpty, removeLeftOvers, traceIdOf, unfinished } from './export.ts'
-import { explainFileError, fileSource } from './files.ts'
+import { explained, fileSource } from './files.ts'
 import { makeOutputFolder } from './outputs.ts'
 import { RunFiles } from './run-files.ts'
 
@@ -33,9 +33,7 @@ export async function exportArrow(
   const traceId = await traceIdOf(paths)
   const inputs = paths.map((path, i) => ({ name: path, source: fileSource(path, (bytes) => onRead?.(i, bytes)) }))
   const folder = table ? dirname(output) : output
-  await makeOutputFolder(folder).catch((error) => {
-    throw explainFileError(folder, 'write', error)
-  })
+  await explained(folder, 'write', makeOutputFolder(folder))
   await removeLeftOvers(folder)
   const files = new RunFiles(unfinished(folder, traceId), table)
   try {

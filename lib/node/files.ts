@@ -42,6 +42,13 @@ export function explainFileError(path: string, doing: string, error: unknown): u
     : new UsageError(`${path}: cannot ${doing}: ${reason}`.replaceAll('\n', '\\n'), { code, cause: error })
 }
 
+/** The result of a file operation. Rejects with the error of {@link explainFileError}. */
+export function explained<T>(path: string, doing: string, operation: Promise<T>): Promise<T> {
+  return operation.catch((error) => {
+    throw explainFileError(path, doing, error)
+  })
+}
+
 /** A file's size in bytes, or undefined if it has none (a pipe). Throws UsageError if it cannot be read. */
 export async function fileSize(path: string): Promise<number | undefined> {
   try {

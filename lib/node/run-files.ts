@@ -4,7 +4,7 @@ import { joined } from '../bytes/joined.ts'
 import type { RunTables } from '../pipeline/tables/tables-of.ts'
 import { TABLE_NAMES, type TableName } from '../tables/schema.ts'
 import type { TablePiece } from '../tables/tables.ts'
-import { explainFileError } from './files.ts'
+import { explained } from './files.ts'
 import { giveToCaller, makeOutputFolder } from './outputs.ts'
 
 /** Pieces are written to files together, up to this size. */
@@ -32,9 +32,7 @@ export class RunFiles {
 
   /** Writes all pieces and returns what they return. */
   async write(pieces: AsyncGenerator<TablePiece, RunTables>): Promise<RunTables> {
-    await makeOutputFolder(this.folder).catch((error) => {
-      throw explainFileError(this.folder, 'write', error)
-    })
+    await explained(this.folder, 'write', makeOutputFolder(this.folder))
     try {
       let next = await pieces.next()
       for (; !next.done; next = await pieces.next())
@@ -66,18 +64,12 @@ export class RunFiles {
   /** Says to readers that the run will be complete again in a moment. */
   private async announce(): Promise<void> {
     const path = join(this.folder, REPLACING)
-    await writeFile(path, '').catch((error) => {
-      throw explainFileError(path, 'write', error)
-    })
+    await explained(path, 'write', writeFile(path, ''))
   }
 
   private async move(table: TableName, path: string): Promise<void> {
-    try {
-      await makeOutputFolder(dirname(path))
-      await rename(this.temporary(table), path)
-    } catch (error) {
-      throw explainFileError(path, 'write', error)
-    }
+    await explained(path, 'write', makeOutputFolder(dirname(path)))
+    await explained(path, 'write', rename(this.temporary(table), path))
   }
 
   async remove(): Promise<void> {
@@ -93,9 +85,7 @@ export class RunFiles {
     let writing = this.open.get(table)
     if (!writing) {
       const path = this.temporary(table)
-      const file = await open(path, 'wx').catch((error) => {
-        throw explainFileError(path, 'write', error)
-      })
+      const file = await explained(path, 'write', open(path, 'wx'))
       await giveToCaller(file)
       writing = { file, pending: [], size: 0 }
       this.open.set(table, writing)
@@ -108,17 +98,11 @@ export class RunFiles {
   private async flush(table: TableName): Promise<void> {
     const writing = this.open.get(table)!
     const bytes = joined(writing.pending)
-    await writing.file.writeFile(bytes).catch((error) => {
-      throw explainFileError(this.temporary(table), 'write', error)
-    })
+    await explained(this.temporary(table), 'write', writing.file.writeFile(bytes))
     this.bytes += bytes.length
     writing.pending = []
     writing.size = 0
   }
 }
 
-async function removeFile(path: string): Promise<void> {
-  await rm(path, { force: true }).catch((error) => {
-    throw explainFileError(path, 'write', error)
-  })
-}
+const removeFile = (path: string) => explained(path, 'write', rm(path, { force: true }))

@@ -5,7 +5,7 @@ import { hrtime } from 'node:process'
 import { finished } from 'node:stream/promises'
 import { UsageError } from '../../errors.ts'
 import { POWER_SCHEMA } from '../../model/power-events.ts'
-import { explainFileError } from '../files.ts'
+import { explained, explainFileError } from '../files.ts'
 import { giveToCaller, hiddenNextTo } from '../outputs.ts'
 import { type FoundMeters, findMeters } from './power-meters.ts'
 
@@ -102,12 +102,8 @@ class PowerRecorder {
     clearInterval(this.timer)
     this.read()
     this.stream.end()
-    try {
-      await this.done
-      await rename(part, path)
-    } catch (error) {
-      throw explainFileError(path, 'write', error)
-    }
+    await explained(path, 'write', this.done)
+    await explained(path, 'write', rename(part, path))
     const hasPower = found.meters.some(({ what }) => what === 'power' || what === 'energy')
     const isForRoot = found.notRead.some((line) => line.endsWith('only root may read it'))
     const missing = [...found.notRead, ...(hasPower ? [] : found.absent), ...(isForRoot ? [ROOT_HINT] : [])]

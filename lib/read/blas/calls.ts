@@ -1,4 +1,5 @@
 import type { BlasCall, BlasLibrary, BlasProduct } from '../../model/blas-events.ts'
+import { getOrMake } from '../../model/default-map.ts'
 
 /** Sizes above this are damaged. */
 const DIMENSION_MAX = 2 ** 31
@@ -14,12 +15,7 @@ export class CallSet {
     const { library, name, product, problem, types, compute, algorithm } = facts
     const { m, n, k, batch, transposes } = product ?? { m: 0, n: 0, k: 0, batch: 0, transposes: '' }
     const key = [library, name, m, n, k, batch, transposes, problem, types, compute, algorithm].join('|')
-    let call = this.calls.get(key)
-    if (!call) {
-      call = { id: this.calls.size, ...facts }
-      this.calls.set(key, call)
-    }
-    return call
+    return getOrMake(this.calls, key, () => ({ id: this.calls.size, ...facts }))
   }
 }
 
@@ -29,12 +25,7 @@ export function productOf(
   transposes: string,
   batch = '1',
 ): BlasProduct | undefined {
-  const [m, n, k, count] = [sizes.m, sizes.n, sizes.k, batch].map((text) => sizeOf(text)) as [
-    number,
-    number,
-    number,
-    number,
-  ]
+  const [m, n, k, count] = [sizes.m, sizes.n, sizes.k, batch].map(sizeOf) as [number, number, number, number]
   return [m, n, k, count].every((size) => size > 0) ? { m, n, k, batch: count, transposes } : undefined
 }
 

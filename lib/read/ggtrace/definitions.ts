@@ -5,6 +5,7 @@ import {
   RecordType,
   TENSOR_NOT_COMPUTED,
 } from '../../log/ggtrace-layout.ts'
+import { getOrMake } from '../../model/default-map.ts'
 import type { BufferUsage, TensorEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import { parseTensorName } from '../../model/tensors.ts'
@@ -250,11 +251,9 @@ export class LogDefinitions {
   private readGraph(view: DataView, at: number, end: number, byte: number): void {
     const id = view.getUint32(at + 4, true)
     const count = view.getUint32(at + 12, true)
-    let graph = this.graphs.get(id)
-    if (!graph) {
-      graph = { backend: this.name(view.getUint32(at + 8, true), byte), nodes: 0 }
-      this.graphs.set(id, graph)
-    }
+    const graph = getOrMake(this.graphs, id, () => {
+      return { backend: this.name(view.getUint32(at + 8, true), byte), nodes: 0 }
+    })
     const present = (end - at - 16) / 4
     if (count > present) {
       this.report('damaged-record', `expected ${count} nodes within its GRAPH record, found ${present}`, byte)
@@ -341,11 +340,7 @@ export class LogDefinitions {
 
   /** The name of an id; for one that the log never defined, makes a name and adds an issue, once. */
   private known(table: Map<number, number>, id: number, what: string, byte: number): number {
-    const known = table.get(id)
-    if (known !== undefined) return known
-    const name = this.placeholder(what, id, byte)
-    table.set(id, name)
-    return name
+    return getOrMake(table, id, () => this.placeholder(what, id, byte))
   }
 
   private placeholder(what: string, id: number, byte: number): number {

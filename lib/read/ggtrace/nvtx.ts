@@ -1,5 +1,5 @@
 import { NVTX_OBJECTS, NVTX_PAYLOADS, RecordType } from '../../log/ggtrace-layout.ts'
-import { DefaultMap } from '../../model/default-map.ts'
+import { DefaultMap, getOrMake } from '../../model/default-map.ts'
 import type { Names } from '../../model/names.ts'
 import type { NvtxEvent, NvtxNameEvent, NvtxPayload } from '../../model/nvtx-events.ts'
 import type { Report } from './blocks.ts'
@@ -34,12 +34,10 @@ export class NvtxNames {
   /** The name of a domain; 0 is the default one. */
   domain(id: number, byte: number): number {
     if (id === 0) return 0
-    const known = this.domains.get(id)
-    if (known !== undefined) return known
-    this.report('undefined-id', `expected a definition of domain ${id} before its first use, found none`, byte)
-    const name = this.names.id(`domain ${id}`)
-    this.domains.set(id, name)
-    return name
+    return getOrMake(this.domains, id, () => {
+      this.report('undefined-id', `expected a definition of domain ${id} before its first use, found none`, byte)
+      return this.names.id(`domain ${id}`)
+    })
   }
 
   /** The name of a category, or its number; 0 for none. */

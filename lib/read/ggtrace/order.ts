@@ -1,4 +1,5 @@
 import { BlockKind } from '../../log/ggtrace-layout.ts'
+import { getOrMake } from '../../model/default-map.ts'
 import { plural } from '../../model/units.ts'
 import { grouped } from '../common/holdings.ts'
 import { MinHeap } from '../common/min-heap.ts'
@@ -65,12 +66,7 @@ export class Writers {
   }
 
   private state(writer: number, first = 0): WriterState {
-    let state = this.states.get(writer)
-    if (!state) {
-      state = { next: first, dropped: 0, gaps: [] }
-      this.states.set(writer, state)
-    }
-    return state
+    return getOrMake(this.states, writer, () => ({ next: first, dropped: 0, gaps: [] }))
   }
 }
 

@@ -11,6 +11,7 @@
 // A build with kprobes writes the parent's id after each tid. Switches between threads that are not traced are left out.
 
 import type { Position } from '../../errors.ts'
+import { getOrMake } from '../../model/default-map.ts'
 import type { StateEvent, ThreadOfCpu, ThreadState } from '../../model/events.ts'
 import { issueOf } from '../../model/issues.ts'
 import { LeftOut } from '../../model/left-out.ts'
@@ -218,12 +219,9 @@ class SchedStates extends LookAhead<SchedRow> {
   }
 
   private thread(tid: number, command = 'thread'): Thread {
-    const known = this.threads.get(tid)
-    if (known) return known
-    const name = this.names.id(`${this.commands.get(tid) ?? command} ${tid}`)
-    const thread = { name, state: undefined, cpu: -1 }
-    this.threads.set(tid, thread)
-    return thread
+    return getOrMake(this.threads, tid, () => {
+      return { name: this.names.id(`${this.commands.get(tid) ?? command} ${tid}`), state: undefined, cpu: -1 }
+    })
   }
 
   private concerns(found: Switch | undefined): boolean {

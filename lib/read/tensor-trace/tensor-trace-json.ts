@@ -11,6 +11,7 @@
 // The same records as in the file that they were made of, with names instead of op numbers. Times are CLOCK_MONOTONIC.
 
 import { isObject, type JsonObject, textOf, wholeOf } from '../../input/json.ts'
+import { DefaultMap } from '../../model/default-map.ts'
 import type { IssueEvent } from '../../model/events.ts'
 import type { EventBatch } from '../common/batches.ts'
 import { JsonDocument } from '../common/json-document.ts'
@@ -51,7 +52,7 @@ class TokenDocument extends JsonDocument {
   private readonly nodes = new Map<string, Node>()
   /** Ops in the order of their first use: the entries contain names only. */
   private readonly ops: string[] = []
-  private readonly opNumbers = new Map<string, number>()
+  private readonly opNumbers = new DefaultMap((op: string) => this.ops.push(op) - 1)
   private readonly guard = new TimeGuard()
   private early: Early[] | undefined = []
   private originNs = 0
@@ -139,7 +140,7 @@ class TokenDocument extends JsonDocument {
     const node = {
       name: textOf(entry, 'dst_name'),
       isCut: false,
-      op: this.opNumber(op),
+      op: this.opNumbers.of(op),
       layer: layerOf(entry),
       sources,
       problem: count === sources.length ? '' : `expected ${count ?? 'a number of'} sources, found ${sources.length}`,
@@ -147,13 +148,6 @@ class TokenDocument extends JsonDocument {
     }
     this.nodes.set(key, node)
     return node
-  }
-
-  private opNumber(op: string): number {
-    const known = this.opNumbers.get(op)
-    if (known !== undefined) return known
-    this.opNumbers.set(op, this.ops.length)
-    return this.ops.push(op) - 1
   }
 }
 

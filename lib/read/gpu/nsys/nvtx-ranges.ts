@@ -1,5 +1,5 @@
 import type { SqliteRows } from '../../../input/sqlite/rows.ts'
-import { DefaultMap } from '../../../model/default-map.ts'
+import { DefaultMap, getOrMake } from '../../../model/default-map.ts'
 import type { TraceEvent } from '../../../model/events.ts'
 import type { NvtxEvent, NvtxPayload } from '../../../model/nvtx-events.ts'
 import { Spans, SparseNumbers } from '../../common/spans.ts'
@@ -54,11 +54,7 @@ export class NvtxRanges {
     const spans = this.byThread.of(thread)
     if (payload) this.payloads.of(spans).set(spans.length, payload.high, payload.low)
     const key = `${what} ${thread} ${endThread} ${domainId} ${categoryId} ${color} ${style.payload}`
-    let id = this.styleIds.get(key)
-    if (id === undefined) {
-      id = this.styles.push(style) - 1
-      this.styleIds.set(key, id)
-    }
+    const id = getOrMake(this.styleIds, key, () => this.styles.push(style) - 1)
     spans.push(startNs, endNs, name, id)
   }
 

@@ -1,4 +1,4 @@
-import { DefaultMap } from '../../../model/default-map.ts'
+import { DefaultMap, getOrMake } from '../../../model/default-map.ts'
 import type { ThreadState, TraceEvent } from '../../../model/events.ts'
 import { Spans } from '../../common/spans.ts'
 import { MEMORY_KINDS, pidOf, type Report } from './report.ts'
@@ -21,12 +21,10 @@ export async function* readGpuMetrics(report: Report): AsyncGenerator<TraceEvent
       return undefined
     }
     const key = `${row.high(1)} ${row.low(1)} ${row.number(2)}`
-    let name = names.get(key)
-    if (name === undefined) {
+    const name = getOrMake(names, key, () => {
       const gpu = row.low(1) & 0xff // lowest byte of the type
-      name = report.names.id(`GPU ${gpu}: ${metrics.get(key) || `metric ${row.number(2)}`}`)
-      names.set(key, name)
-    }
+      return report.names.id(`GPU ${gpu}: ${metrics.get(key) || `metric ${row.number(2)}`}`)
+    })
     return { kind: 'counter', name, unit: 'count', atNs, value }
   })
 }

@@ -1,3 +1,4 @@
+import { getOrMake } from '../../../model/default-map.ts'
 import type { AccessEvent, FactsEvent, MappingEvent } from '../../../model/events.ts'
 import type { Names } from '../../../model/names.ts'
 import { count } from '../../../model/units.ts'
@@ -81,13 +82,10 @@ export class AccessReader {
 
   /** perf's name of an event, which contains its parameters. */
   private nameOf(attr: PerfAttr): number {
-    let name = this.names.get(attr)
-    if (name === undefined) {
+    return getOrMake(this.names, attr, () => {
       const at = this.head.attrs.findIndex((event) => event.attr === attr)
-      name = this.texts.id(this.head.names[at] ?? attr.name)
-      this.names.set(attr, name)
-    }
-    return name
+      return this.texts.id(this.head.names[at] ?? attr.name)
+    })
   }
 }
 

@@ -76,23 +76,20 @@ const FAULTS: Readonly<Record<number, AccessWhat>> = { 2: 'fault', 5: 'minor-fau
 /** Reads a `struct perf_event_attr` of `bytes` bytes. */
 export function parseAttr(view: DataView, at: number, bytes: number): PerfAttr {
   const flags = view.getUint32(at + 40, true)
-  const [type, config, sampleType] = [0, 8, 24].map((from) => view.getUint32(at + from, true)) as [
-    number,
-    number,
-    number,
-  ]
+  const word = (from: number) => view.getUint32(at + from, true)
+  const [type, config, sampleType] = [word(0), word(8), word(24)]
   const isFixed = (flags & Flag.frequency) === 0 && (sampleType & Sample.period) === 0
-  const branches = bytes >= CLOCK_ID_END ? view.getUint32(at + 72, true) : 0
+  const branches = bytes >= CLOCK_ID_END ? word(72) : 0
   const ofData = type === SOFTWARE ? FAULTS[config] : type === TRACEPOINT ? undefined : 'other'
   return {
     tracepoint: type === TRACEPOINT ? config : -1,
     name: nameOf(type, config),
     accesses: (sampleType & Sample.addr) !== 0 ? ofData : undefined,
-    period: isFixed ? Math.max(view.getUint32(at + 16, true), 1) : 1,
+    period: isFixed ? Math.max(word(16), 1) : 1,
     branches: { hasIndex: (branches & Branch.index) !== 0, each: (branches & Branch.counters) !== 0 ? 32 : 24 },
     userRegisters: bytes >= CLOCK_ID_END ? bitsIn(view, at + 80) : 0,
     sampleType,
-    readFormat: view.getUint32(at + 32, true),
+    readFormat: word(32),
     hasSampleIdAll: (flags & Flag.sampleIdAll) !== 0,
     recordsNames: (flags & Flag.comm) !== 0,
     recordsTasks: (flags & Flag.task) !== 0,

@@ -1,4 +1,5 @@
 import type { Position } from '../../../errors.ts'
+import { DefaultMap, getOrMake } from '../../../model/default-map.ts'
 import type { CounterEvent, RangeEvent, TraceEvent } from '../../../model/events.ts'
 import { issueOf } from '../../../model/issues.ts'
 import { CPU_MAX } from '../../../model/limits.ts'
@@ -152,12 +153,11 @@ export class Marks {
   }
 
   private track(name: string, description: string): number {
-    const known = this.tracks.get(name)
-    if (known !== undefined) return known
-    const id = this.tracks.size
-    this.tracks.set(name, id)
-    this.emit({ kind: 'own-track', id, name, description })
-    return id
+    return getOrMake(this.tracks, name, () => {
+      const id = this.tracks.size
+      this.emit({ kind: 'own-track', id, name, description })
+      return id
+    })
   }
 
   private nameOf(text: string): number {
@@ -173,15 +173,10 @@ export class Marks {
 class HeldMarks {
   readonly spans = new Spans()
   readonly texts: string[] = []
-  private readonly ids = new Map<string, number>()
+  private readonly ids = new DefaultMap((text: string) => this.texts.push(text) - 1)
 
   add(text: string, tid: number, atNs: number): void {
-    let id = this.ids.get(text)
-    if (id === undefined) {
-      id = this.texts.push(text) - 1
-      this.ids.set(text, id)
-    }
-    this.spans.push(atNs, atNs, id, tid)
+    this.spans.push(atNs, atNs, this.ids.of(text), tid)
   }
 }
 

@@ -3,7 +3,7 @@
  * program would call without the recorder.
  *
  *     HOOK(int, some_function, void * context, int number) {
- *         REAL(some_function, int, void *, int);
+ *         REAL(some_function);
  *         return real(context, number);
  *     }
  */
@@ -19,13 +19,13 @@
     __attribute__((visibility("default"))) result name(__VA_ARGS__)
 #define CALLER __builtin_return_address(0)
 
-/* `real`, with this type: the real function of a hook, looked up at the first call; threads that race find the same one. */
-#define REAL(name, result, ...)                                                                 \
+/* `real`: the real function of a hook, looked up at the first call; threads that race find the same one. */
+#define REAL(name)                                                                              \
     static _Atomic(void *) name##_real;                                                         \
     void * name##_found = atomic_load_explicit(&name##_real, memory_order_relaxed);             \
     if (__builtin_expect(!name##_found, 0)) {                                                   \
         name##_found = library_resolve(#name, CALLER);                                          \
         atomic_store_explicit(&name##_real, name##_found, memory_order_relaxed);                \
     }                                                                                           \
-    result (*real)(__VA_ARGS__);                                                                \
+    __typeof__(&name) real;                                                                     \
     *(void **) &real = name##_found

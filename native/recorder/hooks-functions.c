@@ -14,7 +14,7 @@
 /* ---- Sampling ---- */
 
 HOOK(float *, llama_get_logits_ith, void * context, int32_t output) {
-    REAL(llama_get_logits_ith, float *, void *, int32_t);
+    REAL(llama_get_logits_ith);
     calls_read(context);
     sampling_reads(context, output);
     return real(context, output);
@@ -23,7 +23,7 @@ HOOK(float *, llama_get_logits_ith, void * context, int32_t output) {
 /* The outputs of all tokens. */
 #define READ_ALL(name)                       \
     HOOK(float *, name, void * context) {    \
-        REAL(name, float *, void *);         \
+        REAL(name);                          \
         calls_read(context);                 \
         return real(context);                \
     }
@@ -31,14 +31,14 @@ READ_ALL(llama_get_logits)
 READ_ALL(llama_get_embeddings)
 
 HOOK(int32_t, llama_get_sampled_token_ith, void * context, int32_t output) {
-    REAL(llama_get_sampled_token_ith, int32_t, void *, int32_t);
+    REAL(llama_get_sampled_token_ith);
     calls_read(context);
     sampling_reads(context, output);
     return real(context, output);
 }
 
 HOOK(void, llama_sampler_apply, void * sampler, void * candidates) {
-    REAL(llama_sampler_apply, void, void *, void *);
+    REAL(llama_sampler_apply);
     if (!sampler) return;
     struct ggtrace_function function;
     sampling_begin(&function, GGTRACE_SAMPLE, sampler);
@@ -48,7 +48,7 @@ HOOK(void, llama_sampler_apply, void * sampler, void * candidates) {
 
 /* A chain's members accept the token inside: only the outermost sampler is recorded. Each token of a prompt is accepted, too. */
 HOOK(void, llama_sampler_accept, void * sampler, int32_t token) {
-    REAL(llama_sampler_accept, void, void *, int32_t);
+    REAL(llama_sampler_accept);
     if (!sampler || !functions_are_recorded() || sampling_accepts(__builtin_frame_address(0))) {
         real(sampler, token);
         return;
@@ -60,7 +60,7 @@ HOOK(void, llama_sampler_accept, void * sampler, int32_t token) {
 }
 
 HOOK(void *, llama_sampler_init_grammar, const void * vocabulary, const char * grammar, const char * root) {
-    REAL(llama_sampler_init_grammar, void *, const void *, const char *, const char *);
+    REAL(llama_sampler_init_grammar);
     RECORDED(GGTRACE_CREATE_SAMPLER);
     void * sampler = real(vocabulary, grammar, root);
     if (function.start) function.name = sampling_name(sampler);
@@ -70,7 +70,7 @@ HOOK(void *, llama_sampler_init_grammar, const void * vocabulary, const char * g
 #define LAZY_GRAMMAR(init)                                                                                              \
     HOOK(void *, init, const void * vocabulary, const char * grammar, const char * root, const char ** triggers,        \
          size_t trigger_count, const int32_t * tokens, size_t token_count) {                                            \
-        REAL(init, void *, const void *, const char *, const char *, const char **, size_t, const int32_t *, size_t);   \
+        REAL(init);                                                                                                     \
         RECORDED(GGTRACE_CREATE_SAMPLER);                                                                               \
         void * sampler = real(vocabulary, grammar, root, triggers, trigger_count, tokens, token_count);                 \
         if (function.start) function.name = sampling_name(sampler);                                                     \
@@ -83,7 +83,7 @@ LAZY_GRAMMAR(llama_sampler_init_grammar_lazy_patterns)
 
 HOOK(int32_t, llama_tokenize, const void * vocabulary, const char * text, int32_t bytes, int32_t * tokens, int32_t tokens_max,
      bool add_special, bool parse_special) {
-    REAL(llama_tokenize, int32_t, const void *, const char *, int32_t, int32_t *, int32_t, bool, bool);
+    REAL(llama_tokenize);
     RECORDED(GGTRACE_TOKENIZE);
     const int32_t count = real(vocabulary, text, bytes, tokens, tokens_max, add_special, parse_special);
     if (count >= 0) function.value = (uint64_t) count;
@@ -92,7 +92,7 @@ HOOK(int32_t, llama_tokenize, const void * vocabulary, const char * text, int32_
 
 HOOK(int32_t, llama_detokenize, const void * vocabulary, const int32_t * tokens, int32_t count, char * text, int32_t bytes_max,
      bool remove_special, bool unparse_special) {
-    REAL(llama_detokenize, int32_t, const void *, const int32_t *, int32_t, char *, int32_t, bool, bool);
+    REAL(llama_detokenize);
     RECORDED(GGTRACE_DETOKENIZE);
     const int32_t bytes = real(vocabulary, tokens, count, text, bytes_max, remove_special, unparse_special);
     if (bytes >= 0) function.value = (uint64_t) count;
@@ -100,7 +100,7 @@ HOOK(int32_t, llama_detokenize, const void * vocabulary, const int32_t * tokens,
 }
 
 HOOK(int32_t, llama_token_to_piece, const void * vocabulary, int32_t token, char * text, int32_t bytes_max, int32_t skip, bool special) {
-    REAL(llama_token_to_piece, int32_t, const void *, int32_t, char *, int32_t, int32_t, bool);
+    REAL(llama_token_to_piece);
     RECORDED(GGTRACE_TOKEN_TO_PIECE);
     if (function.start && !functions_take_piece()) function.start = 0;
     const int32_t bytes = real(vocabulary, token, text, bytes_max, skip, special);
@@ -122,7 +122,7 @@ static void wait_begin(struct ggtrace_function * function) {
 
 /* llama_synchronize calls this method, and so do functions that read results. */
 HOOK(void, _ZN13llama_context11synchronizeEv, void * context) {
-    REAL(_ZN13llama_context11synchronizeEv, void, void *);
+    REAL(_ZN13llama_context11synchronizeEv);
     struct ggtrace_function function;
     wait_begin(&function);
     function.context = CONTEXT(context);
@@ -131,7 +131,7 @@ HOOK(void, _ZN13llama_context11synchronizeEv, void * context) {
 }
 
 HOOK(void, ggml_backend_synchronize, void * backend) {
-    REAL(ggml_backend_synchronize, void, void *);
+    REAL(ggml_backend_synchronize);
     struct ggtrace_function function;
     wait_begin(&function);
     real(backend);
@@ -139,7 +139,7 @@ HOOK(void, ggml_backend_synchronize, void * backend) {
 }
 
 HOOK(void, ggml_backend_event_synchronize, void * event) {
-    REAL(ggml_backend_event_synchronize, void, void *);
+    REAL(ggml_backend_event_synchronize);
     struct ggtrace_function function;
     wait_begin(&function);
     real(event);
@@ -147,7 +147,7 @@ HOOK(void, ggml_backend_event_synchronize, void * event) {
 }
 
 HOOK(void, ggml_backend_event_wait, void * backend, void * event) {
-    REAL(ggml_backend_event_wait, void, void *, void *);
+    REAL(ggml_backend_event_wait);
     struct ggtrace_function function;
     wait_begin(&function);
     real(backend, event);
@@ -156,7 +156,7 @@ HOOK(void, ggml_backend_event_wait, void * backend, void * event) {
 
 #define READ_EMBEDDINGS(name)                                         \
     HOOK(float *, name, void * context, int32_t which) {              \
-        REAL(name, float *, void *, int32_t);                         \
+        REAL(name);                                                   \
         calls_read(context);                                          \
         struct ggtrace_function function;                             \
         functions_begin(&function, GGTRACE_GET_EMBEDDINGS);           \
@@ -171,7 +171,7 @@ READ_EMBEDDINGS(llama_get_embeddings_seq)
 /* ---- Adapters ---- */
 
 HOOK(int32_t, llama_set_adapters_lora, void * context, void ** adapters, size_t count, float * scales) {
-    REAL(llama_set_adapters_lora, int32_t, void *, void **, size_t, float *);
+    REAL(llama_set_adapters_lora);
     RECORDED(GGTRACE_SET_LORA);
     function.context = CONTEXT(context);
     return real(context, adapters, count, scales);
@@ -179,7 +179,7 @@ HOOK(int32_t, llama_set_adapters_lora, void * context, void ** adapters, size_t 
 
 /* Until 2025. */
 HOOK(int32_t, llama_set_adapter_lora, void * context, void * adapter, float scale) {
-    REAL(llama_set_adapter_lora, int32_t, void *, void *, float);
+    REAL(llama_set_adapter_lora);
     RECORDED(GGTRACE_SET_LORA);
     function.context = CONTEXT(context);
     return real(context, adapter, scale);
@@ -188,19 +188,19 @@ HOOK(int32_t, llama_set_adapter_lora, void * context, void * adapter, float scal
 /* ---- Images and sound ---- */
 
 HOOK(int32_t, mtmd_tokenize, const void * media, void * chunks, const void * text, const void * const * bitmaps, size_t count) {
-    REAL(mtmd_tokenize, int32_t, const void *, void *, const void *, const void * const *, size_t);
+    REAL(mtmd_tokenize);
     RECORDED(GGTRACE_TOKENIZE_MEDIA);
     return real(media, chunks, text, bitmaps, count);
 }
 
 HOOK(int32_t, mtmd_encode_chunk, void * media, const void * chunk) {
-    REAL(mtmd_encode_chunk, int32_t, void *, const void *);
+    REAL(mtmd_encode_chunk);
     RECORDED(GGTRACE_ENCODE_MEDIA);
     return real(media, chunk);
 }
 
 HOOK(int32_t, mtmd_batch_encode, void * batch) {
-    REAL(mtmd_batch_encode, int32_t, void *);
+    REAL(mtmd_batch_encode);
     RECORDED(GGTRACE_ENCODE_MEDIA);
     return real(batch);
 }
@@ -208,7 +208,7 @@ HOOK(int32_t, mtmd_batch_encode, void * batch) {
 /* Later versions have two more parameters: a function that is called after each call, and its data. */
 HOOK(int32_t, mtmd_helper_decode_image_chunk, void * media, void * context, const void * chunk, float * embeddings, int32_t position,
      int32_t sequence, int32_t batch_size, int32_t * next_position, void * callback, void * data) {
-    REAL(mtmd_helper_decode_image_chunk, int32_t, void *, void *, const void *, float *, int32_t, int32_t, int32_t, int32_t *, void *, void *);
+    REAL(mtmd_helper_decode_image_chunk);
     RECORDED(GGTRACE_DECODE_MEDIA);
     function.context = CONTEXT(context);
     function.sequence = (uint32_t) sequence;
@@ -219,7 +219,7 @@ HOOK(int32_t, mtmd_helper_decode_image_chunk, void * media, void * context, cons
 
 /* void common_speculative_draft(common_speculative *) */
 HOOK(void, _Z24common_speculative_draftP18common_speculative, void * speculation) {
-    REAL(_Z24common_speculative_draftP18common_speculative, void, void *);
+    REAL(_Z24common_speculative_draftP18common_speculative);
     RECORDED(GGTRACE_DRAFT);
     real(speculation);
 }
@@ -227,7 +227,7 @@ HOOK(void, _Z24common_speculative_draftP18common_speculative, void * speculation
 /* bool common_speculative_process(common_speculative *, const llama_batch &), (…, const common_batch &) */
 #define PROCESS(name)                                                 \
     HOOK(bool, name, void * speculation, const void * batch) {        \
-        REAL(name, bool, void *, const void *);                       \
+        REAL(name);                                                   \
         RECORDED(GGTRACE_VERIFY);                                     \
         return real(speculation, batch);                              \
     }
@@ -236,7 +236,7 @@ PROCESS(_Z26common_speculative_processP18common_speculativeRK12common_batch)
 
 /* void common_speculative_accept(common_speculative *, llama_seq_id, uint16_t) */
 HOOK(void, _Z25common_speculative_acceptP18common_speculativeit, void * speculation, int32_t sequence, uint16_t accepted) {
-    REAL(_Z25common_speculative_acceptP18common_speculativeit, void, void *, int32_t, uint16_t);
+    REAL(_Z25common_speculative_acceptP18common_speculativeit);
     RECORDED(GGTRACE_ACCEPT_DRAFT);
     function.sequence = (uint32_t) sequence;
     function.value = accepted;

@@ -14,7 +14,7 @@ struct any_parameters {
 
 #define LOAD_MODEL(name)                                                              \
     HOOK(void *, name, const char * path, struct any_parameters parameters) {         \
-        REAL(name, void *, const char *, struct any_parameters);                      \
+        REAL(name);                                                                   \
         recorder_ready(CALLER);                                                       \
         functions_note_seen(SEEN_FUNCTIONS);                                          \
         STAGE(GGTRACE_LOAD_MODEL, path);                                              \
@@ -26,7 +26,7 @@ LOAD_MODEL(llama_model_load_from_file)
 LOAD_MODEL(llama_load_model_from_file) /* until 2025 */
 
 HOOK(void *, llama_model_load_from_splits, const char ** paths, size_t count, struct any_parameters parameters) {
-    REAL(llama_model_load_from_splits, void *, const char **, size_t, struct any_parameters);
+    REAL(llama_model_load_from_splits);
     recorder_ready(CALLER);
     functions_note_seen(SEEN_FUNCTIONS);
     STAGE(GGTRACE_LOAD_MODEL, count ? paths[0] : NULL);
@@ -37,7 +37,7 @@ HOOK(void *, llama_model_load_from_splits, const char ** paths, size_t count, st
 
 /* The encoder of images or sound. */
 HOOK(void *, mtmd_init_from_file, const char * path, const void * model, struct any_parameters parameters) {
-    REAL(mtmd_init_from_file, void *, const char *, const void *, struct any_parameters);
+    REAL(mtmd_init_from_file);
     recorder_ready(CALLER);
     STAGE(GGTRACE_LOAD_MODEL, path);
     return real(path, model, parameters);
@@ -49,7 +49,7 @@ struct gguf_parameters {
 };
 
 HOOK(void *, gguf_init_from_file, const char * path, struct gguf_parameters parameters) {
-    REAL(gguf_init_from_file, void *, const char *, struct gguf_parameters);
+    REAL(gguf_init_from_file);
     STAGE(GGTRACE_READ_HEADER, path);
     return real(path, parameters);
 }
@@ -57,14 +57,14 @@ HOOK(void *, gguf_init_from_file, const char * path, struct gguf_parameters para
 /* void llama_model_loader::init_mappings(bool, llama_mlocks *) */
 #define INIT_MAPPINGS(name)                                                           \
     HOOK(void, name, void * loader, bool prefetch, void * locks) {                    \
-        REAL(name, void, void *, bool, void *);                                       \
+        REAL(name);                                                                   \
         STAGE(GGTRACE_MAP, NULL);                                                     \
         real(loader, prefetch, locks);                                                \
     }
 INIT_MAPPINGS(_ZN18llama_model_loader13init_mappingsEbPSt6vectorISt10unique_ptrI11llama_mlockSt14default_deleteIS2_EESaIS5_EE)
 
 HOOK(void *, ggml_backend_dev_buffer_from_host_ptr, void * device, void * data, size_t size, size_t tensor_max) {
-    REAL(ggml_backend_dev_buffer_from_host_ptr, void *, void *, void *, size_t, size_t);
+    REAL(ggml_backend_dev_buffer_from_host_ptr);
     struct ggtrace_function function;
     functions_begin(&function, GGTRACE_MAP);
     void * buffer = real(device, data, size, tensor_max);
@@ -76,7 +76,7 @@ HOOK(void *, ggml_backend_dev_buffer_from_host_ptr, void * device, void * data, 
 /* bool llama_model_loader::load_all_data(ggml_context *, llama_buf_map &, llama_mlocks *, llama_progress_callback, void *) */
 #define LOAD_ALL_DATA(name)                                                                                                   \
     HOOK(bool, name, void * loader, void * context, void * buffers, void * locks, void * progress, void * user) {             \
-        REAL(name, bool, void *, void *, void *, void *, void *, void *);                                                     \
+        REAL(name);                                                                                                           \
         STAGE(GGTRACE_COPY_WEIGHTS, NULL);                                                                                    \
         const bool is_done = real(loader, context, buffers, locks, progress, user);                                           \
         const uint64_t bytes = loading_copied(&stage);                                                                        \
@@ -91,7 +91,7 @@ LOAD_ALL_DATA(OF_VECTOR)
 
 #define CREATE_CONTEXT(name)                                                          \
     HOOK(void *, name, void * model, struct any_parameters parameters) {              \
-        REAL(name, void *, void *, struct any_parameters);                            \
+        REAL(name);                                                                   \
         recorder_ready(CALLER);                                                       \
         functions_note_seen(SEEN_FUNCTIONS);                                          \
         struct stage stage;                                                           \
@@ -106,7 +106,7 @@ CREATE_CONTEXT(llama_init_from_model)
 CREATE_CONTEXT(llama_new_context_with_model) /* until 2025 */
 
 HOOK(void *, llama_adapter_lora_init, void * model, const char * path) {
-    REAL(llama_adapter_lora_init, void *, void *, const char *);
+    REAL(llama_adapter_lora_init);
     STAGE(GGTRACE_LOAD_LORA, path);
     void * adapter = real(model, path);
     stage.function.context = CONTEXT(model);

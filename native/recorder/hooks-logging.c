@@ -46,7 +46,7 @@ static void wrap(log_function * function, void ** data) {
 
 #define LOG_SET(name)                                     \
     HOOK(void, name, log_function function, void * data) { \
-        REAL(name, void, log_function, void *);           \
+        REAL(name);                                       \
         wrap(&function, &data);                           \
         real(function, data);                             \
     }

@@ -11,14 +11,14 @@
 /* ---- Sequences ---- */
 
 HOOK(void *, llama_get_memory, const void * context) {
-    REAL(llama_get_memory, void *, const void *);
+    REAL(llama_get_memory);
     void * memory = real(context);
     if (memory && functions_are_recorded()) contexts_set_memory(context, memory);
     return memory;
 }
 
 HOOK(bool, llama_memory_seq_rm, void * memory, int32_t sequence, int32_t from, int32_t end) {
-    REAL(llama_memory_seq_rm, bool, void *, int32_t, int32_t, int32_t);
+    REAL(llama_memory_seq_rm);
     const bool is_done = real(memory, sequence, from, end);
     sequences_changed(memory, &(struct ggtrace_sequence){
         .what = GGTRACE_REMOVE, .sequence = sequence, .to = -1, .from = from, .end = end, .is_done = is_done});
@@ -26,21 +26,21 @@ HOOK(bool, llama_memory_seq_rm, void * memory, int32_t sequence, int32_t from, i
 }
 
 HOOK(void, llama_memory_seq_cp, void * memory, int32_t sequence, int32_t to, int32_t from, int32_t end) {
-    REAL(llama_memory_seq_cp, void, void *, int32_t, int32_t, int32_t, int32_t);
+    REAL(llama_memory_seq_cp);
     real(memory, sequence, to, from, end);
     sequences_changed(memory, &(struct ggtrace_sequence){
         .what = GGTRACE_COPY_SEQUENCE, .sequence = sequence, .to = to, .from = from, .end = end, .is_done = true});
 }
 
 HOOK(void, llama_memory_seq_keep, void * memory, int32_t sequence) {
-    REAL(llama_memory_seq_keep, void, void *, int32_t);
+    REAL(llama_memory_seq_keep);
     real(memory, sequence);
     sequences_changed(memory, &(struct ggtrace_sequence){
         .what = GGTRACE_KEEP, .sequence = sequence, .to = -1, .from = -1, .end = -1, .is_done = true});
 }
 
 HOOK(void, llama_memory_seq_add, void * memory, int32_t sequence, int32_t from, int32_t end, int32_t delta) {
-    REAL(llama_memory_seq_add, void, void *, int32_t, int32_t, int32_t, int32_t);
+    REAL(llama_memory_seq_add);
     real(memory, sequence, from, end, delta);
     sequences_changed(memory, &(struct ggtrace_sequence){
         .what = GGTRACE_SHIFT, .sequence = sequence, .to = -1, .from = from, .end = end, .delta = delta, .is_done = true});
@@ -79,7 +79,7 @@ static void clear(void * memory, bool data, void (*real)(void *, bool), const vo
 
 #define CLEAR(name)                                \
     HOOK(void, name, void * memory, bool data) {   \
-        REAL(name, void, void *, bool);            \
+        REAL(name);                                \
         clear(memory, data, real, CALLER);         \
     }
 CLEAR(llama_memory_clear)
@@ -91,7 +91,7 @@ CLEAR(_ZN19llama_memory_hybrid5clearEb)
 CLEAR(_ZN24llama_memory_hybrid_iswa5clearEb)
 
 HOOK(void, llama_free, void * context) {
-    REAL(llama_free, void, void *);
+    REAL(llama_free);
     calls_forget(context);
     contexts_forget(context);
     real(context);
@@ -119,9 +119,9 @@ static void state_end(struct state * state, const void * context, uint64_t bytes
     functions_end(&state->function);
 }
 
-#define STATE(what, result, name, known_bytes, sequence, parameters, types, ...)  \
+#define STATE(what, result, name, known_bytes, sequence, parameters, ...)         \
     HOOK(result, name, parameters) {                                              \
-        REAL(name, result, types);                                                \
+        REAL(name);                                                               \
         struct state state;                                                       \
         state_begin(&state, what, context, sequence);                             \
         const result done = real(__VA_ARGS__);                                    \
@@ -133,30 +133,24 @@ static void state_end(struct state * state, const void * context, uint64_t bytes
 #define UNKNOWN_BYTES (done ? GGTRACE_UNKNOWN_VALUE : 0)
 
 STATE(GGTRACE_SAVE_STATE, size_t, llama_state_get_data, done, -1,
-      LIST(void * context, void * data, size_t size), LIST(void *, void *, size_t), context, data, size)
+      LIST(void * context, void * data, size_t size), context, data, size)
 STATE(GGTRACE_RESTORE_STATE, size_t, llama_state_set_data, done, -1,
-      LIST(void * context, const void * data, size_t size), LIST(void *, const void *, size_t), context, data, size)
+      LIST(void * context, const void * data, size_t size), context, data, size)
 STATE(GGTRACE_SAVE_STATE, bool, llama_state_save_file, UNKNOWN_BYTES, -1,
-      LIST(void * context, const char * path, const int32_t * tokens, size_t count),
-      LIST(void *, const char *, const int32_t *, size_t), context, path, tokens, count)
+      LIST(void * context, const char * path, const int32_t * tokens, size_t count), context, path, tokens, count)
 STATE(GGTRACE_RESTORE_STATE, bool, llama_state_load_file, UNKNOWN_BYTES, -1,
-      LIST(void * context, const char * path, int32_t * tokens, size_t capacity, size_t * count),
-      LIST(void *, const char *, int32_t *, size_t, size_t *), context, path, tokens, capacity, count)
+      LIST(void * context, const char * path, int32_t * tokens, size_t capacity, size_t * count), context, path, tokens, capacity, count)
 STATE(GGTRACE_SAVE_STATE, size_t, llama_state_seq_get_data, done, sequence,
-      LIST(void * context, void * data, size_t size, int32_t sequence), LIST(void *, void *, size_t, int32_t),
-      context, data, size, sequence)
+      LIST(void * context, void * data, size_t size, int32_t sequence), context, data, size, sequence)
 STATE(GGTRACE_RESTORE_STATE, size_t, llama_state_seq_set_data, done, sequence,
-      LIST(void * context, const void * data, size_t size, int32_t sequence), LIST(void *, const void *, size_t, int32_t),
-      context, data, size, sequence)
+      LIST(void * context, const void * data, size_t size, int32_t sequence), context, data, size, sequence)
 STATE(GGTRACE_SAVE_STATE, size_t, llama_state_seq_get_data_ext, done, sequence,
-      LIST(void * context, void * data, size_t size, int32_t sequence, uint32_t flags),
-      LIST(void *, void *, size_t, int32_t, uint32_t), context, data, size, sequence, flags)
+      LIST(void * context, void * data, size_t size, int32_t sequence, uint32_t flags), context, data, size, sequence, flags)
 STATE(GGTRACE_RESTORE_STATE, size_t, llama_state_seq_set_data_ext, done, sequence,
-      LIST(void * context, const void * data, size_t size, int32_t sequence, uint32_t flags),
-      LIST(void *, const void *, size_t, int32_t, uint32_t), context, data, size, sequence, flags)
+      LIST(void * context, const void * data, size_t size, int32_t sequence, uint32_t flags), context, data, size, sequence, flags)
 STATE(GGTRACE_SAVE_STATE, size_t, llama_state_seq_save_file, done, sequence,
       LIST(void * context, const char * path, int32_t sequence, const int32_t * tokens, size_t count),
-      LIST(void *, const char *, int32_t, const int32_t *, size_t), context, path, sequence, tokens, count)
+      context, path, sequence, tokens, count)
 STATE(GGTRACE_RESTORE_STATE, size_t, llama_state_seq_load_file, done, sequence,
       LIST(void * context, const char * path, int32_t sequence, int32_t * tokens, size_t capacity, size_t * count),
-      LIST(void *, const char *, int32_t, int32_t *, size_t, size_t *), context, path, sequence, tokens, capacity, count)
+      context, path, sequence, tokens, capacity, count)

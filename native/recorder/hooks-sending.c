@@ -28,7 +28,7 @@ static bool waits_to_write(const struct pollfd * connections, nfds_t count) {
 }
 
 HOOK(int, poll, struct pollfd * connections, nfds_t count, int timeout) {
-    REAL(poll, int, struct pollfd *, nfds_t, int);
+    REAL(poll);
     if (!waits_to_write(connections, count)) return real(connections, count, timeout);
     WAIT_TO_SEND;
     return real(connections, count, timeout);
@@ -36,14 +36,14 @@ HOOK(int, poll, struct pollfd * connections, nfds_t count, int timeout) {
 
 /* The same in programs that are built with _FORTIFY_SOURCE. */
 HOOK(int, __poll_chk, struct pollfd * connections, nfds_t count, int timeout, size_t size) {
-    REAL(__poll_chk, int, struct pollfd *, nfds_t, int, size_t);
+    REAL(__poll_chk);
     if (!waits_to_write(connections, count)) return real(connections, count, timeout, size);
     WAIT_TO_SEND;
     return real(connections, count, timeout, size);
 }
 
 HOOK(ssize_t, send, int connection, const void * data, size_t size, int flags) {
-    REAL(send, ssize_t, int, const void *, size_t, int);
+    REAL(send);
     WAIT_TO_SEND;
     return real(connection, data, size, flags);
 }

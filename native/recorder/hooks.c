@@ -43,18 +43,18 @@
 /* These take the batch by value, until 0.7.0, which still exports them. */
 #define CALL_BY_VALUE(name, kind)                                                               \
     HOOK(int, name, void * context, struct any_batch batch) {                                   \
-        REAL(name, int, void *, struct any_batch);                                              \
+        REAL(name);                                                                             \
         CALL(name, batch_read(&call.batch, &batch), kind, context, batch);                      \
     }
 #define CALL_BY_REFERENCE(name, kind)                                                           \
     HOOK(int, name, void * context, const struct any_batch * batch) {                           \
-        REAL(name, int, void *, const struct any_batch *);                                      \
+        REAL(name);                                                                             \
         if (!calls_inside() && recorder_ready(CALLER) >= LEVEL_TOKEN) functions_note_bypassed(CALLER); \
         CALL(name, batch_read(&call.batch, batch), kind, context, batch);                       \
     }
 #define CALL_OF_EXT(name, kind)                                                                 \
     HOOK(int, name, void * context, const void * batch) {                                       \
-        REAL(name, int, void *, const void *);                                                  \
+        REAL(name);                                                                             \
         if (!calls_inside() && recorder_ready(CALLER) >= LEVEL_TOKEN) functions_note_bypassed(CALLER); \
         CALL(name, batch_ext_read(&call.batch, batch), kind, context, batch);                   \
     }
@@ -71,7 +71,7 @@ CALL_OF_EXT(_ZN13llama_context6encodeERK15llama_batch_ext, GGTRACE_ENCODE)
 
 /* llama.h of 0.7.0: LLAMA_PROCESS_TYPE_ENCODE is 0, LLAMA_PROCESS_TYPE_DECODE 1. */
 HOOK(int32_t, llama_process, void * context, int type, void * batch) {
-    REAL(llama_process, int32_t, void *, int, void *);
+    REAL(llama_process);
     CALL(llama_process, batch_ext_read(&call.batch, batch), type == 0 ? GGTRACE_ENCODE : GGTRACE_DECODE, context, type, batch);
 }
 
@@ -80,58 +80,58 @@ HOOK(int32_t, llama_process, void * context, int type, void * batch) {
  * Inside a call, llama.cpp makes batches for its own use.
  */
 HOOK(int, _ZN15llama_batch_ext9add_tokenEi, void * batch, int sequence) {
-    REAL(_ZN15llama_batch_ext9add_tokenEi, int, void *, int);
+    REAL(_ZN15llama_batch_ext9add_tokenEi);
     const int index = real(batch, sequence);
     if (!calls_inside()) batch_ext_added(batch, index, sequence);
     return index;
 }
 
 HOOK(bool, _ZN15llama_batch_ext13set_token_posEiPKi, void * batch, int index, const int * position) {
-    REAL(_ZN15llama_batch_ext13set_token_posEiPKi, bool, void *, int, const int *);
+    REAL(_ZN15llama_batch_ext13set_token_posEiPKi);
     const bool is_set = real(batch, index, position);
     if (is_set && !calls_inside()) batch_ext_placed(batch, index, *position);
     return is_set;
 }
 
 HOOK(void, _ZN15llama_batch_ext5clearEv, void * batch) {
-    REAL(_ZN15llama_batch_ext5clearEv, void, void *);
+    REAL(_ZN15llama_batch_ext5clearEv);
     real(batch);
     if (!calls_inside()) batch_ext_cleared(batch);
 }
 
 /* A new batch may have the address of an older one. */
 HOOK(void, _ZN15llama_batch_extC1EP13llama_context, void * batch, void * context) {
-    REAL(_ZN15llama_batch_extC1EP13llama_context, void, void *, void *);
+    REAL(_ZN15llama_batch_extC1EP13llama_context);
     real(batch, context);
     if (!calls_inside()) batch_ext_cleared(batch);
 }
 
 HOOK(void, _ZN15llama_batch_ext10set_outputEib, void * batch, int index, bool output) {
-    REAL(_ZN15llama_batch_ext10set_outputEib, void, void *, int, bool);
+    REAL(_ZN15llama_batch_ext10set_outputEib);
     real(batch, index, output);
     if (output && !calls_inside()) batch_ext_output(batch, index);
 }
 
 HOOK(void, llama_batch_ext_free, void * batch) {
-    REAL(llama_batch_ext_free, void, void *);
+    REAL(llama_batch_ext_free);
     batch_ext_cleared(batch);
     real(batch);
 }
 
 HOOK(void, llama_perf_context_reset, void * context) {
-    REAL(llama_perf_context_reset, void, void *);
+    REAL(llama_perf_context_reset);
     calls_reset(context);
     real(context);
 }
 
 HOOK(void, llama_set_warmup, void * context, bool warmup) {
-    REAL(llama_set_warmup, void, void *, bool);
+    REAL(llama_set_warmup);
     calls_set_warm_up(warmup);
     real(context, warmup);
 }
 
 HOOK(void, llama_set_embeddings, void * context, bool embeddings) {
-    REAL(llama_set_embeddings, void, void *, bool);
+    REAL(llama_set_embeddings);
     contexts_set_embeddings(context, embeddings);
     real(context, embeddings);
 }
@@ -149,7 +149,7 @@ static uint64_t allocated_at(const void * scheduler) {
 
 /* Outside of a call: whisper.cpp, programs that use ggml directly, libraries that bind llama_decode inside. */
 HOOK(int, ggml_backend_sched_graph_compute_async, void * scheduler, void * cgraph) {
-    REAL(ggml_backend_sched_graph_compute_async, int, void *, void *);
+    REAL(ggml_backend_sched_graph_compute_async);
     struct call call;
     const bool is_call = !calls_inside() && recorder_ready(CALLER) >= LEVEL_TOKEN;
     call.since = allocated_at(scheduler);
@@ -163,7 +163,7 @@ HOOK(int, ggml_backend_sched_graph_compute_async, void * scheduler, void * cgrap
 }
 
 HOOK(bool, ggml_backend_sched_alloc_graph, void * scheduler, void * cgraph) {
-    REAL(ggml_backend_sched_alloc_graph, bool, void *, void *);
+    REAL(ggml_backend_sched_alloc_graph);
     graphs_may_change();
     const bool is_outside = !calls_inside() && recorder_ready(CALLER) >= LEVEL_TOKEN;
     if (is_outside) allocated.start = clock_now();
@@ -175,7 +175,7 @@ HOOK(bool, ggml_backend_sched_alloc_graph, void * scheduler, void * cgraph) {
 }
 
 HOOK(bool, ggml_backend_sched_reserve, void * scheduler, void * cgraph) {
-    REAL(ggml_backend_sched_reserve, bool, void *, void *);
+    REAL(ggml_backend_sched_reserve);
     graphs_may_change();
     const uint64_t start = parts_begin();
     struct stage stage; /* outside of a call */
@@ -189,7 +189,7 @@ HOOK(bool, ggml_backend_sched_reserve, void * scheduler, void * cgraph) {
 }
 
 HOOK(void, ggml_backend_sched_reset, void * scheduler) {
-    REAL(ggml_backend_sched_reset, void, void *);
+    REAL(ggml_backend_sched_reset);
     graphs_may_change();
     real(scheduler);
 }
@@ -197,19 +197,21 @@ HOOK(void, ggml_backend_sched_reset, void * scheduler) {
 typedef bool (*eval_callback)(void * tensor, bool ask, void * user);
 
 HOOK(void, ggml_backend_sched_set_eval_callback, void * scheduler, eval_callback callback, void * user) {
-    REAL(ggml_backend_sched_set_eval_callback, void, void *, eval_callback, void *);
+    REAL(ggml_backend_sched_set_eval_callback);
     const bool is_free = !callback && recorder_ready(CALLER) >= LEVEL_GRAPH && recording.synchronises;
     real(scheduler, is_free ? runs_want_every_node : callback, user);
 }
 
+void ggml_backend_synchronize(void * backend);
+
 /* Not by its hook: it is the recorder that waits. */
 static void synchronize(void * backend) {
-    REAL(ggml_backend_synchronize, void, void *);
+    REAL(ggml_backend_synchronize);
     if (real) real(backend);
 }
 
 HOOK(int, ggml_backend_graph_compute_async, void * backend, void * cgraph) {
-    REAL(ggml_backend_graph_compute_async, int, void *, void *);
+    REAL(ggml_backend_graph_compute_async);
     struct run run;
     runs_begin(&run, backend, cgraph, recorder_ready(CALLER));
     const int status = real(backend, cgraph);
@@ -223,7 +225,7 @@ HOOK(int, ggml_backend_graph_compute_async, void * backend, void * cgraph) {
 
 /* ggml without a backend. If the CPU backend calls this, the graph run has begun already. */
 HOOK(int, ggml_graph_compute, void * cgraph, void * plan) {
-    REAL(ggml_graph_compute, int, void *, void *);
+    REAL(ggml_graph_compute);
     if (runs_current()) return real(cgraph, plan);
     struct run run;
     runs_begin(&run, NULL, cgraph, recorder_ready(CALLER));
@@ -237,14 +239,14 @@ HOOK(int, ggml_graph_compute, void * cgraph, void * plan) {
 
 /* ggml-cpu calls this on every worker at the start of every node that is not fused, to ask whether special hardware computes it. */
 HOOK(bool, ggml_cpu_extra_compute_forward, void * params, void * tensor) {
-    REAL(ggml_cpu_extra_compute_forward, bool, void *, void *);
+    REAL(ggml_cpu_extra_compute_forward);
     if (!operators_start_plain(tensor) && recording_level() >= LEVEL_OPERATOR) operators_start(params, tensor);
     return real(params, tensor);
 }
 
 HOOK(void, ggml_barrier, void * threadpool) {
     if (operators_barrier_plain(threadpool)) return;
-    REAL(ggml_barrier, void, void *);
+    REAL(ggml_barrier);
     if (recording_level() >= LEVEL_OPERATOR) operators_barrier(real, threadpool);
     else real(threadpool);
 }
@@ -252,14 +254,14 @@ HOOK(void, ggml_barrier, void * threadpool) {
 /* ---- Buffers ---- */
 
 HOOK(void *, ggml_backend_buft_alloc_buffer, void * buffer_type, size_t size) {
-    REAL(ggml_backend_buft_alloc_buffer, void *, void *, size_t);
+    REAL(ggml_backend_buft_alloc_buffer);
     void * buffer = real(buffer_type, size);
     if (buffer && recording_level() != LEVEL_OFF) registry_note_allocation(buffer, ggtrace_now());
     return buffer;
 }
 
 HOOK(void, ggml_backend_buffer_set_usage, void * buffer, int usage) {
-    REAL(ggml_backend_buffer_set_usage, void, void *, int);
+    REAL(ggml_backend_buffer_set_usage);
     real(buffer, usage);
     if (usage == GGTRACE_USAGE_WEIGHTS && recording_level() >= LEVEL_GRAPH) registry_expect_buffer(buffer);
 }
@@ -271,7 +273,7 @@ static void record_free(void * buffer) {
 }
 
 HOOK(void, ggml_backend_buffer_free, void * buffer) {
-    REAL(ggml_backend_buffer_free, void, void *);
+    REAL(ggml_backend_buffer_free);
     if (recording_level() >= LEVEL_GRAPH) record_free(buffer);
     real(buffer);
 }
@@ -279,14 +281,14 @@ HOOK(void, ggml_backend_buffer_free, void * buffer) {
 /* ---- Copies ---- */
 
 HOOK(void, ggml_backend_tensor_get, const void * tensor, void * data, size_t offset, size_t size) {
-    REAL(ggml_backend_tensor_get, void, const void *, void *, size_t, size_t);
+    REAL(ggml_backend_tensor_get);
     const uint64_t start = copies_begin();
     real(tensor, data, offset, size);
     copies_end(start, tensor, size, GGTRACE_GET);
 }
 
 HOOK(void, ggml_backend_tensor_set, void * tensor, const void * data, size_t offset, size_t size) {
-    REAL(ggml_backend_tensor_set, void, void *, const void *, size_t, size_t);
+    REAL(ggml_backend_tensor_set);
     copies_note_origin(tensor, data, offset, size);
     const uint64_t start = copies_begin(), load_start = loading_copy_begin();
     real(tensor, data, offset, size);
@@ -295,14 +297,14 @@ HOOK(void, ggml_backend_tensor_set, void * tensor, const void * data, size_t off
 }
 
 HOOK(void, ggml_backend_tensor_get_async, void * backend, const void * tensor, void * data, size_t offset, size_t size) {
-    REAL(ggml_backend_tensor_get_async, void, void *, const void *, void *, size_t, size_t);
+    REAL(ggml_backend_tensor_get_async);
     const uint64_t start = copies_begin();
     real(backend, tensor, data, offset, size);
     copies_end(start, tensor, size, GGTRACE_GET);
 }
 
 HOOK(void, ggml_backend_tensor_set_async, void * backend, void * tensor, const void * data, size_t offset, size_t size) {
-    REAL(ggml_backend_tensor_set_async, void, void *, void *, const void *, size_t, size_t);
+    REAL(ggml_backend_tensor_set_async);
     const uint64_t start = copies_begin(), load_start = loading_copy_begin();
     real(backend, tensor, data, offset, size);
     copies_end(start, tensor, size, GGTRACE_SET);
@@ -310,14 +312,14 @@ HOOK(void, ggml_backend_tensor_set_async, void * backend, void * tensor, const v
 }
 
 HOOK(void, ggml_backend_tensor_copy, void * from, void * to) {
-    REAL(ggml_backend_tensor_copy, void, void *, void *);
+    REAL(ggml_backend_tensor_copy);
     const uint64_t start = copies_begin();
     real(from, to);
     copies_end_between(start, from, to);
 }
 
 HOOK(void, ggml_backend_tensor_copy_async, void * backend_from, void * backend_to, void * from, void * to) {
-    REAL(ggml_backend_tensor_copy_async, void, void *, void *, void *, void *);
+    REAL(ggml_backend_tensor_copy_async);
     const uint64_t start = copies_begin();
     real(backend_from, backend_to, from, to);
     copies_end_between(start, from, to);

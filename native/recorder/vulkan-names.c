@@ -35,7 +35,7 @@ PFN_vkVoidFunction vulkan_function(const char * name) {
 }
 
 HOOK(VkResult, vkCreateInstance, const void * info, const void * allocator, VkInstance * instance) {
-    REAL(vkCreateInstance, VkResult, const void *, const void *, VkInstance *);
+    REAL(vkCreateInstance);
     const VkResult result = real(info, allocator, instance);
     PFN_vkVoidFunction (*find)(VkInstance, const char *);
     *(void **) &find = library_resolve("vkGetInstanceProcAddr", CALLER);
@@ -85,12 +85,12 @@ static PFN_vkVoidFunction replaced(const char * name, PFN_vkVoidFunction real) {
 }
 
 HOOK(PFN_vkVoidFunction, vkGetInstanceProcAddr, VkInstance instance, const char * name) {
-    REAL(vkGetInstanceProcAddr, PFN_vkVoidFunction, VkInstance, const char *);
+    REAL(vkGetInstanceProcAddr);
     return replaced(name, real(instance, name));
 }
 
 HOOK(PFN_vkVoidFunction, vkGetDeviceProcAddr, VkDevice device, const char * name) {
-    REAL(vkGetDeviceProcAddr, PFN_vkVoidFunction, VkDevice, const char *);
+    REAL(vkGetDeviceProcAddr);
     return replaced(name, real(device, name));
 }
 
@@ -128,7 +128,7 @@ static void write_compiled(const char * name) {
 
 HOOK(VkResult, vkCreateComputePipelines, VkDevice device, VkPipelineCache cache, uint32_t count, const void * infos,
      const void * allocator, VkPipeline * pipelines) {
-    REAL(vkCreateComputePipelines, VkResult, VkDevice, VkPipelineCache, uint32_t, const void *, const void *, VkPipeline *);
+    REAL(vkCreateComputePipelines);
     write_compiled(NULL);
     const uint64_t start = clock_now();
     const VkResult result = real(device, cache, count, infos, allocator, pipelines);

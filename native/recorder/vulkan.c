@@ -97,7 +97,7 @@ static void describe(struct vulkan_device * device, VkPhysicalDevice physical, c
 
 /* Enables VK_EXT_calibrated_timestamps for the recorder, which changes nothing for the program. */
 HOOK(VkResult, vkCreateDevice, VkPhysicalDevice physical, const VkDeviceCreateInfo * info, const void * allocator, VkDevice * created) {
-    REAL(vkCreateDevice, VkResult, VkPhysicalDevice, const VkDeviceCreateInfo *, const void *, VkDevice *);
+    REAL(vkCreateDevice);
     if (!vulkan_is_wanted() || !vulkan_function("vkEnumerateDeviceExtensionProperties")) return real(physical, info, allocator, created);
     VkDeviceCreateInfo changed = *info;
     const char * names[EXTENSIONS_MAX];
@@ -123,7 +123,7 @@ HOOK(VkResult, vkCreateDevice, VkPhysicalDevice physical, const VkDeviceCreateIn
 }
 
 HOOK(void, vkDestroyDevice, VkDevice handle, const void * allocator) {
-    REAL(vkDestroyDevice, void, VkDevice, const void *);
+    REAL(vkDestroyDevice);
     if (handle) vulkan_work_idle(handle, NULL, vulkan_work_latest(), clock_now());
     pthread_mutex_lock(&vulkan_lock);
     struct vulkan_device * device = vulkan_device_of(handle);
@@ -138,13 +138,13 @@ static void note_queue(VkDevice device, VkQueue queue, uint32_t family, uint32_t
 }
 
 HOOK(void, vkGetDeviceQueue, VkDevice device, uint32_t family, uint32_t index, VkQueue * queue) {
-    REAL(vkGetDeviceQueue, void, VkDevice, uint32_t, uint32_t, VkQueue *);
+    REAL(vkGetDeviceQueue);
     real(device, family, index, queue);
     note_queue(device, *queue, family, index);
 }
 
 HOOK(void, vkGetDeviceQueue2, VkDevice device, const VkDeviceQueueInfo2 * info, VkQueue * queue) {
-    REAL(vkGetDeviceQueue2, void, VkDevice, const VkDeviceQueueInfo2 *, VkQueue *);
+    REAL(vkGetDeviceQueue2);
     real(device, info, queue);
     note_queue(device, *queue, info->queueFamilyIndex, info->queueIndex);
 }
@@ -152,7 +152,7 @@ HOOK(void, vkGetDeviceQueue2, VkDevice device, const VkDeviceQueueInfo2 * info, 
 /* ---- Command buffers ---- */
 
 HOOK(VkResult, vkCreateCommandPool, VkDevice device, const VkCommandPoolCreateInfo * info, const void * allocator, VkCommandPool * pool) {
-    REAL(vkCreateCommandPool, VkResult, VkDevice, const VkCommandPoolCreateInfo *, const void *, VkCommandPool *);
+    REAL(vkCreateCommandPool);
     const VkResult result = real(device, info, allocator, pool);
     HOLD(&vulkan_lock);
     if (result == VK_SUCCESS) vulkan_pool_note(device, *pool, info->queueFamilyIndex);
@@ -160,7 +160,7 @@ HOOK(VkResult, vkCreateCommandPool, VkDevice device, const VkCommandPoolCreateIn
 }
 
 HOOK(VkResult, vkAllocateCommandBuffers, VkDevice device, const VkCommandBufferAllocateInfo * info, VkCommandBuffer * buffers) {
-    REAL(vkAllocateCommandBuffers, VkResult, VkDevice, const VkCommandBufferAllocateInfo *, VkCommandBuffer *);
+    REAL(vkAllocateCommandBuffers);
     const VkResult result = real(device, info, buffers);
     if (result != VK_SUCCESS) return result;
     pthread_mutex_lock(&vulkan_lock);
@@ -171,26 +171,26 @@ HOOK(VkResult, vkAllocateCommandBuffers, VkDevice device, const VkCommandBufferA
 }
 
 HOOK(VkResult, vkBeginCommandBuffer, VkCommandBuffer buffer, const VkCommandBufferBeginInfo * info) {
-    REAL(vkBeginCommandBuffer, VkResult, VkCommandBuffer, const VkCommandBufferBeginInfo *);
+    REAL(vkBeginCommandBuffer);
     const VkResult result = real(buffer, info);
     if (result == VK_SUCCESS) vulkan_work_begin(buffer, (info->flags & VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT) != 0);
     return result;
 }
 
 HOOK(VkResult, vkEndCommandBuffer, VkCommandBuffer buffer) {
-    REAL(vkEndCommandBuffer, VkResult, VkCommandBuffer);
+    REAL(vkEndCommandBuffer);
     vulkan_work_end(buffer);
     return real(buffer);
 }
 
 HOOK(void, vkCmdDispatch, VkCommandBuffer buffer, uint32_t x, uint32_t y, uint32_t z) {
-    REAL(vkCmdDispatch, void, VkCommandBuffer, uint32_t, uint32_t, uint32_t);
+    REAL(vkCmdDispatch);
     vulkan_work_other(buffer);
     real(buffer, x, y, z);
 }
 
 HOOK(void, vkCmdCopyBuffer, VkCommandBuffer buffer, VkBuffer from, VkBuffer to, uint32_t count, const VkBufferCopy * regions) {
-    REAL(vkCmdCopyBuffer, void, VkCommandBuffer, VkBuffer, VkBuffer, uint32_t, const VkBufferCopy *);
+    REAL(vkCmdCopyBuffer);
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < count; i++) bytes += regions[i].size;
     const bool is_timed = vulkan_work_plain(buffer, GGTRACE_GPU_COPY, bytes);
@@ -199,7 +199,7 @@ HOOK(void, vkCmdCopyBuffer, VkCommandBuffer buffer, VkBuffer from, VkBuffer to, 
 }
 
 HOOK(void, vkCmdFillBuffer, VkCommandBuffer buffer, VkBuffer to, VkDeviceSize offset, VkDeviceSize size, uint32_t data) {
-    REAL(vkCmdFillBuffer, void, VkCommandBuffer, VkBuffer, VkDeviceSize, VkDeviceSize, uint32_t);
+    REAL(vkCmdFillBuffer);
     const bool is_timed = vulkan_work_plain(buffer, GGTRACE_GPU_FILL, size == UINT64_MAX ? 0 : size);
     real(buffer, to, offset, size, data);
     if (is_timed) vulkan_work_plain_end(buffer);
@@ -208,7 +208,7 @@ HOOK(void, vkCmdFillBuffer, VkCommandBuffer buffer, VkBuffer to, VkDeviceSize of
 /* ---- Submissions ---- */
 
 HOOK(VkResult, vkQueueSubmit, VkQueue queue, uint32_t count, const VkSubmitInfo * infos, VkFence fence) {
-    REAL(vkQueueSubmit, VkResult, VkQueue, uint32_t, const VkSubmitInfo *, VkFence);
+    REAL(vkQueueSubmit);
     struct vulkan_submission * submission = vulkan_work_submission(queue);
     if (fence && vulkan_is_wanted()) vulkan_work_fence(queue, fence);
     if (!submission) return real(queue, count, infos, fence);
@@ -235,7 +235,7 @@ static VkResult submit2(VkQueue queue, uint32_t count, const VkSubmitInfo2 * inf
 }
 
 HOOK(VkResult, vkQueueSubmit2, VkQueue queue, uint32_t count, const VkSubmitInfo2 * infos, VkFence fence) {
-    REAL(vkQueueSubmit2, VkResult, VkQueue, uint32_t, const VkSubmitInfo2 *, VkFence);
+    REAL(vkQueueSubmit2);
     return submit2(queue, count, infos, fence, real);
 }
 
@@ -260,7 +260,7 @@ static void record_wait(VkDevice device, uint64_t start, uint64_t end, enum ggtr
 }
 
 HOOK(VkResult, vkWaitForFences, VkDevice device, uint32_t count, const VkFence * fences, VkBool32 all, uint64_t timeout) {
-    REAL(vkWaitForFences, VkResult, VkDevice, uint32_t, const VkFence *, VkBool32, uint64_t);
+    REAL(vkWaitForFences);
     const uint64_t start = clock_now();
     const VkResult result = real(device, count, fences, all, timeout);
     const uint64_t end = clock_now();
@@ -274,7 +274,7 @@ HOOK(VkResult, vkWaitForFences, VkDevice device, uint32_t count, const VkFence *
 static __thread struct { uint64_t start; VkFence fence; } spinning __attribute__((tls_model("initial-exec")));
 
 HOOK(VkResult, vkGetFenceStatus, VkDevice device, VkFence fence) {
-    REAL(vkGetFenceStatus, VkResult, VkDevice, VkFence);
+    REAL(vkGetFenceStatus);
     if (spinning.fence != fence) spinning.start = 0;
     spinning.fence = fence;
     const uint64_t start = spinning.start ? spinning.start : clock_now();
@@ -295,7 +295,7 @@ static VkResult wait_semaphores(VkDevice device, const void * info, uint64_t tim
 }
 
 HOOK(VkResult, vkWaitSemaphores, VkDevice device, const void * info, uint64_t timeout) {
-    REAL(vkWaitSemaphores, VkResult, VkDevice, const void *, uint64_t);
+    REAL(vkWaitSemaphores);
     return wait_semaphores(device, info, timeout, real);
 }
 
@@ -306,7 +306,7 @@ HOOK(VkResult, vkWaitSemaphoresKHR, VkDevice device, const void * info, uint64_t
 }
 
 HOOK(VkResult, vkQueueWaitIdle, VkQueue queue) {
-    REAL(vkQueueWaitIdle, VkResult, VkQueue);
+    REAL(vkQueueWaitIdle);
     const uint32_t last = vulkan_work_latest();
     const uint64_t start = clock_now();
     const VkResult result = real(queue);
@@ -322,7 +322,7 @@ HOOK(VkResult, vkQueueWaitIdle, VkQueue queue) {
 }
 
 HOOK(VkResult, vkDeviceWaitIdle, VkDevice device) {
-    REAL(vkDeviceWaitIdle, VkResult, VkDevice);
+    REAL(vkDeviceWaitIdle);
     const uint32_t last = vulkan_work_latest();
     const uint64_t start = clock_now();
     const VkResult result = real(device);

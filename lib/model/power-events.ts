@@ -5,19 +5,22 @@ import { METER_MAX } from './limits.ts'
 export const POWER_SCHEMA = 'ggml2perfetto.power/1'
 
 /** What a meter measures. `power-capped`, `thermal-capped` and `slowed` are shares of time, from 0 to 1, in which a clock was held down. */
-export const METER_KINDS = [
-  ...(['power', 'energy', 'power-limit', 'clock', 'max-clock', 'utilization', 'temperature', 'memory'] as const),
-  ...(['power-capped', 'thermal-capped', 'slowed', 'other'] as const),
-] as const
-
-/** One of {@link METER_KINDS}. */
-export type MeterKind = (typeof METER_KINDS)[number]
+export type MeterKind =
+  | 'power'
+  | 'energy'
+  | 'power-limit'
+  | 'clock'
+  | 'max-clock'
+  | 'utilization'
+  | 'temperature'
+  | 'memory'
+  | 'power-capped'
+  | 'thermal-capped'
+  | 'slowed'
+  | 'other'
 
 /** Units of meters. Shares are from 0 to 1, percentages from 0 to 100. */
-export const METER_UNITS = ['W', 'J', 'Hz', '%', '°C', 'bytes', 'B/s', 'share', 'count'] as const
-
-/** One of {@link METER_UNITS}. */
-export type MeterUnit = (typeof METER_UNITS)[number]
+export type MeterUnit = 'W' | 'J' | 'Hz' | '%' | '°C' | 'bytes' | 'B/s' | 'share' | 'count'
 
 /** A meter of power, clocks or utilization: defined once, before its first reading. */
 export interface MeterEvent {

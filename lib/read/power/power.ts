@@ -5,12 +5,18 @@
 //
 // Times are nanoseconds of CLOCK_MONOTONIC; a field without a value is empty.
 
-import { METER_KINDS, METER_UNITS, POWER_SCHEMA } from '../../model/power-events.ts'
+import type { MeterKind, MeterUnit } from '../../model/events.ts'
+import { POWER_SCHEMA } from '../../model/power-events.ts'
 import type { Format } from '../format.ts'
 import type { Figure } from './meters.ts'
 import { type Cell, PowerLog } from './power-log.ts'
 
 const METERS_MAX = 4096
+const UNITS: readonly MeterUnit[] = ['W', 'J', 'Hz', '%', '°C', 'bytes', 'B/s', 'share', 'count']
+const KINDS: readonly MeterKind[] = [
+  ...(['power', 'energy', 'power-limit', 'clock', 'max-clock', 'utilization', 'temperature', 'memory'] as const),
+  ...(['power-capped', 'thermal-capped', 'slowed', 'other'] as const),
+]
 
 /** A column of the file after the time. */
 interface Column {
@@ -91,8 +97,8 @@ function columnOf(meter: unknown): Column {
   const text = (value: unknown) => (typeof value === 'string' ? value.slice(0, 200) : '')
   const number = (value: unknown, otherwise: number) =>
     typeof value === 'number' && Number.isFinite(value) ? value : otherwise
-  const what = METER_KINDS.find((kind) => kind === fields['what']) ?? 'other'
-  const unit = METER_UNITS.find((unit) => unit === fields['unit']) ?? 'count'
+  const what = KINDS.find((kind) => kind === fields['what']) ?? 'other'
+  const unit = UNITS.find((unit) => unit === fields['unit']) ?? 'count'
   return {
     device: text(fields['device']) || 'machine',
     name: text(fields['name']) || 'value',

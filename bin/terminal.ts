@@ -55,6 +55,24 @@ export function print(text: string | readonly string[]): Promise<void> {
   return send(io().stdout, `${shown(text)}\n`)
 }
 
+/** Widths that texts are wrapped to. */
+const [WIDTH_MIN, WIDTH_MAX] = [40, 200]
+/** Lines that are bold on a terminal, apart from the first: findings. */
+const BOLD = /^\d+\. /
+
+/** Prints sentences: on a terminal wrapped to its width, the important ones bold; elsewhere a line each, for other programs. */
+export function printText(lines: readonly string[]): Promise<void> {
+  const { stdout, env } = io()
+  if (!stdout.isTTY) return print(lines)
+  const width = Math.min(Math.max(stdout.columns ?? 80, WIDTH_MIN), WIDTH_MAX)
+  const isPlain = Boolean(env['NO_COLOR']) || env['TERM'] === 'dumb'
+  const shown = lines.flatMap((line, i) => {
+    const parts = wrapped(oneLine(line), width)
+    return isPlain || (i > 0 && !BOLD.test(line)) ? parts : parts.map((part) => `\x1b[1m${part}\x1b[0m`)
+  })
+  return sendLines(shown)
+}
+
 /** Prints JSON: unchanged, except to a terminal. */
 export function printJson(json: string): Promise<void> {
   const { stdout } = io()

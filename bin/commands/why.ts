@@ -17,7 +17,7 @@ import { CLOCKS, flag, inputsOf, READING, valued, whole } from '../options.ts'
 import { analysisOf } from '../stats/inputs.ts'
 import { MACHINE, machineOf } from '../stats/machine.ts'
 import { notKnown, runsOf, scalingOf } from '../stats/scaling.ts'
-import { print, printJson, quoted } from '../terminal.ts'
+import { printJson, printText, quoted } from '../terminal.ts'
 import { duration } from '../units.ts'
 import { verdictLines } from '../verdict.ts'
 
@@ -27,6 +27,7 @@ const OPTIONS = {
     'What the time of one answer went to: the number of the request in the log, the first column of stats --by request',
   ),
   task: valued(whole('--task', 0), "The same, by the server's number of its task, as its log has it"),
+  checks: flag('Also how to check each finding: SQL on the trace, or a command'),
   json: flag('Print the findings as JSON; docs/findings.md describes them'),
   ...MACHINE,
   ...CLOCKS,
@@ -67,10 +68,10 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   if (isOfOne) return printRequest(analysis, { request, task }, args)
   const found = findings(analysis)
   if (args.json) return printJson(JSON.stringify(found, null, 2))
-  const query = `ggml2perfetto query ${analysis.inputs.map(({ name }) => quoted(name)).join(' ')}`
   const names = analysis.inputs.map(({ name }) => name)
+  const query = args.checks ? `ggml2perfetto query ${names.map(quoted).join(' ')}` : undefined
   const verdict = verdictLines(analysis.verdict, names)
-  await print([...verdict, '', ...describeAll(found, query), ...describeFigures(lookedAt(analysis))])
+  await printText([...verdict, '', ...describeAll(found, query), ...describeFigures(lookedAt(analysis))])
 }
 
 /** What the time of one answer went to. */
@@ -90,7 +91,7 @@ async function printRequest(analysis: Analysis, which: WhichRequest, { json }: A
     ...(ttft_ns === null ? [] : [`TTFT ${duration(ttft_ns)}`]),
     ...(tpot_ns === null ? [] : [`TPOT ${duration(tpot_ns)}`]),
   ]
-  await print([
+  await printText([
     `${names.join(', ')}: ${type === 'unknown' ? '' : `${type}, `}${outcome}; ${times.join(', ')}`,
     ...reasons.map(({ sentence }, i) => `${i + 1}. ${sentence}`),
     ...remarks.map((remark) => `   ${remark}`),
@@ -130,31 +131,31 @@ const listOf = (rows: readonly RequestRow[]) =>
   rows.map(({ id, task }) => `request ${id}${task === null ? '' : ` (task ${task})`}`).join(' and ')
 
 /** What the numbers of threads of several runs show. */
-async function printOfRuns(figures: ScalingFigures, { json }: Arguments): Promise<void> {
+async function printOfRuns(figures: ScalingFigures, { json, checks }: Arguments): Promise<void> {
   const { findings } = figures
   if (json) return printJson(JSON.stringify(findings, null, 2))
   const looked = threadScaling.look(figures).filter(({ finding }) => !finding)
-  await print([
-    ...(findings.length > 0 ? describeAll(findings, 'ggml2perfetto query') : ['no findings', '']),
+  await printText([
+    ...(findings.length > 0 ? describeAll(findings, checks ? 'ggml2perfetto query' : undefined) : ['no findings', '']),
     ...looked.map(({ figure }) => figure),
     ...notKnown(figures),
     'findings of each run: ggml2perfetto why, with its log alone',
   ])
 }
 
-function describeAll(found: readonly Finding[], query: string): string[] {
+function describeAll(found: readonly Finding[], query: string | undefined): string[] {
   if (found.length === 0) return ['no findings: nothing is unusual in what was recorded', '']
   return found.flatMap((finding, i) => [...describeFinding(finding, i + 1, query), ''])
 }
 
-/** The figures within what a quiet run shows, and what could not be looked at. */
+/** The figures below the limits of their rules, and what could not be checked. */
 function describeFigures(rules: ReturnType<typeof lookedAt>): string[] {
   const figures = rules.flatMap(({ figures }) =>
     figures.filter(({ finding }) => !finding).map(({ figure }) => `  ${figure}`),
   )
   const without = rules.filter(({ figures }) => figures.length === 0).map(({ rule }) => rule)
   return [
-    ...(figures.length > 0 ? ['looked at, and within what a quiet run shows:', ...figures] : []),
-    ...(without.length > 0 ? [`not looked at, as the log does not contain it: ${without.join(', ')}`] : []),
+    ...(figures.length > 0 ? ['also checked, not reported:', ...figures] : []),
+    ...(without.length > 0 ? [`not checked, as the log does not contain it: ${without.join(', ')}`] : []),
   ]
 }

@@ -91,7 +91,8 @@ test('the finding of several runs: stats and why', () => {
   expect(run(['stats', ...LOGS]).stdout).toContain(`findings\n  ${sentence}`)
   const { code, stdout } = run(['why', ...LOGS])
   expect([code, stdout]).toEqual([0, expect.stringContaining(`1. ${sentence} (R² 0.9`)])
-  expect(stdout).toContain(`check      ggml2perfetto stats ${LOGS.join(' ')}\n`)
+  expect(stdout).not.toContain('check of')
+  expect(run(['why', '--checks', ...LOGS]).stdout).toContain(`: ggml2perfetto stats ${LOGS.join(' ')}\n`)
   expect(stdout).toMatch(/findings of each run: ggml2perfetto why, with its log alone$/m)
   const [finding] = JSON.parse(run(['why', '--json', ...LOGS]).stdout) as Finding[]
   expect(finding).toMatchObject({ rule: 'thread-scaling', evidence: { threads: 4, next_threads: 8 } })

@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { copyFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { GgtraceWriter } from '../../lib/core.ts'
 import { at, CLI, folder, run, useFolder } from './helpers.ts'
@@ -35,8 +36,11 @@ beforeAll(() => {
 const quote = (arg: string) => `'${arg.replaceAll("'", "'\\''")}'`
 
 /** What a terminal gets when the CLI runs in it. */
-function onTerminal(...args: readonly string[]): string {
-  const line = [process.execPath, CLI, ...args].map(quote).join(' ')
+const onTerminal = (...args: readonly string[]) => onTerminalAfter('true', ...args)
+
+/** The same after a command, which sets its width. */
+function onTerminalAfter(before: string, ...args: readonly string[]): string {
+  const line = `${before}; ${[process.execPath, CLI, ...args].map(quote).join(' ')}`
   const { stdout } = spawnSync('script', ['-qec', line, '/dev/null'], {
     cwd: folder,
     encoding: 'utf8',
@@ -100,5 +104,34 @@ describe('--csv-safe', () => {
       stderr: 'error: --csv-safe: expected --format csv, found table\n',
     })
     expect(run(['query', 'hostile.ggtrace', SQL, '--format', 'csv']).stdout).toMatch(/^=a,b.*\n=1\+1,\+1/)
+  })
+})
+
+describe('why', () => {
+  const plain = (text: string) => text.replaceAll(`${ESC}[1m`, '').replaceAll(`${ESC}[0m`, '')
+  const words = (text: string) => text.split(/\s+/).join(' ').trim()
+
+  terminalTest.each([40, 80, 200])(
+    'is wrapped to a terminal of %d columns, bold where it matters; the words are the same',
+    (width) => {
+      copyFileSync(join(dirname(dirname(CLI)), 'examples/llama.ggtrace.gz'), at('run.gz'))
+      const { stdout } = run(['why', 'run.gz'])
+      expect(stdout).not.toContain(ESC)
+      expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeGreaterThan(200)
+      const shown = onTerminalAfter(`stty cols ${width}`, 'why', 'run.gz').replaceAll('\r', '')
+      const lines = plain(shown).split('\n')
+      expect(lines.filter((line) => line.length > width)).toEqual([])
+      expect(words(lines.join('\n'))).toBe(words(stdout))
+      expect(shown).toContain(`${ESC}[1m1. worker 0 was preempted`)
+      const uncoloured = onTerminalAfter(`stty cols ${width}; export NO_COLOR=1`, 'why', 'run.gz')
+      expect(uncoloured.replaceAll('\r', '')).toBe(lines.join('\n'))
+    },
+  )
+
+  test('SQL only where it is asked for', () => {
+    expect(run(['why', 'run.gz']).stdout).not.toMatch(/select|ggml2perfetto query/)
+    expect(run(['why', 'run.gz', '--checks']).stdout).toMatch(
+      / {3}check of preempted: ggml2perfetto query run\.gz "select sum/,
+    )
   })
 })

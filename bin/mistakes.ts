@@ -72,11 +72,12 @@ export function refuseSwapped(inputs: readonly string[]): void {
 }
 
 /** What an output may replace: an older one of its kind. */
-export type OutputKind = TraceKind | 'html' | 'log' | 'graph' | 'arrow'
+export type OutputKind = TraceKind | 'html' | 'log' | 'graph' | 'arrow' | 'issue'
 
 /** The first bytes of what this program writes, where the reader of logs does not know them. */
 const OURS: Readonly<Partial<Record<OutputKind, RegExp>>> = {
   html: /^<!DOCTYPE html>[\s\S]*content="ggml2perfetto"/,
+  issue: /^### Name and Version\n/,
   graph: /^(digraph |<\?xml [\s\S]*graphviz|\{\s*"schema": "ggml2perfetto\.)/,
   log: /^(GGT0|\0{4})/, // one that is just created begins with zeros
   arrow: /^\xff\xff\xff\xff/,
@@ -96,5 +97,5 @@ export async function refuseLoss(output: string, kind: OutputKind): Promise<void
 
 const ENDINGS: Readonly<Record<OutputKind, string>> = {
   ...{ perfetto: 'pftrace', json: 'json', html: 'html', log: 'ggtrace' },
-  ...{ graph: 'svg', arrow: 'arrows' },
+  ...{ graph: 'svg', arrow: 'arrows', issue: 'md' },
 }

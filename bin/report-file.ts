@@ -5,9 +5,9 @@ import { writeTrace } from './output.ts'
 import { note } from './terminal.ts'
 import { size } from './units.ts'
 
-/** `<input>.html`, in the current folder. */
-export function reportOutput(input: string): string {
-  return `${basename(resolve(inputName(input))).replace(/(?<=.)\.gz$/, '')}.html`
+/** `<input>.html`, or with another ending, in the current folder. */
+export function reportOutput(input: string, ending = 'html'): string {
+  return `${basename(resolve(inputName(input))).replace(/(?<=.)\.gz$/, '')}.${ending}`
 }
 
 /** The graph of a layer in the middle of the model, without the name of the log; undefined where no graph was recorded. */

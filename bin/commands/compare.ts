@@ -95,7 +95,11 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   if (gate) io().exitCode = EXIT[gate.answer]
   if (json) return printJson(JSON.stringify(gate ? { ...comparison, gate } : comparison, null, 2))
   const sections = comparisonSections(comparison, top, gate)
-  return print(markdown ? toMarkdown(sections) : toText(sections, io().stdout.columns ?? WIDTH))
+  // In Markdown, what is not among the first lines is folded.
+  const isSpeed = ({ title }: { title: string }) => title === 'speed'
+  const [verdict, ...rest] = sections
+  const inMarkdown = [verdict!, ...rest.filter(isSpeed), ...rest.filter((section) => !isSpeed(section))]
+  return print(markdown ? toMarkdown(inMarkdown) : toText(sections, io().stdout.columns ?? WIDTH))
 }
 
 /** The names of both sides: those of `--name`, or others. */

@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import { basename } from 'node:path'
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
 import {
@@ -17,14 +18,25 @@ import {
 import { openBrowser } from '../browser.ts'
 import { defaultOutput, inputName, type Opened, openInput } from '../inputs.ts'
 import { io } from '../io.ts'
-import { CLOCKS, conversionOf, DRAWING, flag, inputsOf, READING, refuseDrawing } from '../options.ts'
+import {
+  CLOCKS,
+  conversionOf,
+  DRAWING,
+  flag,
+  inputsOf,
+  READING,
+  refuseDrawing,
+  seldom,
+  valued,
+  whole,
+} from '../options.ts'
 import { onSignals } from '../output.ts'
 import { type Progress, progressOf } from '../progress.ts'
 import { describeLogs, warnOfIssues } from '../summary.ts'
 import { note, print, quoted } from '../terminal.ts'
 import { noteThinned } from '../thinned.ts'
 import { keptTrace, traceInFile } from '../trace-file.ts'
-import { size } from '../units.ts'
+import { duration, size } from '../units.ts'
 import { verdictOfLogs } from '../verdict.ts'
 import { logOf, within } from './convert.ts'
 
@@ -33,8 +45,17 @@ export const BROWSER = {
   browser: { ...flag('Open the URL in the browser; --no-browser: only print it'), default: true },
 } as const
 
+/** Seconds that it waits by default. */
+export const WAIT_S = 600
+
+/** The option for how long to wait. */
+export const WAIT = {
+  wait: seldom(valued(whole('--wait'), 'Where no browser is opened: seconds until it ends', `${WAIT_S}`)),
+} as const
+
 const OPTIONS = {
   ...BROWSER,
+  ...WAIT,
   ...DRAWING,
   ...CLOCKS,
   ...READING,
@@ -75,9 +96,9 @@ export const openCommand: CommandModule<object, Arguments> = {
 }
 
 async function handler(args: Args): Promise<void> {
-  const { inputs, browser, quiet } = args
+  const { inputs, browser, quiet, wait } = args
   if (inputs.filter((input) => input === '-').length > 1) throw new UsageError('stdin (-) can be read only once')
-  const showing = { inputs, browser, quiet, say: print }
+  const showing = { inputs, browser, quiet, wait: wait ?? WAIT_S, say: print }
   const options = await conversionOf(args)
   const progress = await progressOf(inputs, quiet)
   if (inputs.length > 1) {
@@ -102,6 +123,8 @@ interface Showing {
   /** Opens a browser; else the URL is only printed. */
   readonly browser: boolean
   readonly quiet: boolean
+  /** Seconds after which it ends where no browser was opened. */
+  readonly wait: number
   /** Prints the URL, and what is in the logs. */
   readonly say: typeof print
   /** The logs were described before. */
@@ -124,15 +147,28 @@ async function show(showing: Showing, progress: Progress, make: () => Promise<Sh
     const { trace, view, heldBytes } = await make()
     const { url, ownUrl, fetched } = server.offer(trace)
     await warnOfSize(trace.bytes, heldBytes, showing.inputs, isLog)
-    await printUrl(viewerUrl(url, view), viewerUrl(ownUrl, view), trace.bytes, showing)
-    await fetched
-    if (!showing.quiet) await note('the browser has the trace')
+    server.leadTo(viewerUrl(url, view))
+    const urls = { url: viewerUrl(url, view), ownUrl: viewerUrl(ownUrl, view), shortUrl: server.shortUrl }
+    const isByHand = await printUrls(urls, trace.bytes, showing)
+    const isFetched = await Promise.race([fetched.then(() => true), ...(isByHand ? [later(showing.wait)] : [])])
+    if (!isFetched) await note(`ended: no browser fetched the trace in ${duration(showing.wait * 1e9)}`)
+    else if (!showing.quiet) await note('the browser has the trace')
   } finally {
     progress.stop()
     release()
     server?.close()
   }
 }
+
+/** What to do where no browser can be opened here. */
+const byHand = (url: string, seconds: number) => [
+  `shorter: ${url}, which leads there`,
+  `for a browser on another machine, first run there: ssh -L 9001:127.0.0.1:9001 ${hostname()}`,
+  `this ends when the browser has the trace, or after ${duration(seconds * 1e9)} (--wait)`,
+]
+
+const later = (seconds: number) =>
+  new Promise<false>((resolve) => setTimeout(resolve, Math.min(seconds * 1000, 2 ** 31 - 1), false).unref())
 
 /** Shows logs, converted to a trace of which no file remains. */
 async function showLogs(showing: Showing, logs: Input[], options: ConvertOptions, progress: Progress): Promise<void> {
@@ -156,7 +192,10 @@ async function showLogs(showing: Showing, logs: Input[], options: ConvertOptions
 }
 
 /** Shows logs that were just recorded, and described: the URL goes to stderr, because stdout is the program's. */
-export async function showRecorded(inputs: readonly string[], how: Pick<Showing, 'browser' | 'quiet'>): Promise<void> {
+export async function showRecorded(
+  inputs: readonly string[],
+  how: Pick<Showing, 'browser' | 'quiet' | 'wait'>,
+): Promise<void> {
   const progress = await progressOf(inputs, how.quiet)
   const logs = inputs.map((input, i) => logOf(input, progress.onRead(i)))
   await showLogs({ ...how, inputs, say: note, isDescribed: true }, logs, {}, progress)
@@ -199,23 +238,26 @@ async function warnOfSize(bytes: number, held: number, inputs: readonly string[]
   )
 }
 
-/** `ownUrl`: the one for a browser of this user, as all users see the arguments of the program that opens it. */
-async function printUrl(url: string, ownUrl: string, bytes: number, { browser, quiet, say }: Showing): Promise<void> {
+/** Prints the URL, and opens a browser; returns whether it has to be opened by hand. `ownUrl`: the one for a browser of this user, as all users see the arguments of the program that opens it. */
+async function printUrls(
+  { url, ownUrl, shortUrl }: Readonly<Record<'url' | 'ownUrl' | 'shortUrl', string>>,
+  bytes: number,
+  { browser, quiet, wait, say }: Showing,
+): Promise<boolean> {
   await say(url)
   // A browser on Windows, outside of this Linux, has no user here.
   const isOnWindows = Boolean(io().env['WSL_DISTRO_NAME'])
   const failure = browser ? await openBrowser(isOnWindows ? url : ownUrl) : undefined
   if (failure !== undefined) await note(`no browser was opened: ${failure}; open the URL above yourself`)
-  if (quiet) return
-  const isElsewhere = io().env['SSH_CONNECTION'] !== undefined && (failure !== undefined || !browser)
+  const isByHand = !browser || failure !== undefined
+  if (quiet) return isByHand
   await note(
     [
       `serving the trace (${size(bytes)}) on 127.0.0.1:9001, once, to ${VIEWER} only; Ctrl-C ends`,
-      ...(isElsewhere
-        ? ['for a browser on another machine, first run there: ssh -L 9001:127.0.0.1:9001 <this one>']
-        : []),
+      ...(isByHand ? byHand(shortUrl, wait) : []),
       'if the browser asks whether ui.perfetto.dev may access this device or the local network: allow it',
       ...(process.platform === 'darwin' ? ['Safari cannot fetch it; Chrome, Edge and Firefox can'] : []),
     ].join('\n'),
   )
+  return isByHand
 }

@@ -21,7 +21,7 @@ import { describeLog, issueCount } from '../summary.ts'
 import { note, print, quoted } from '../terminal.ts'
 import { plural, size } from '../units.ts'
 import { verdictLines } from '../verdict.ts'
-import { BROWSER, showRecorded } from './open.ts'
+import { BROWSER, showRecorded, WAIT, WAIT_S } from './open.ts'
 
 const OPTIONS = {
   output: {
@@ -118,6 +118,7 @@ const OPTIONS = {
   ),
   open: flag('Open the trace in the browser when the program has ended'),
   browser: seldom({ ...BROWSER.browser, describe: '--no-browser: with --open, only print the URL' }),
+  ...WAIT,
   quiet: { alias: 'q', ...flag('No summary; problems are still reported') },
 } as const
 
@@ -314,10 +315,10 @@ function nextCommand(command: string, result: RecordResult): string {
 }
 
 /** Shows what was recorded. An error here must not change the program's exit code. */
-async function openResult(result: RecordResult, { browser, quiet }: Arguments): Promise<void> {
+async function openResult(result: RecordResult, { browser, quiet, wait = WAIT_S }: Arguments): Promise<void> {
   if (result.logs.length === 0) return note('--open: there is nothing to show')
   try {
-    await showRecorded(inputsOf(result), { browser, quiet })
+    await showRecorded(inputsOf(result), { browser, quiet, wait })
   } catch (error) {
     await note(`error: not opened: ${(error as Error).message}\n${nextCommand('open ', result)}`)
   }

@@ -1,19 +1,32 @@
 import { stat } from 'node:fs/promises'
+import { basename, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { gzipSync } from 'node:zlib'
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
-import { UsageError } from '../../lib/cli.ts'
-import { CLOCKS, FORCE, inputsOf, once, READING, valued, whole } from '../options.ts'
-import { checkOutput } from '../output.ts'
+import { type Analysis, UsageError, writeFileWhole } from '../../lib/cli.ts'
+import { openBrowser } from '../browser.ts'
+import { CLOCKS, FORCE, flag, inputsOf, once, oneOf, READING, valued, whole } from '../options.ts'
+import { checkOutput, writeTrace } from '../output.ts'
+import { issueText, redacted } from '../report/issue.ts'
 import { reportOutput, writeFleetReport, writeReport } from '../report-file.ts'
 import { analysisOf } from '../stats/inputs.ts'
 import { MACHINE, machineOf } from '../stats/machine.ts'
+import { note } from '../terminal.ts'
+import { size } from '../units.ts'
 
 const OPTIONS = {
   output: {
     alias: 'o',
-    ...valued(once('--output'), 'The page; - for stdout', '<first input>.html in this folder'),
+    ...valued(once('--output'), 'The page; - for stdout', '<first input>.html in this folder; .md with --to issue'),
   },
+  to: valued(
+    oneOf('--to', ['html', 'issue']),
+    "html | issue: Markdown with the parts of llama.cpp's form, and all figures without host, folders and prompts as .json.gz",
+    'html',
+  ),
   title: valued(once('--title'), 'Title of the page', 'the name of the model'),
   call: valued(whole('--call', 0), 'The call whose memory and graph are shown', 'a decode call'),
+  open: flag('Open the page in the browser'),
   ...FORCE,
   ...MACHINE,
   ...CLOCKS,
@@ -37,8 +50,9 @@ export const reportCommand: CommandModule<object, Arguments> = {
         ),
       )
       .options(OPTIONS)
-      .example('$0 report run.ggtrace', 'writes run.ggtrace.html')
+      .example('$0 report run.ggtrace --open', 'writes run.ggtrace.html, and opens it')
       .example('$0 report run.ggtrace model.gguf --peaks measure -o run.html', 'with the roof of this machine')
+      .example('$0 report run.ggtrace --to issue', 'writes run.ggtrace.md and run.ggtrace.json.gz')
       .example('$0 report dataset/ -o fleet.html', 'many runs: builds, hosts, outliers (docs/fleet.md)')
       .example('$0 compare old/ --with new/ --report compared.html', 'two sides'),
   handler,
@@ -48,17 +62,48 @@ const isFolder = async (path: string) => (await stat(path).catch(() => undefined
 
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const { inputs, title, call } = args
-  const output = args.output ?? reportOutput(inputs[0]!)
-  await checkOutput(output, inputs, 'html', args.force)
+  const isIssue = args.to === 'issue'
+  const output = args.output ?? reportOutput(inputs[0]!, isIssue ? 'md' : 'html')
+  await checkOutput(output, inputs, isIssue ? 'issue' : 'html', args.force)
   if (await isFolder(inputs[0]!)) {
     if (inputs.length > 1)
       throw new UsageError(`${inputs[0]}: a dataset is a report's only input, found ${inputs.length} inputs`)
-    return writeFleetReport(inputs[0]!, output, title)
+    await writeFleetReport(inputs[0]!, output, title)
+    return args.open ? openPage(output) : undefined
   }
+  if (isIssue) return writeIssue(redacted(await analysisOf(args, await machineOf(args))), output)
   const analysis = await analysisOf(args, {
     series: ['calls', 'memory', 'offsets', 'graph'],
     call,
     ...(await machineOf(args)),
   })
   await writeReport(analysis, output, title)
+  if (args.open) await openPage(output)
+}
+
+/** The most bytes that are attached to an issue. */
+const ATTACHED_MAX = 1e6
+
+/** Writes the text of an issue, and all figures to another file in its folder. */
+async function writeIssue(analysis: Analysis, output: string): Promise<void> {
+  const figures = gzipSync(JSON.stringify(analysis))
+  const beside = output === '-' || figures.length > ATTACHED_MAX ? undefined : `${output.replace(/\.md$/, '')}.json.gz`
+  if (beside !== undefined) {
+    await writeFileWhole(beside, only(figures))
+    await note(`wrote ${beside} (${size(figures.length)}), to attach`)
+  }
+  const text = new TextEncoder().encode(`${issueText(analysis, beside && basename(beside))}\n`)
+  await writeTrace(output, only(text), () => undefined, 'issue')
+  if (output !== '-') await note(`wrote ${output}: look at it before you send it`)
+}
+
+async function* only(bytes: Uint8Array): AsyncGenerator<Uint8Array, void> {
+  yield bytes
+}
+
+async function openPage(output: string): Promise<void> {
+  if (output === '-') throw new UsageError('--open: expected a file, found -o -')
+  const url = pathToFileURL(resolve(output)).href
+  const failure = await openBrowser(url)
+  if (failure !== undefined) await note(`no browser was opened: ${failure}; open ${url} yourself`)
 }

@@ -75,10 +75,29 @@ function withoutEmpty(table: StatsTable): StatsTable {
 /** Columns of a higher rank are not in Markdown. */
 const MARKDOWN_RANK_MAX = 5
 
-/** Sections as Markdown, for an issue on GitHub. */
+/** Lines of Markdown that are shown at once. */
+const MARKDOWN_LINES = 20
+/** Of these, those around what is folded. */
+const FOLD_LINES = 4
+
+/** Sections as Markdown, for an issue on GitHub: the first ones, as many as fit 20 lines; the others are folded. */
 export function toMarkdown(sections: readonly Section[]): string[] {
-  return sections.flatMap(({ title, facts = [], tables = [], lines = [] }, i) => [
-    ...(i > 0 ? [''] : []),
+  const blocks = sections.map(markdownSection)
+  let [shown, lines] = [0, 0]
+  for (; shown < blocks.length; shown++) {
+    const isLast = shown === blocks.length - 1
+    lines += blocks[shown]!.length + (shown > 0 ? 1 : 0)
+    if (shown > 0 && lines > MARKDOWN_LINES - (isLast ? 0 : FOLD_LINES)) break
+  }
+  const joined = (some: readonly string[][]) => some.flatMap((block, i) => [...(i > 0 ? [''] : []), ...block])
+  const folded = blocks.slice(shown)
+  if (folded.length === 0) return joined(blocks)
+  const summary = '<details><summary>All figures</summary>'
+  return [...joined(blocks.slice(0, shown)), '', summary, '', ...joined(folded), '', '</details>']
+}
+
+function markdownSection({ title, facts = [], tables = [], lines = [] }: Section): string[] {
+  return [
     `**${escaped(title)}**`,
     ...(facts.length > 0 ? ['', ...facts.map(([key, value]) => `- ${escaped(key)}: ${escaped(value)}`)] : []),
     ...tables.flatMap((table) => [
@@ -87,7 +106,7 @@ export function toMarkdown(sections: readonly Section[]): string[] {
       ...markdownTable(table),
     ]),
     ...(lines.length > 0 ? ['', ...lines.map((line) => `- ${escaped(line)}`)] : []),
-  ])
+  ]
 }
 
 function markdownTable(table: StatsTable): string[] {

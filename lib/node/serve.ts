@@ -36,6 +36,11 @@ export class TraceServer {
   private path = ''
   private ownPath = ''
   private isSending = false
+  private lead!: (viewer: string) => void
+  /** Where the short address leads to, once that is known. */
+  private readonly viewer = new Promise<string>((resolve) => {
+    this.lead = resolve
+  })
   private settle!: { resolve: () => void; reject: (error: unknown) => void }
   /** Settles when the viewer has received the whole trace; rejects with what `read` throws. */
   private readonly fetched = new Promise<void>((resolve, reject) => {
@@ -79,6 +84,16 @@ export class TraceServer {
     }
   }
 
+  /** The address that is easy to type: programs of this user are led from it to `viewer`, as soon as that is known. */
+  get shortUrl(): string {
+    return `http://${this.host}/`
+  }
+
+  /** What {@link shortUrl} leads to. */
+  leadTo(viewer: string): void {
+    this.lead(viewer)
+  }
+
   /** Closes the port and aborts a transfer. */
   close(): void {
     this.server.close()
@@ -92,6 +107,7 @@ export class TraceServer {
     response.setHeader('Vary', 'Origin')
     response.setHeader('X-Content-Type-Options', 'nosniff')
     if (headers.host !== this.host) return refuse(response, 403, `Host: expected ${this.host}`)
+    if (url === '/' && method === 'GET' && headers.origin === undefined) return this.redirect(request, response)
     if (headers.origin !== VIEWER) return refuse(response, 403, `Origin: expected ${VIEWER}`)
     response.setHeader('Access-Control-Allow-Origin', VIEWER)
     // The UI also fetches /status, to find a running trace_processor: there is none.
@@ -108,6 +124,11 @@ export class TraceServer {
     response.writeHead(200, { 'Content-Type': 'application/octet-stream', ...headersOfTrace })
     if (method === 'HEAD') response.end()
     else void this.send(this.trace, request.socket, response)
+  }
+
+  private redirect({ socket }: IncomingMessage, response: ServerResponse): void {
+    if (!isOwnPeer(socket)) return refuse(response, 403, 'expected a program of the same user')
+    void this.viewer.then((viewer) => response.writeHead(302, { Location: viewer, Connection: 'close' }).end())
   }
 
   private async send(trace: ServedTrace, socket: Socket, response: ServerResponse): Promise<void> {

@@ -129,7 +129,9 @@ describe('logs', () => {
 
   test('Markdown for a pull request', () => {
     const { stdout } = run(['compare', 'old', '--with', 'new', '--markdown'])
-    expect(stdout).toMatch(/^\*\*decode 20 % slower than "old" .*\*\*\n\n\*\*sides\*\*\n/)
+    expect(stdout).toMatch(/^\*\*decode 20 % slower than "old" .*\*\*\n\n\*\*speed\*\*\n/)
+    expect(stdout.split('<details>')[0]!.split('\n').length).toBeLessThanOrEqual(20)
+    expect(stdout).toMatch(/<details><summary>All figures<\/summary>\n\n\*\*[\s\S]*\n<\/details>\n$/)
     expect(stdout).toMatch(/\n\| TPOT \| 10 ms \| 12 ms \| \\\[\+1.*\\\] \| slower \|\n/)
   })
 

@@ -38,7 +38,7 @@ describe('what is served', () => {
     const { code, stderr } = await ended
     expect(code).toBe(0)
     expect(stderr).toMatch(
-      /^serving the trace \(\d+ KiB\) on 127\.0\.0\.1:9001, once, to https:\/\/ui\.perfetto\.dev only; Ctrl-C ends\nif the browser asks .*local network: allow it\nthe browser has the trace\n$/,
+      /^serving the trace \(\d+ KiB\) on 127\.0\.0\.1:9001, once, to https:\/\/ui\.perfetto\.dev only; Ctrl-C ends\nshorter: .*\nfor a browser on another machine.*\nthis ends when .*\nif the browser asks .*local network: allow it\nthe browser has the trace\n$/,
     )
     expect(await isFree()).toBe(true)
     await expect(fetched(traceUrl)).rejects.toThrow('ECONNREFUSED')

@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { gunzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
 import { at, MOE, names, read, run, useFolder } from './helpers.ts'
 
@@ -25,6 +26,32 @@ describe('report', () => {
       'Layer 3 in call',
     ])
       expect(page).toContain(`<h3>${part}`)
+  })
+
+  test("--to issue: the parts of llama.cpp's form, and figures without host, folders and prompts", () => {
+    const stored = JSON.parse(run(['stats', LOG, '--json']).stdout)
+    stored.run.host = 'secret-host'
+    stored.run.command = "/home/me/bin/llama-cli -m /home/me/models/moe.gguf -p 'my secret' --api-key=x -t 2"
+    writeFileSync(at('private.json'), JSON.stringify(stored))
+    const { code, stderr } = run(['report', 'private.json', '--to', 'issue'])
+    expect([code, stderr]).toEqual([
+      0,
+      expect.stringMatching(/^wrote private\.json\.json\.gz \(.*\), to attach\nwrote private\.json\.md: look at it/),
+    ])
+    const text = read('private.json.md').toString()
+    expect(text.match(/^### .*/gm)).toEqual(
+      [
+        ...['Name and Version', 'Operating systems', 'GGML backends', 'Hardware', 'Models', 'Command line'],
+        ...['Problem description & steps to reproduce', 'First Bad Commit', 'Relevant log output'],
+      ].map((title) => `### ${title}`),
+    )
+    expect(text).toContain('\nllama-cli -m moe.gguf -p … --api-key=… -t 2\n')
+    const figures = gunzipSync(read('private.json.json.gz'))
+    expect(figures.length).toBeGreaterThan(10_000)
+    expect(read('private.json.json.gz').length).toBeLessThan(1e6)
+    for (const content of [text, figures.toString()]) expect(content).not.toMatch(/secret|\/home\/|host":"/)
+    writeFileSync(at('again.json'), figures)
+    expect(run(['stats', 'again.json']).code).toBe(0)
   })
 
   test('-o, --title, peaks; a stored Analysis; standard output', () => {
@@ -69,7 +96,7 @@ describe('report', () => {
 
 test('compare --report', () => {
   const { code, stdout } = run(['compare', LOG, '--with', MOE, '--report', 'both.html'])
-  expect([code, stdout]).toEqual([0, expect.stringMatching(/^sides\n/)])
+  expect([code, stdout]).toEqual([0, expect.stringMatching(/^not comparable: .*\n\nsides\n/)])
   const page = read('both.html').toString()
   expect(page).toContain('<h3>Time of a call of decode on both sides</h3>')
   expect(page).toContain('moe.csv')

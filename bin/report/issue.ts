@@ -1,0 +1,103 @@
+import { dirname } from 'node:path'
+import { type Analysis, findings } from '../../lib/cli.ts'
+import { toText } from '../stats/section.ts'
+import { sectionsOf } from '../stats/sections.ts'
+
+/** Findings that the text names; all are in the statistics below it. */
+const FINDINGS_MAX = 3
+/** Rows of each table, and characters of a line, of the statistics. */
+const TOP = 10
+const WIDTH = 100
+/** Options of llama.cpp whose value is text of the user, or a secret. */
+const PRIVATE = /^(-p|--prompt|-sys|--system-prompt|-f|--file|-r|--reverse-prompt|--api-key|-hft|--hf-token)$/
+
+/**
+ * An Analysis without the host, folders, prompts and keys: what is public of a run. Its logs and models keep their names.
+ */
+export function redacted(analysis: Analysis): Analysis {
+  const { run, inputs } = analysis
+  const folders = [...inputs.map(({ name }) => name), ...run.model_files]
+    .map(dirname)
+    .filter((folder) => folder !== '.')
+  const text = [...new Set(folders)]
+    .sort((a, b) => b.length - a.length)
+    .reduce((text, folder) => text.replaceAll(JSON.stringify(`${folder}/`).slice(1, -1), ''), JSON.stringify(analysis))
+  const copy = JSON.parse(text) as Analysis
+  return { ...copy, run: { ...copy.run, host: null, command: run.command && commandOf(run.command) } }
+}
+
+/** A command line with the names of files only, without prompts and keys. */
+function commandOf(command: string): string {
+  const words = command.match(/"[^"]*"|'[^']*'|\S+/g) ?? []
+  return words.map((word, i) => publicWord(word, words[i - 1])).join(' ')
+}
+
+function publicWord(word: string, before: string | undefined): string {
+  const [option, value] = word.split('=', 2)
+  if (value !== undefined && PRIVATE.test(option!)) return `${option}=…`
+  if (before !== undefined && PRIVATE.test(before)) return '…'
+  return word.replace(/^(--?[\w-]+=)?.*[\\/](?=[^\\/]+$)/, '$1')
+}
+
+/** A text for an issue of llama.cpp, with the parts of its form. `attached`: the name of the file with all figures. */
+export function issueText(analysis: Analysis, attached: string | undefined): string {
+  const { run } = analysis
+  const found = findings(analysis).slice(0, FINDINGS_MAX)
+  const known = (value: string | number | null | undefined) => (value ? `${value}` : '_not recorded_')
+  const version = [run.version && `llama.cpp ${run.version}`, run.build && `ggml ${run.build}`]
+    .filter(Boolean)
+    .join(', ')
+  const mix = (run.weights ?? []).map(({ type }) => type).join(', ')
+  const hardware = [run.cpu, run.cpus && `${run.cpus} CPUs`, run.workers && `${run.workers} workers`].filter(Boolean)
+  const statistics = toText(
+    sectionsOf(analysis, {
+      top: TOP,
+      calls: false,
+      experts: false,
+      by: ['role', 'op', 'phase'],
+      sort: 'wall',
+      isPublic: true,
+    }),
+    WIDTH,
+  )
+  const part = (title: string, text: string) => [`### ${title}`, '', text, '']
+  return [
+    ...part('Name and Version', known(version)),
+    ...part('Operating systems', run.kernel ? `Linux ${run.kernel}` : known(null)),
+    ...part('GGML backends', known(run.backends.join(', '))),
+    ...part('Hardware', known(hardware.join(', '))),
+    ...part('Models', [known(run.model), mix && `weights: ${mix}`].filter(Boolean).join('; ')),
+    ...part('Command line', run.command ? `\`\`\`\n${run.command}\n\`\`\`` : known(null)),
+    ...part(
+      'Problem description & steps to reproduce',
+      [
+        '_What did you expect, and what happened?_',
+        '',
+        ...[analysis.verdict.sentence, ...found.map(({ sentence }) => sentence)].map(
+          (sentence) => `- ${escaped(sentence)}`,
+        ),
+      ].join('\n'),
+    ),
+    ...part('First Bad Commit', '_Not known. `ggml2perfetto compare` of two builds finds whether one is slower._'),
+    ...part(
+      'Relevant log output',
+      [
+        ...(attached === undefined
+          ? []
+          : [`All figures are in the attached ${attached}: \`ggml2perfetto stats ${attached}\` prints them.`, '']),
+        '<details><summary>Statistics</summary>',
+        '',
+        '```',
+        ...statistics.map((line) => line.replaceAll('```', "'''")),
+        '```',
+        '',
+        '</details>',
+      ].join('\n'),
+    ),
+  ]
+    .join('\n')
+    .trimEnd()
+}
+
+/** Names in logs may contain anything: nothing of it is markup or a mention. */
+const escaped = (text: string) => text.replace(/[\\`*|[\]<>]/g, '\\$&').replace(/@(?=\w)/g, '@\u200b')

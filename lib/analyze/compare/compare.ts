@@ -28,6 +28,9 @@ const NAMED_LEVEL = 0.998
 /** Parts, roles, layers, types and workers with a smaller share of the time of their phase are not compared. */
 const SHARE_MIN = 0.01
 
+/** Of a single short call of each run: one preemption is many times its time, so that no spread of a few runs is the true one. */
+const ONE_CALL: ReadonlySet<string> = new Set(['first decode'])
+
 /** The values of a figure in the runs of both sides. */
 interface Values extends Pick<Effect, 'group' | 'phase' | 'name' | 'unit'> {
   readonly before: number[]
@@ -56,7 +59,7 @@ export function compareRuns(before: RunsOfSide, after: RunsOfSide): Comparison {
       const ratio = ratios.get(values)
       const margin = (level: number) => marginOf(ratio!, tailOfEach(level, ratios.size))
       // Fewer runs are no certainty, whatever their spread.
-      const named = () => (runs < RUNS_MIN ? Infinity : margin(NAMED_LEVEL))
+      const named = () => (runs < RUNS_MIN || ONE_CALL.has(values.name) ? Infinity : margin(NAMED_LEVEL))
       const effect = effectOf(values, ratio && { estimate: ratio.estimate, margin: margin(LEVEL), named: named() })
       if (ratio)
         neededOf.set(effect, (_, share, isNamed) => {

@@ -38,7 +38,7 @@ export function sentenceOf(comparison: Omit<Comparison, 'verdict'>, runsFor: Run
       '; ',
     )
   }
-  const maybe = speeds.find(({ verdict }) => verdict === 'maybe slower' || verdict === 'maybe faster')
+  const maybe = speeds.find(({ name, verdict }) => /^maybe /.test(verdict) && name !== 'first decode')
   if (maybe)
     return `not certain: ${whatOf(maybe)} may take ${timeText(maybe)} than ${against}: ${untilCertain(maybe, comparison, runsFor)}`
   const rest = slowerOperators(effects).slice(0, 1).map(changeText)

@@ -116,6 +116,21 @@ test('of 40 comparisons of equal sides none names a change or a finding; 5 % are
   expect(planted).toBeGreaterThanOrEqual(30)
 })
 
+test('the first decode, a single call of each run, names no change', () => {
+  const [call] = recorded.first_calls.filter(({ phase }) => phase === 'decode')
+  const firstOf = (ms: readonly number[]) => ({
+    name: 'side',
+    runs: side().runs.map((run, i) => ({ ...run, first_calls: [{ ...call!, time_ns: ms[i]! * 1e6 }] })),
+  })
+  // Of ten recorded runs of one program beside others, by turns.
+  const { effects, verdict } = compareRuns(
+    firstOf([75.8, 30.5, 30.1, 30.3, 70.6]),
+    firstOf([2.04, 2.1, 5.87, 1.97, 1.93]),
+  )
+  expect(effects.find(({ name }) => name === 'first decode')!.verdict).toBe('maybe faster')
+  expect(verdict).toMatch(/^no difference/)
+})
+
 test('what only one side has stays, without a change', () => {
   const without = side().runs.map((run) => ({
     ...run,

@@ -188,6 +188,7 @@ describe('definitions', () => {
 
   test('that never come do not make us hold everything', async () => {
     const writer = begun({}, 1 << 20)
+    writer.type(0, 'f32')
     const tensor = writer.tensor({ name: 'x' })
     const ids = new Int32Array(16_000)
     const thread = writer.thread(1, 0)

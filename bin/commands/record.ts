@@ -1,4 +1,5 @@
 import { stat } from 'node:fs/promises'
+import { resolve } from 'node:path'
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
 import {
   analyze,
@@ -15,8 +16,8 @@ import {
 } from '../../lib/cli.ts'
 import { describeFindings } from '../findings.ts'
 import { io } from '../io.ts'
+import { refuseLoss } from '../mistakes.ts'
 import { bytes, FORCE, flag, once, oneOf, oneOrMore, parseTokens, seldom, valued, whole, words } from '../options.ts'
-import { checkOutput } from '../output.ts'
 import { describeLog, issueCount } from '../summary.ts'
 import { note, print, quoted } from '../terminal.ts'
 import { plural, size } from '../units.ts'
@@ -221,7 +222,9 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   }
   if (program === '') throw Object.assign(new UsageError('"": no such program'), { exitCode: 127 })
   if (output === '-') throw new UsageError("-o -: a log cannot go to stdout, which is the program's; expected a file")
-  if (output !== undefined) await checkOutput(output, [program], 'log', args.force)
+  // The recorder itself refuses what is no regular file, and the program.
+  const isOther = output !== undefined && (await stat(output).catch(() => undefined))?.isFile()
+  if (isOther && !args.force && resolve(output) !== resolve(program)) await refuseLoss(output, 'log')
   const listener = io().env['NVTX_INJECTION64_PATH']
   if (listener && !quiet) {
     void note(`note: NVTX_INJECTION64_PATH is set: NVTX ranges go to ${listener}, and not into the log`)

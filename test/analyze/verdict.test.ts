@@ -109,6 +109,13 @@ describe('decode', () => {
     expect(verdict.sentence).toMatch(/^decode 500 tok\/s \(1 loss of what it is made of: /)
   })
 
+  test('a finding of low confidence is no cause, and the run is not quiet', async () => {
+    const { verdict: _, ...analysis } = await analyze(madeRun({ calls: decodes(12, STEPS, { outsideNs: 1e6 }) }))
+    const findings = analysis.findings.map((finding) => ({ ...finding, confidence: 'low' }))
+    const { verdict } = await readAnalysis(JSON.stringify({ ...analysis, findings }))
+    expect(verdict).toMatchObject({ cause: null, sentence: 'decode 500 tok/s' })
+  })
+
   test('few calls: they are named', async () => {
     expect((await verdictOf('test/fixtures/session/run.ggtrace.gz')).sentence).toBe(
       'decode 4 027 tok/s (only 6 calls were recorded); first token after 53.8 ms: worker 0 was preempted 52 % of prefill',

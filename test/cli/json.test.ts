@@ -35,7 +35,7 @@ describe('--to json', () => {
   test('through pipes the same', () => {
     const { code, bytes, stderr } = run(['-', '-o', '-', '--to', 'json'], { input: readFileSync(MOE) })
     expect({ code, same: bytes.equals(read('moe.csv.json')) }).toEqual({ code: 0, same: true })
-    expect(stderr).toMatch(/^stdin: 9 calls/)
+    expect(stderr).toMatch(/^decode 637 tok\/s; .*\nstdin: 9 calls/)
   })
 
   test('the next command, as the summary prints it, works', () => {

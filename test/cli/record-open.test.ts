@@ -23,10 +23,10 @@ describe('record --open', () => {
     const { code, stdout, stderr } = await ended
     expect([code, stdout]).toEqual([9, 'said\n'])
     expect(stderr).toMatch(
-      /^opened\.ggtrace: 2 calls.*\nwrote opened\.ggtrace \(.*\)\nhttps:.*\nno browser was opened: there is no display here;.*\nserving the trace /s,
+      /^decode .*\nopened\.ggtrace: 2 calls.*\nwrote opened\.ggtrace \(.*\)\nhttps:.*\nno browser was opened: there is no display here;.*\nserving the trace /s,
     )
     expect(stderr).not.toMatch('next:')
-    expect(stderr.match(/2 calls/g)).toHaveLength(1)
+    expect(stderr.match(/: 2 calls/g)).toHaveLength(1)
     expect(decodeURIComponent(url)).toMatch(/visStart=\d+&visEnd=\d+/)
   })
 

@@ -68,8 +68,8 @@ function sentenceOf(analysis: Analysis, speed: string, ceiling: Ceiling | undefi
   const reached = `${speed}${ceilingText(ceiling)}${doubt}`
   if (cause) return `${reached}; ${inPhase(analysis, cause)}`
   if (isNear(ceiling)) return `${reached}: ${adviceAt(analysis, ceiling!)}`
-  if (ceiling) return `${reached}; no cause was found`
-  return hasCauses(analysis) && doubt === '' ? `nothing unusual: ${reached}` : reached
+  if (ceiling) return isQuiet(analysis) ? `${reached}; no cause was found` : reached
+  return hasCauses(analysis) && isQuiet(analysis) && doubt === '' ? `nothing unusual: ${reached}` : reached
 }
 
 /** What slows down a prompt is a matter of the first token. */
@@ -83,6 +83,9 @@ function adviceAt({ calls }: Analysis, { by }: Ceiling): string {
   const batch = (calls.sequences ?? 1) > 1.5 ? 'a larger batch' : 'a batch'
   return `smaller weights, ${batch} or speculation would help; more threads would not`
 }
+
+/** Are there no findings, also of low confidence, but that the machine is the limit? */
+const isQuiet = ({ findings }: Analysis) => findings.every(({ rule }) => rule === 'roofline')
 
 /** Does the log contain what most causes are found in? */
 const hasCauses = ({ run }: Analysis) => run.recorded.includes('operators')
@@ -194,7 +197,7 @@ function ofGpu(analysis: Analysis): RunVerdict | undefined {
   const certain = gpuConfidence(analysis, device)
   const cause = causeIn(analysis)
   const speed = `${gpuNameOf(analysis, device)} busy ${percent(busy)} of ${duration(total_ns)}${doubtOf(certain)}`
-  const end = busy >= BUSY ? `nothing unusual: ${speed}` : speed
+  const end = busy >= BUSY && isQuiet(analysis) ? `nothing unusual: ${speed}` : speed
   return {
     ...NOTHING,
     subject: 'gpu',

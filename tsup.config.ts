@@ -30,7 +30,7 @@ const withoutBareImports: NonNullable<Options['plugins']>[number] = {
 }
 
 /** The entries of the package, by their files in lib. */
-const ENTRIES = ['index', 'core', 'perfetto', 'sql', 'analysis', 'report', 'tables', 'node', 'datasets']
+const ENTRIES = ['index', 'core', 'perfetto', 'sql', 'analysis', 'report', 'tables', 'node', 'datasets', 'worker']
 
 /**
  * Parts of which programs need one without others: they are separate files, which bundlers leave out. Formats are those of the registry.
@@ -48,6 +48,7 @@ const PARTS = ['errors', 'log/ggtrace-writer'].concat(
 const library = {
   entry: Object.fromEntries([
     ...[...ENTRIES, 'cli'].map((name) => [name, `lib/${name}.ts`]),
+    ['worker-script', 'lib/worker/script.ts'],
     ...PARTS.map((path) => [`parts/${path}`, `lib/${path}.ts`]),
   ]),
   format: ['esm'],

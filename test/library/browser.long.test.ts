@@ -157,6 +157,28 @@ inChromium('in Chromium, a log becomes the very bytes that Node makes of it', ()
     await sameAsNode(await inBrowser(page(program)), '/run.csv')
   })
 
+  test("in the package's worker, while the page stays free", async () => {
+    const program = `
+      const { convertInWorker } = await import('/ggml2perfetto/worker.js')
+      const file = new File([await (await fetch('/run.csv')).blob()], 'run.csv')
+      return new Response(toWebStream(convertInWorker({ name: file.name, source: file }))).blob()`
+    await sameAsNode(await inBrowser(page(program)), '/run.csv')
+  })
+
+  test("a stream in the package's worker, whose errors keep their fields, and which a signal ends", async () => {
+    const program = `
+      const { convertInWorker } = await import('/ggml2perfetto/worker.js')
+      const wrong = { name: 'x', source: new Uint8Array([1, 2, 3]) }
+      const error = await convertInWorker(wrong, { from: 'ggtrace' }).next().catch((error) => error)
+      const stalled = new ReadableStream({ pull: () => new Promise(() => {}) })
+      const signal = AbortSignal.timeout(50)
+      const ended = await convertInWorker({ name: 'x', source: stalled }, { signal }).next().catch((error) => error)
+      if (error.at.byte !== 0 || ended.name !== 'TimeoutError') throw new Error(error + ' ' + ended)
+      const { body } = await fetch('/run.ggtrace.gz')
+      return new Response(toWebStream(convertInWorker({ name: 'run', source: body }))).blob()`
+    await sameAsNode(await inBrowser(page(program)), '/run.ggtrace.gz')
+  })
+
   test('the page that docs/library.md shows, with a file that the user chose', async () => {
     const [html] = /(?<=```html\n)[\s\S]*?(?=```)/.exec(String(read('docs/library.md')))!
     const choosing = `

@@ -8,7 +8,7 @@ import { importsOf, parse, place, ROOT } from '../sources.ts'
 /** The entries as they are built, in dist/. */
 
 /** What runs in browsers. */
-const ANYWHERE = ['index', 'core', 'perfetto', 'sql', 'analysis', 'report', 'tables']
+const ANYWHERE = ['index', 'core', 'perfetto', 'sql', 'analysis', 'report', 'tables', 'worker']
 const ENTRIES = [...ANYWHERE, 'node', 'datasets']
 
 /** Every node of a file: without its tokens, as files are large. */

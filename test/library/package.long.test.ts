@@ -11,7 +11,7 @@ import { needsOf } from '../elf.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const MOE = join(ROOT, 'examples/moe.csv')
-const ENTRIES = ['index', 'core', 'perfetto', 'sql', 'analysis', 'report', 'tables', 'node', 'datasets']
+const ENTRIES = ['index', 'core', 'perfetto', 'sql', 'analysis', 'report', 'tables', 'node', 'datasets', 'worker']
 const { files } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { files: string[] }
 
 let folder: string

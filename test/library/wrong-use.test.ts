@@ -10,11 +10,12 @@ import * as perfetto from '../../lib/perfetto.ts'
 import * as report from '../../lib/report.ts'
 import * as sql from '../../lib/sql.ts'
 import * as tables from '../../lib/tables.ts'
+import * as worker from '../../lib/worker.ts'
 import { ROOT } from '../sources.ts'
 
 /** What programs do wrong with what the entries export is a UsageError with a hint. */
 
-const ENTRIES = { index: main, core, perfetto, sql, analysis, report, tables, node, datasets }
+const ENTRIES = { index: main, core, perfetto, sql, analysis, report, tables, node, datasets, worker }
 
 /** Functions and classes with options: the entry, the name, and the place of the options among the arguments. */
 function withOptions(): [keyof typeof ENTRIES, string, number][] {

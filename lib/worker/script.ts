@@ -1,0 +1,3 @@
+import { serveConversions } from './serve.ts'
+
+serveConversions()

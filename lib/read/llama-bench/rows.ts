@@ -73,7 +73,7 @@ export class Tests {
     this.lastNs = startNs + Math.round(spanNs)
     this.repetitions += Math.max(1, samplesNs.length)
     this.batch.add({
-      ...{ kind: 'benchmark', test: this.count++, name: this.names.id(test.name) },
+      ...{ kind: 'benchmark', test: this.count++ },
       ...{ startNs, endNs: this.lastNs, ...test, name: this.names.id(test.name) },
       samplesNs,
       stated: speed,

@@ -40,9 +40,9 @@ test('the next command, as the summary prints it, works', () => {
 test('-o names the trace; an older file is replaced, but only by a complete trace', () => {
   writeFileSync(at('out.pftrace'), 'older')
   writeFileSync(at('bad.log'), 'no log at all')
-  expect(run(['bad.log', '-o', 'out.pftrace']).code).toBe(1)
+  expect(run(['bad.log', '--force', '-o', 'out.pftrace']).code).toBe(1)
   expect(String(read('out.pftrace'))).toBe('older')
-  expect(run([MOE, '--output', 'out.pftrace']).code).toBe(0)
+  expect(run([MOE, '--force', '--output', 'out.pftrace']).code).toBe(0)
   expect(run(['check', 'out.pftrace']).code).toBe(0)
 })
 

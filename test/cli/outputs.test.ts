@@ -42,8 +42,10 @@ const isLog = (name: string) => readFileSync(at(name)).subarray(0, 4).toString()
 
 /** Ways to write a file of that name, as arguments of the CLI. */
 const WRITERS: readonly (readonly [what: string, args: (name: string) => string[]])[] = [
-  ['a trace', (name) => [MOE, '-q', '-o', name]],
-  ...(canRecord ? [['a log', (name: string) => ['record', '-q', '-o', name, '--', './caller']] as const] : []),
+  ['a trace', (name) => [MOE, '-q', '--force', '-o', name]],
+  ...(canRecord
+    ? [['a log', (name: string) => ['record', '-q', '--force', '-o', name, '--', './caller']] as const]
+    : []),
 ]
 
 const cli = (args: readonly string[], { umask = '022', env = {}, before = [] as readonly string[] } = {}) => {
@@ -126,14 +128,14 @@ const REFUSED =
 describe('links', () => {
   test('a trace goes to the file behind a link of our own', () => {
     symlinkSync('behind', at('own-link'))
-    for (const _ of [1, 2]) expect(cli([MOE, '-q', '-o', 'own-link'])).toEqual({ code: 0, stderr: '' })
+    for (const _ of [1, 2]) expect(cli([MOE, '-q', '--force', '-o', 'own-link'])).toEqual({ code: 0, stderr: '' })
     expect([readlinkSync(at('own-link')), statSync(at('behind')).size > 1000]).toEqual(['behind', true])
   })
 
   test('a circle of links is refused', () => {
     symlinkSync('circle-b', at('circle-a'))
     symlinkSync('circle-a', at('circle-b'))
-    expect(cli([MOE, '-q', '-o', 'circle-a'])).toEqual({
+    expect(cli([MOE, '-q', '--force', '-o', 'circle-a'])).toEqual({
       code: 1,
       stderr: 'error: circle-a: cannot write: too many symbolic links\n',
     })
@@ -142,7 +144,7 @@ describe('links', () => {
   linuxTest('a log takes the place of a link, and leaves the file behind it alone', () => {
     writeFileSync(at('target'), 'ours')
     symlinkSync('target', at('log-link'))
-    expect(cli(['record', '-q', '-o', 'log-link', '--', './caller'])).toEqual({ code: 0, stderr: '' })
+    expect(cli(['record', '-q', '--force', '-o', 'log-link', '--', './caller'])).toEqual({ code: 0, stderr: '' })
     expect([lstatSync(at('log-link')).isFile(), isLog('log-link'), String(readFileSync(at('target')))]).toEqual([
       ...[true, true, 'ours'],
     ])
@@ -153,7 +155,7 @@ describe('links', () => {
     chmodSync(at('pipes'), 0o1777)
     chmodSync(folder, 0o755)
     execFileSync('setpriv', ['--reuid=65534', '--regid=65534', '--clear-groups', 'mkfifo', at('pipes/pipe')])
-    expect(cli([MOE, '-q', '-o', 'pipes/pipe'])).toEqual({
+    expect(cli([MOE, '-q', '--force', '-o', 'pipes/pipe'])).toEqual({
       code: 1,
       stderr: expect.stringContaining('is no regular file, but of another user (uid 65534)'),
     })
@@ -164,7 +166,9 @@ describe('an older log', () => {
   /** Runs `act` at each state of a program that is being recorded over an older log; ends the recorder by SIGKILL. */
   async function killed(name: string, isComputed: boolean) {
     writeFileSync(at(name), 'older')
-    const child = spawn(process.execPath, [CLI, 'record', '-q', '-o', name, '--', './waits'], { cwd: folder })
+    const child = spawn(process.execPath, [CLI, 'record', '-q', '--force', '-o', name, '--', './waits'], {
+      cwd: folder,
+    })
     const lines: string[] = []
     child.stdout.setEncoding('utf8').on('data', (text: string) => lines.push(...text.trim().split('\n')))
     const until = async (condition: () => boolean) => {
@@ -206,16 +210,16 @@ describe('an older log', () => {
   linuxTest('stays where the program computes nothing, and nothing is left beside it', () => {
     writeFileSync(at('idle.ggtrace'), 'older')
     const before = names()
-    expect(cli(['record', '-q', '-o', 'idle.ggtrace', '--', 'true']).code).toBe(0)
+    expect(cli(['record', '-q', '--force', '-o', 'idle.ggtrace', '--', 'true']).code).toBe(0)
     expect([String(read('idle.ggtrace')), names()]).toEqual(['older', before])
-    expect(cli(['record', '-q', '-o', 'idle.ggtrace', '--', './caller']).code).toBe(0)
+    expect(cli(['record', '-q', '--force', '-o', 'idle.ggtrace', '--', './caller']).code).toBe(0)
     expect([isLog('idle.ggtrace'), names()]).toEqual([true, before])
   })
 
   linuxTest('is replaced by the first of several processes; others have names of their own', () => {
     writeFileSync(at('many.ggtrace'), 'older')
     const line = './caller; ./caller & ./caller; wait'
-    expect(cli(['record', '-q', '--children', '-o', 'many.ggtrace', '--', 'sh', '-c', line]).code).toBe(0)
+    expect(cli(['record', '-q', '--force', '--children', '-o', 'many.ggtrace', '--', 'sh', '-c', line]).code).toBe(0)
     const logs = names().filter((name) => name.includes('many.ggtrace'))
     expect([logs.length, logs.every(isLog), logs[0]]).toEqual([3, true, 'many.ggtrace'])
   })

@@ -335,7 +335,8 @@ export class LogDefinitions {
 
   private describe({ name, backend, base, sizeBytes }: LogBuffer): string {
     const words = [this.names.text(name), this.names.text(backend) && `of ${this.names.text(backend)}`]
-    return `${words.filter(Boolean).join(' ')}, ${sizeBytes} bytes at 0x${base.toString(16)}`
+    const place = `${sizeBytes} bytes at 0x${base.toString(16)}`
+    return [words.filter(Boolean).join(' '), place].filter(Boolean).join(', ')
   }
 
   /** The name of an id; for one that the log never defined, makes a name and adds an issue, once. */

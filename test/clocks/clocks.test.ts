@@ -170,9 +170,10 @@ describe('an offset that is estimated', () => {
     comm: 0,
     parentTid: 1,
   })
+  let calls = 0
   const call = (tid: number, startNs: number, endNs: number): TraceEvent => ({
     kind: 'token',
-    call: 0,
+    call: calls++,
     phase: 'decode',
     tokens: 1,
     startNs,

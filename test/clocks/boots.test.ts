@@ -39,8 +39,8 @@ const log = (name: string, about: About): EventInput =>
     () => [
       ...(about.wall === undefined ? [] : [readings(about.wall, about.suspended)]),
       ...[0, 9e9].map(
-        (startNs): TraceEvent => ({
-          ...{ kind: 'token', call: 0, phase: 'decode', tokens: 1, tid: 7, inferred: 0 },
+        (startNs, call): TraceEvent => ({
+          ...{ kind: 'token', call, phase: 'decode', tokens: 1, tid: 7, inferred: 0 },
           ...{ startNs, endNs: startNs + 1e9 },
         }),
       ),

@@ -92,12 +92,12 @@ export function isFormatError(error: unknown): error is FormatError {
 
 const OWN_ERRORS = new Set(['FormatError', 'UsageError', 'TraceProcessorError', 'SqlError'])
 
-/** Throws UsageError for options of a function that have none of these names. */
+/** Throws UsageError for options of a function that have none of these names. One that is undefined is not given. */
 export function checkNames(name: string, options: unknown, known: readonly string[]): void {
   if (options === undefined) return
   if (typeof options !== 'object' || options === null)
     throw new UsageError(`${name}: expected options as an object, found ${JSON.stringify(options)}`)
-  const wrong = Object.keys(options).find((key) => !known.includes(key))
+  const wrong = Object.entries(options).find(([key, value]) => value !== undefined && !known.includes(key))?.[0]
   if (wrong === undefined) return
   const meant = closest(wrong, known)
   const hint = meant === undefined ? `known ones are ${known.join(', ')}` : `did you mean ${meant}?`

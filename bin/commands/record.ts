@@ -204,7 +204,8 @@ function chosen(args: ArgumentsCamelCase<Arguments>) {
     nvtxEmit,
   } = args
   const only = { tokens, every, ops, paused, toggle, bytesMax: maxSize, ring, guard, nvtxEmit }
-  return { output, level, children, gpu, sync, states, functions, sched, power, mem, counters: counted(args), ...only }
+  const beside = { ...(sched && { sched }), ...(power && { power }), ...(mem && { mem }) } // which --print-env has not
+  return { output, level, children, gpu, sync, states, functions, counters: counted(args), ...beside, ...only }
 }
 
 /** What is counted; undefined for nothing. */

@@ -33,7 +33,7 @@ describe.each([
   test(`exit code ${expected}, nothing half-written, and the older trace stays`, async () => {
     writeFileSync(at('slow.pftrace'), 'older')
     const before = names()
-    const child = start(['-', '-o', 'slow.pftrace'])
+    const child = start(['-', '-o', 'slow.pftrace', '--force'])
     let stderr = ''
     child.stderr.on('data', (text) => {
       stderr += text

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { pathToFileURL } from 'node:url'
 import { transform } from 'esbuild'
 import { defineConfig, type Options } from 'tsup'
 
@@ -84,6 +85,13 @@ async function forRequire(): Promise<void> {
   }
 }
 
+/** The JSON Schema of an Analysis as a file, for those who do not run JavaScript. */
+async function schemaAsFile(): Promise<void> {
+  const { href } = pathToFileURL('dist/analysis.js')
+  const { analysisJsonSchema } = await import(href)
+  writeFileSync('dist/analysis.schema.json', `${JSON.stringify(analysisJsonSchema(), null, 1)}\n`)
+}
+
 const program = {
   entry: ['bin/ggml2perfetto.ts'],
   format: ['esm'],
@@ -112,6 +120,7 @@ export default defineConfig(({ dts }) => {
       ...library,
       onSuccess: async () => {
         rmSync('dist/parts', { recursive: true }) // they only import what is in chunks
+        await schemaAsFile()
         if (isWhole) await forRequire()
       },
     },

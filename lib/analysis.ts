@@ -16,6 +16,7 @@ export {
   type WhyRequest,
   whyRequest,
 } from './analyze/findings/why-request.ts'
+export { analysisJsonSchema, type JsonSchema } from './analyze/json-schema.ts'
 export { parsePeakFile, peaksOfMachine } from './analyze/model/peaks.ts'
 export { costAt, costUpTo, decodeBytes, prefillFlop, type StaticOptions } from './analyze/model/static.ts'
 export {

@@ -1,7 +1,7 @@
 /** The same with given formats only, for small bundles; and what formats and events of your own need. */
 
 export type { ClockRelation, IssueCount, LlamaSeen, Summary } from './analyze/summary/figures.ts'
-export { toWebStream, type WebStream } from './bytes/web-stream.ts'
+export { type ResultStream, toWebStream, type WebStream } from './bytes/web-stream.ts'
 export { FormatError, isOwnError, type Position, restoreError, type StoredError, UsageError } from './errors.ts'
 export { ByteCursor } from './input/byte-cursor.ts'
 export type { BlobSource, BodySource, ByteRange, ByteSource, RangedSource, SizeBeside } from './input/byte-source.ts'

@@ -1,5 +1,5 @@
 /** Writes Perfetto traces of anything that a program does: processes, threads, tracks, slices, counters. In Node, browsers and workers. */
-export { toWebStream, type WebStream } from './bytes/web-stream.ts'
+export { type ResultStream, toWebStream, type WebStream } from './bytes/web-stream.ts'
 export { isOwnError, UsageError } from './errors.ts'
 export type { Clock } from './model/events.ts'
 export { gzip } from './write/gzip.ts'

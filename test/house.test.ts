@@ -134,6 +134,7 @@ describe('who may import whom', () => {
       'compare',
       'scaling',
       'document.ts',
+      'json-schema.ts',
       'input-figures.ts',
       'analysis-pass.ts',
       'assemble.ts',

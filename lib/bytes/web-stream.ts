@@ -20,27 +20,44 @@ export async function* readWebStream(stream: WebStream): AsyncGenerator<Uint8Arr
   }
 }
 
+/** A web ReadableStream of pieces, with what its generator returns. */
+export interface ResultStream<R> extends ReadableStream<Uint8Array> {
+  /** What `pieces` returns, such as the summaries of `convert`; undefined if the stream is cancelled. Fails as the stream does. */
+  readonly result: Promise<R | undefined>
+}
+
 /**
  * Pieces as a web ReadableStream, produced on demand: for `new Response(…)`, `pipeTo` and `pipeThrough`. (Same as
  * `ReadableStream.from`, which not all platforms have.) The stream fails with what `pieces` throws; when it is cancelled,
- * `pieces` ends.
+ * `pieces` ends. Its `result` is what `pieces` returns.
  */
-export function toWebStream(pieces: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {
-  const iterator = pieces[Symbol.asyncIterator]()
-  return new ReadableStream({
+export function toWebStream<R = unknown>(
+  pieces: AsyncIterable<Uint8Array> | AsyncGenerator<Uint8Array, R>,
+): ResultStream<R> {
+  const iterator = pieces[Symbol.asyncIterator]() as AsyncIterator<Uint8Array, R>
+  let [end, fail] = [(_result: R | undefined): void => {}, (_error: unknown): void => {}]
+  const result = new Promise<R | undefined>((resolve, reject) => {
+    ;[end, fail] = [resolve, reject]
+  })
+  result.catch(() => {}) // who reads the stream gets the error, and need not ask for the result
+  const stream = new ReadableStream<Uint8Array>({
     async pull(controller) {
       try {
         const next = await iterator.next()
-        if (next.done) controller.close()
-        else controller.enqueue(next.value)
+        if (!next.done) return controller.enqueue(next.value)
+        end(next.value)
+        controller.close()
       } catch (error) {
+        fail(error)
         controller.error(error)
       }
     },
     async cancel() {
+      end(undefined)
       await iterator.return?.()
     },
   })
+  return Object.assign(stream, { result })
 }
 
 /**

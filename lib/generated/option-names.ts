@@ -42,6 +42,9 @@ export const FIND_VIEW_OPTIONS: readonly string[] = ["wasm"]
 /** Options of `fleetReportHtml`. */
 export const FLEET_REPORT_HTML_OPTIONS: readonly string[] = ["title"]
 
+/** Options of `inspect`. */
+export const INSPECT_OPTIONS: readonly string[] = ["onProgress","signal"]
+
 /** Options of `measurePeaks`. */
 export const MEASURE_PEAKS_OPTIONS: readonly string[] = ["arch","env","fresh","onBuild","platform"]
 

@@ -59,6 +59,7 @@ test('holds the builds, their types, trace_processor, the native parts, and noth
   expected.push(
     'dist/ggml2perfetto.js',
     'dist/cli/main.js',
+    'dist/analysis.schema.json',
     'vendor/trace_processor.wasm',
     'vendor/trace_processor.LICENSE',
   )
@@ -85,8 +86,19 @@ test('holds the builds, their types, trace_processor, the native parts, and noth
 describe('by checkers of packages', () => {
   for (const [name, args] of [
     ['publint', ['run', '--strict']],
-    // WASM has no types.
-    ['attw', ['--exclude-entrypoints', 'trace_processor.wasm', '--profile', 'node16', '--format', 'ascii']],
+    // WASM and JSON have no types.
+    [
+      'attw',
+      [
+        '--exclude-entrypoints',
+        'trace_processor.wasm',
+        'analysis.schema.json',
+        '--profile',
+        'node16',
+        '--format',
+        'ascii',
+      ],
+    ],
   ] as const) {
     const testIf = hasTool(name) ? test : test.skip
     testIf(`${name} finds no problem`, () => {

@@ -1,6 +1,15 @@
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { createReadStream, createWriteStream, mkdtempSync, openAsBlob, readFileSync, rmSync } from 'node:fs'
+import {
+  createReadStream,
+  createWriteStream,
+  mkdtempSync,
+  openAsBlob,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -116,9 +125,20 @@ describe('outputs', () => {
     expect(Buffer.from(await response.arrayBuffer()).equals(expected)).toBe(true)
   })
 
+  test('a web stream has the summaries, too; none where it is cancelled', async () => {
+    const stream = toWebStream(convert(input(LOG)))
+    const response = new Response(stream)
+    expect((await response.arrayBuffer()).byteLength).toBe(expected.length)
+    expect((await stream.result)?.[0]).toEqual(await summarize(input(LOG)))
+    const cancelled = toWebStream(convert(input(LOG)))
+    await cancelled.cancel()
+    await expect(cancelled.result).resolves.toBeUndefined()
+  })
+
   test('a web stream fails with the error of the conversion, and ends it when cancelled', async () => {
     const failing = toWebStream(convert(input(new Uint8Array(20))))
     await expect(failing.getReader().read()).rejects.toMatchObject({ name: 'UsageError' })
+    await expect(failing.result).rejects.toMatchObject({ name: 'UsageError' })
     let isCancelled = false
     const endless = new ReadableStream<Uint8Array>({
       pull: (controller) => controller.enqueue(LOG),
@@ -130,6 +150,27 @@ describe('outputs', () => {
     await reader.read()
     await reader.cancel()
     expect(isCancelled).toBe(true)
+  })
+})
+
+describe('a conversion to a file that is aborted leaves nothing', () => {
+  const lateSignal = () => {
+    const controller = new AbortController()
+    return { signal: controller.signal, onProgress: () => controller.abort() }
+  }
+  test.each([
+    ['before it begins', 'run.pftrace', () => ({ signal: AbortSignal.abort() })],
+    ['while it reads', 'run.pftrace', lateSignal],
+    ['while it reads, compressed', 'run.pftrace.gz', lateSignal],
+    ['while it reads a second time', 'run.json', () => ({ ...lateSignal(), budget: 60_000 })],
+    ['while it reads, as an archive', 'run.zip', () => ({ ...lateSignal(), bundle: input(LOG) })],
+  ])('%s (%s)', async (_, name, optionsOf) => {
+    const own = mkdtempSync(join(folder, 'aborted-'))
+    writeFileSync(join(own, name), 'older')
+    const running = convertFile(ZIPPED, join(own, name), optionsOf())
+    await expect(running).rejects.toMatchObject({ name: 'AbortError' })
+    expect(readdirSync(own)).toEqual([name])
+    expect(readFileSync(join(own, name), 'latin1')).toBe('older')
   })
 })
 

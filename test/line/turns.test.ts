@@ -1,7 +1,16 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from '@jest/globals'
-import { analyze, convert, type Input, type Progress, summarize, type TraceEvent } from '../../lib/index.ts'
+import {
+  analyze,
+  convert,
+  type Input,
+  inspect,
+  type LogInput,
+  type Progress,
+  summarize,
+  type TraceEvent,
+} from '../../lib/index.ts'
 import { plainBytes } from './support.ts'
 
 /** Events between two turns of the event loop, at most: those of a batch come on top. */
@@ -53,7 +62,7 @@ async function drained(input: Input, options = {}): Promise<void> {
 }
 
 /** Bytes in pieces, of which one never comes. */
-const stalled = (): Input => ({
+const stalled = (): LogInput => ({
   name: 'stalled',
   source: (async function* () {
     yield LOG.subarray(0, 100_000)
@@ -81,6 +90,20 @@ describe('a signal', () => {
     await expect(running).rejects.toThrow('enough')
     const summary = summarize(stalled(), { signal: AbortSignal.timeout(20) })
     await expect(summary).rejects.toMatchObject({ name: 'TimeoutError' })
+  })
+
+  test('stops what inspects, also after the first bytes are known', async () => {
+    const none = (async function* (): AsyncGenerator<Uint8Array> {
+      await new Promise(() => {})
+    })()
+    await expect(inspect(none, { signal: AbortSignal.timeout(20) })).rejects.toMatchObject({ name: 'TimeoutError' })
+    const controller = new AbortController()
+    const { source } = await inspect(stalled().source, { signal: controller.signal })
+    controller.abort()
+    const read = async () => {
+      for await (const _ of source);
+    }
+    await expect(read()).rejects.toMatchObject({ name: 'AbortError' })
   })
 
   test('that is aborted before: nothing is read', async () => {
@@ -119,6 +142,18 @@ describe('progress', () => {
     expect(steps.at(-1)).toEqual({ phase: 'reading', read: all, total: all })
     expect(steps.some(({ phase }) => phase === 'first-reading')).toBe(all > LOG.length)
   })
+})
+
+test('progress of an inspected input counts what is read of it afterwards', async () => {
+  const steps: Progress[] = []
+  const { kind, source } = await inspect([LOG.subarray(0, 90_000), LOG.subarray(90_000)], {
+    onProgress: (step) => steps.push(step),
+  })
+  expect([kind, steps.at(-1)]).toEqual(['log', { phase: 'reading', read: 90_000, total: undefined }])
+  let bytes = 0
+  for await (const chunk of source) bytes += chunk.length
+  expect(steps.at(-1)!.read).toBe(bytes)
+  expect((await inspect(new Blob([LOG as Uint8Array<ArrayBuffer>]))).kind).toBe('log')
 })
 
 describe('memory', () => {

@@ -1,11 +1,17 @@
 import { traceStart } from '../bytes/trace-start.ts'
+import { checkNames } from '../errors.ts'
+import { INSPECT_OPTIONS } from '../generated/option-names.ts'
+import { type ByteSource, chunksOf } from '../input/byte-source.ts'
 import { peek } from '../input/gunzip.ts'
 import type { Replay } from '../input/replay.ts'
 import { packingOf, unpack } from '../input/unpack.ts'
-import { areEventLines } from './chrome-json/start.ts'
-import { isAnalysis } from './documents.ts'
-import { HEAD_BYTES } from './format.ts'
-import { sniffFormat } from './index.ts'
+import { areEventLines } from '../read/chrome-json/start.ts'
+import { isAnalysis } from '../read/documents.ts'
+import { HEAD_BYTES } from '../read/format.ts'
+import { sniffFormat } from '../read/index.ts'
+import type { InputOptions } from './inputs.ts'
+import { ProgressCount } from './progress.ts'
+import { inTurns, untilAborted } from './turns.ts'
 
 /** An input whose first bytes are known. */
 export interface Inspected {
@@ -21,9 +27,19 @@ export interface Inspected {
   readonly source: Replay<Uint8Array>
 }
 
-/** Recognises an input by its first bytes, as it is or packed ({@link unpack}). */
-export async function inspect(chunks: AsyncIterable<Uint8Array>): Promise<Inspected> {
-  const { head, rest: source } = await peek(chunks, HEAD_BYTES)
+/**
+ * Recognises an input by its first bytes, as it is or packed ({@link unpack}). `signal` and `onProgress` also apply to what is read of
+ * {@link Inspected.source} afterwards.
+ */
+export async function inspect(
+  from: ByteSource,
+  options: Pick<InputOptions, 'signal' | 'onProgress'> = {},
+): Promise<Inspected> {
+  checkNames('inspect', options, INSPECT_OPTIONS)
+  const { signal, onProgress } = options
+  const progress = await ProgressCount.of([{ source: from }], onProgress)
+  const read = untilAborted(chunksOf(from, 'input'), signal, (bytes) => progress?.add(bytes))
+  const { head, rest: source } = await peek(inTurns(read, signal), HEAD_BYTES)
   // The head is the start of a longer stream: the part that can be unpacked is enough.
   const beginning = unpack(only(head), () => {})
   const { head: plain, rest } = await peek(beginning, HEAD_BYTES)

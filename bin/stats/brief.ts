@@ -2,6 +2,7 @@ import { type Analysis, computingNs, groupOperators, type OperatorGroup } from '
 import { oneLine, quoted, wrapped } from '../terminal.ts'
 import { count, duration, percent, plural } from '../units.ts'
 import { verdictLines } from '../verdict.ts'
+import { firstTokenText } from './first-token.ts'
 import { firstRows, more, type Section, toText } from './section.ts'
 import { sectionsOf } from './sections.ts'
 
@@ -13,6 +14,8 @@ const WORKERS = 3
 const FINDINGS = 3
 /** Characters of the name of a phase, with what is around it. */
 const PHASE = 11
+/** The same of `first token`. */
+const FIRST_TOKEN = 15
 /** Characters of an operator's name. */
 const NAME_MAX = 30
 
@@ -50,7 +53,7 @@ function otherSections(analysis: Analysis): Section[] {
 }
 
 /** Parts of the time of each phase: they sum to it. */
-function timesSection({ calls, call_time }: Analysis, width: number): Section {
+function timesSection({ calls, call_time, first_token }: Analysis, width: number): Section {
   const { ttft_ns, tpot_ns, tpot } = calls
   const p99 = tpot ? ` (p99 ${duration(tpot.p99_ns)})` : ''
   const times = [
@@ -64,6 +67,8 @@ function timesSection({ calls, call_time }: Analysis, width: number): Section {
     while (shown > 1 && whole.length + named.slice(0, shown).join(', ').length > width - PHASE) shown--
     return [phase, `${whole}${named.slice(0, shown).join(', ')}`]
   })
+  const first = firstTokenText(first_token, width - FIRST_TOKEN)
+  if (first !== undefined) facts.push(['first token', first])
   return { title: ['time of calls', ...times].join(', '), facts }
 }
 

@@ -6,6 +6,7 @@ import { benchmarksSection } from './benchmarks.ts'
 import { blasCsv, blasSection } from './blas.ts'
 import { callsSection, callTable } from './calls.ts'
 import { expertsSection } from './experts.ts'
+import { firstTokenSection } from './first-token.ts'
 import { gpuSections, kernelsCsv } from './gpu.ts'
 import { hostOperatorsCsv, hostOperatorsSection } from './host-operators.ts'
 import { kernelsSection, profilesCsv } from './kernels.ts'
@@ -36,6 +37,7 @@ export function sectionsOf(analysis: Analysis, shown: Shown): Section[] {
     runSection(analysis, shown.isPublic),
     benchmarksSection(analysis),
     callsSection(analysis),
+    firstTokenSection(analysis),
     shown.calls ? callTable(analysis) : undefined,
     ...requestsSections(analysis),
     callTimeSection(analysis),

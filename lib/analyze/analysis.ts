@@ -12,6 +12,7 @@ import type { ModelFigures, Roofline } from './model/figures.ts'
 import type { CallTime, FirstCall, OperatorFigures } from './operators/figures.ts'
 import type { PowerFigures } from './power/figures.ts'
 import type {
+  FirstTokenFigures,
   FunctionFigures,
   LoadFigures,
   RequestFigures,
@@ -94,6 +95,8 @@ export interface Analysis {
   readonly speculation: SpeculationFigures | null
   /** Null where no loading was recorded. */
   readonly load: LoadFigures | null
+  /** From loading to the first token; null where neither loading nor calls that make a token were recorded. */
+  readonly first_token: FirstTokenFigures | null
   /** Functions around calls, without samplers and loading; most time first. */
   readonly functions: readonly FunctionFigures[]
   /** Speeds that a program measured itself, in their order: tests of llama-bench. */

@@ -10,6 +10,7 @@ import type { BlasFigures } from './blas/figures.ts'
 import type { CallFigures } from './calls/figures.ts'
 import type { Undetermined } from './common/figures.ts'
 import { findings } from './findings/findings.ts'
+import { withFindings } from './findings/first-token.ts'
 import { gpuOf } from './gpu/assemble-gpu.ts'
 import type { HostOperators } from './host-operators/figures.ts'
 import type { InputFigures } from './input-figures.ts'
@@ -108,7 +109,8 @@ export function assemble(
 
 /** With what its figures say: findings, and the verdict. */
 export function judged(analysis: Analysis): Analysis {
-  const found = { ...analysis, findings: findings(analysis) }
+  const all = findings(analysis)
+  const found = { ...analysis, first_token: withFindings(analysis.first_token, all), findings: all }
   return { ...found, verdict: verdictOf(found) }
 }
 

@@ -52,7 +52,7 @@ const NO_CALLS: CallsOfInput = {
 }
 const NO_REQUESTS: RequestsOfInput = {
   ...{ requests: null, sampling: null, speculation: null, load: null, functions: [], series: undefined },
-  undetermined: [],
+  ...{ first_token: null, undetermined: [] },
 }
 
 /** The figures of an input without events, and those that the statistics of a sample do not make. */

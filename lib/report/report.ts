@@ -14,6 +14,7 @@ import { blocksSection } from './sections/blocks.ts'
 import { callTimeSection } from './sections/call-time.ts'
 import { expertsSection } from './sections/experts.ts'
 import { findingsSection } from './sections/findings.ts'
+import { firstTokenSection } from './sections/first-token.ts'
 import { gpuSection } from './sections/gpu.ts'
 import { graphSection } from './sections/graph.ts'
 import { issuesSection, unknownSection } from './sections/limits.ts'
@@ -34,6 +35,7 @@ export interface ReportOptions {
 
 /** Parts of a report that a log may have no data for. */
 const PARTS: readonly (readonly [title: string, section: (context: Context) => Section | undefined])[] = [
+  ['first token', firstTokenSection],
   ['time of calls', callTimeSection],
   ['prefill and decode', phasesSection],
   ['parts of the model', blocksSection],

@@ -1,7 +1,7 @@
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { type Analysis, convert } from '../../lib/index.ts'
+import { type Analysis, analyze, convert } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
 import { counted } from '../read/ggtrace-logs.ts'
 import { at, MOE, names, run, useFolder } from './helpers.ts'
@@ -291,4 +291,18 @@ describe('mistakes', () => {
   test('an Analysis is not replaced by a trace', () => {
     expect(refused('run.ggtrace.gz', '-o', 'run.json')).toContain('run.json: is an Analysis, which would be lost')
   })
+})
+
+test('the first token: in one line, and in full as a table with stages and what is unusual', async () => {
+  copyFileSync('test/fixtures/session/run.ggtrace.gz', at('session.ggtrace.gz'))
+  const { first_token } = await analyze(inputOf(at('session.ggtrace.gz')))
+  const brief = run(['stats', 'session.ggtrace.gz']).stdout
+  expect(brief).toMatch(/^ {2}first token {2}59.2 ms: load 2.8 %, context 5.2 %, prefill 91.0 %$/m)
+  expect(brief.trimEnd().split('\n').length).toBeLessThanOrEqual(25)
+  const [, section] = run(['stats', '--full', 'session.ggtrace.gz']).stdout.split('\nfirst token\n')
+  const stages = first_token!.parts.flatMap(({ stages }) => stages.map(({ stage }) => stage))
+  for (const name of ['load', 'context', 'prefill', 'first decode', ...stages]) expect(section).toContain(name)
+  expect(section).toMatch(/warm-up +not recorded/)
+  expect(section).toMatch(/prefill: worker 0 was preempted/)
+  expect(run(['stats', '--full', MOE]).stdout).not.toContain('\nfirst token\n')
 })

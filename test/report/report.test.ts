@@ -41,7 +41,7 @@ describe('a report', () => {
       expect(unescaped(page)).toContain(`<strong>${sentence}</strong>`)
       expect(unescaped(page)).toContain(advice)
     }
-    expect(page).toContain('Not in this report: samples of memory, graph of a layer, GPU')
+    expect(page).toContain('Not in this report: first token, samples of memory, graph of a layer, GPU')
     for (const { what, why } of analysis.undetermined) {
       expect(unescaped(page)).toContain(why)
       expect(page).toContain(what)
@@ -224,6 +224,27 @@ describe('texts of a log', () => {
     expect(made).not.toContain('\u0000')
     expect(made.match(/<script/g)).toHaveLength(1)
   })
+})
+
+test('the first token: a bar for each part, one after the other, with its findings', async () => {
+  const log = fileURLToPath(new URL('../fixtures/session/run.ggtrace.gz', import.meta.url))
+  const { first_token, ...others } = await analyze(inputOf(log))
+  const made = reportHtml({ first_token, ...others })
+  const figure = figuresOf(made).get('Time to the first token, part by part')!
+  const known = first_token!.parts.filter(({ time_ns }) => time_ns !== null)
+  const bars = marksOf(drawingsOf(figure)[0]!)
+  expect(bars.map(({ lines }) => lines[0])).toEqual(known.map(({ what }) => what))
+  expect(
+    disproportion(
+      bars,
+      ({ numbers }) => numbers['width']!,
+      (bar) => known[bars.indexOf(bar)]!.time_ns!,
+    ),
+  ).toBeLessThan(0.01)
+  for (const [i, { numbers }] of bars.slice(1).entries())
+    expect(numbers['x']).toBeCloseTo(bars[i]!.numbers['x']! + bars[i]!.numbers['width']!, 0)
+  expect(figure).toContain('Not recorded: warm-up.')
+  expect(unescaped(made)).toContain(`<li>prefill: ${others.findings[0]!.sentence}</li>`)
 })
 
 test('a report of a comparison has both sides, changes with their intervals, and parts of calls', () => {

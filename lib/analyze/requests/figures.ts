@@ -301,6 +301,35 @@ export interface LoadStage {
   readonly major_faults: number | null
 }
 
+/** What precedes the first token of a run, part by part: the waterfall of its time. */
+export interface FirstTokenFigures {
+  /** Sum of the parts that are known, without the time between them. */
+  readonly time_ns: number
+  /** All five, in their order. */
+  readonly parts: readonly FirstTokenPart[]
+}
+
+/** A part of the time to the first token. */
+export interface FirstTokenPart {
+  /**
+   * Loading the model; making its context; warm-ups; the first prompt, from its first call to the end of its last one, after which its first token
+   * is sampled; the decode call that makes the second one.
+   */
+  readonly what: 'load' | 'context' | 'warm-up' | 'prefill' | 'first decode'
+  /** Null: not recorded. Of a server's log without calls, the prompt of the first request. */
+  readonly time_ns: number | null
+  /** Of the sum of the parts. */
+  readonly share: number | null
+  /** From the end of the part before: what the program does between them, such as to wait for its first request. Null: not known. */
+  readonly before_ns: number | null
+  /** Of `load` and `context`, their stages. */
+  readonly stages: readonly LoadStage[]
+  /** Its borders are inferred from what was recorded. */
+  readonly is_inferred: boolean
+  /** What is unusual: the rules of its findings. */
+  readonly findings: readonly string[]
+}
+
 /** Other functions around calls, by purpose and name. */
 export interface FunctionFigures {
   /** Such as `tokenize`, `synchronize`, `save-state`. */

@@ -1,10 +1,11 @@
 import { isFailed } from '../../model/calls.ts'
-import type { FunctionEvent, RequestEvent, TokenEvent } from '../../model/events.ts'
+import type { FunctionEvent, RequestEvent, SequenceEvent, TokenEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import type { Undetermined } from '../common/figures.ts'
 import type { Statistic } from '../common/statistic.ts'
 import type { ThreadHistory } from '../threads/thread-history.ts'
 import type {
+  FirstTokenFigures,
   FunctionFigures,
   LoadFigures,
   RequestFigures,
@@ -12,6 +13,7 @@ import type {
   SamplingFigures,
   SpeculationFigures,
 } from './figures.ts'
+import { FirstToken } from './first-token.ts'
 import { FunctionSums } from './functions.ts'
 import { PreemptedCalls } from './preempted-calls.ts'
 import { RequestStatistics } from './requests.ts'
@@ -22,15 +24,17 @@ export interface RequestsOfInput {
   readonly sampling: SamplingFigures | null
   readonly speculation: SpeculationFigures | null
   readonly load: LoadFigures | null
+  readonly first_token: FirstTokenFigures | null
   readonly functions: readonly FunctionFigures[]
   readonly series: RequestSeries | undefined
   readonly undetermined: readonly Undetermined[]
 }
 
 /** Figures of requests, and of the functions around calls. */
-export class RequestPass implements Statistic<object, 'token' | 'function' | 'request'> {
-  readonly kinds = ['token', 'function', 'request'] as const
+export class RequestPass implements Statistic<object, 'token' | 'function' | 'sequence' | 'request'> {
+  readonly kinds = ['token', 'function', 'sequence', 'request'] as const
   private readonly functions: FunctionSums
+  private readonly firstToken: FirstToken
   private readonly preempted: PreemptedCalls
   private readonly requests: RequestStatistics
   /** Of calls that make tokens. */
@@ -44,6 +48,7 @@ export class RequestPass implements Statistic<object, 'token' | 'function' | 're
     private readonly decodedTokens: () => number | null,
   ) {
     this.functions = new FunctionSums(names)
+    this.firstToken = new FirstToken(names)
     this.preempted = new PreemptedCalls(threads)
     this.requests = new RequestStatistics(names, this.preempted, wantsRows)
   }
@@ -53,8 +58,10 @@ export class RequestPass implements Statistic<object, 'token' | 'function' | 're
     return this.preempted.earliestNs
   }
 
-  /** Takes a call, in any order; a function, those of a thread in the order of their ends; or a request. */
-  event(event: TokenEvent | FunctionEvent | RequestEvent): void {
+  /** Takes a call, in any order; a function, those of a thread in the order of their ends; a change of a memory; or a request. */
+  event(event: TokenEvent | FunctionEvent | SequenceEvent | RequestEvent): void {
+    this.firstToken.event(event)
+    if (event.kind === 'sequence') return
     if (event.kind === 'function') return this.functions.add(event)
     if (event.kind === 'request') return this.requests.add(event)
     this.preempted.add(event)
@@ -83,6 +90,7 @@ export class RequestPass implements Statistic<object, 'token' | 'function' | 're
       sampling: this.functions.samplingOf(this.requests.generatedTokens ?? this.decodedTokens(), this.decodeNs),
       speculation,
       load: this.functions.load(),
+      first_token: this.firstToken.finish(),
       functions: this.functions.others(),
       series: this.wantsRows ? ofRequests?.series : undefined,
       undetermined,

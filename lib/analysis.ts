@@ -7,7 +7,7 @@ export { type Gate, gateOf } from './analyze/compare/gate.ts'
 export type { ExpertCacheSize } from './analyze/experts/caches.ts'
 export { findings, lookedAt, RULES } from './analyze/findings/findings.ts'
 export { type Advice, adviceOf, type Program } from './analyze/findings/program.ts'
-export type { Limit, Looked, Rule } from './analyze/findings/rule.ts'
+export type { Limit, Looked, OwnAdvice, Rule } from './analyze/findings/rule.ts'
 export { scalingSentence, threadScaling } from './analyze/findings/thread-scaling.ts'
 export {
   type RequestReason,
@@ -17,7 +17,7 @@ export {
   whyRequest,
 } from './analyze/findings/why-request.ts'
 export { analysisJsonSchema, type JsonSchema } from './analyze/json-schema.ts'
-export { parsePeakFile, peaksOfMachine } from './analyze/model/peaks.ts'
+export { type MeasuredPeaks, type MeasuredRate, parsePeakFile, peaksOfMachine } from './analyze/model/peaks.ts'
 export { costAt, costUpTo, decodeBytes, prefillFlop, type StaticOptions } from './analyze/model/static.ts'
 export {
   GROUP_KEYS,
@@ -41,16 +41,27 @@ export { DAG_SCHEMA, type Dag, type DagEdge, type DagNode, type DagRange, dagOf,
 export {
   DAG_DIFF_SCHEMA,
   type DagDiff,
+  type DiffGraph,
   type DiffNode,
   type DiffPart,
   type DiffSide,
   diffDags,
   type NamedDag,
+  type NodeDifference,
 } from './dag/diff.ts'
-export { type DrawOptions, draw, type NodeValues } from './dag/draw.ts'
+export { type DagDrawOptions, draw, type NodeValues } from './dag/draw.ts'
 export { drawDiff } from './dag/draw-diff.ts'
-export { type Drawing, toDot } from './dag/drawing.ts'
+export {
+  type Drawing,
+  type DrawnEdge,
+  type DrawnGroup,
+  type DrawnLegend,
+  type DrawnNode,
+  toDot,
+} from './dag/drawing.ts'
 export { type ColorScale, METRICS, type Metric, type MetricName } from './dag/metrics.ts'
+export type { ModelBlock } from './model/blocks.ts'
+export type { ContextRole } from './model/roles.ts'
 export { type Work, workOf } from './model/work.ts'
 export { type AnalyzeOptions, analyze } from './pipeline/analyze.ts'
 export type { LogInput } from './pipeline/inputs.ts'

@@ -8,23 +8,39 @@ export type { BlobSource, BodySource, ByteRange, ByteSource, RangedSource, SizeB
 export { LineCursor } from './input/line-cursor.ts'
 export type * from './log/ggtrace-thread.ts'
 export * from './log/ggtrace-writer.ts'
+export type { Arg, ArgValue, Nested } from './model/args.ts'
+export type { Bounds, Wrong } from './model/bounds.ts'
 export { PHASES } from './model/call-events.ts'
 export type { Counter } from './model/counters.ts'
+export type { Definitions } from './model/definitions.ts'
 export type * from './model/events.ts'
 export type { TraceEvent } from './model/events.ts'
 export { Inferred, TaskState } from './model/events.ts'
+export type {
+  ApiEvent,
+  Facts,
+  GpuActivityEvent,
+  GpuEvent,
+  GpuNode,
+  GpuPlace,
+  GpuSyncEvent,
+  NvtxGpuEvent,
+} from './model/gpu-events.ts'
+export type { IssueCode, LostKind } from './model/issues.ts'
 export type { LeftOutEvent } from './model/left-out.ts'
 export { Names } from './model/names.ts'
 export type * from './model/nvtx-events.ts'
 export { OP_TABLES, type OpTable } from './model/op-tables.ts'
 export type * from './model/own-events.ts'
+export type { Resources } from './model/resources.ts'
+export type { KeptAs, SliceSum, Thinned } from './model/sums.ts'
 export { formatShape, parseTensorName, type TensorName } from './model/tensors.ts'
 export { UNKNOWN } from './model/unknown.ts'
 export { convert, summarize } from './pipeline/convert.ts'
 export type { EventInput, Input, InputOptions, LogInput, ReadingOptions } from './pipeline/inputs.ts'
 export { eventsOf } from './pipeline/inputs.ts'
 export type { ConvertOptions } from './pipeline/options.ts'
-export type { OnProgress, Progress } from './pipeline/progress.ts'
+export type { OnProgress, Progress, ProgressCount } from './pipeline/progress.ts'
 export { backendProfiler } from './read/backends/backend-profiler.ts'
 export { openclCsv } from './read/backends/opencl-csv.ts'
 export { blasLog } from './read/blas/blas-log.ts'

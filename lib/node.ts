@@ -2,9 +2,11 @@
 export { checkTrace, convertFile, inputOf, openTrace, type PathOrBytes, summarizeFile } from './node/api.ts'
 export { fileSource } from './node/files.ts'
 export { drawSvg } from './node/graphviz.ts'
+export type { NativeOptions } from './node/native.ts'
 export { measurePeaks, type Peak, type Peaks, type PeaksOptions } from './node/peaks.ts'
 export type { MemRecording } from './node/record/memory.ts'
 export type { PowerRecording } from './node/record/power.ts'
+export type { Environment } from './node/record/program.ts'
 export {
   type NvtxEmitted,
   type RecordLevel,

@@ -5,7 +5,13 @@ export type { Clock } from './model/events.ts'
 export { gzip } from './write/gzip.ts'
 export type { Details, TraceArgs } from './write/tracing/labels.ts'
 export type { Time, TimeUnit } from './write/tracing/times.ts'
-export * from './write/tracing/trace-writer.ts'
+export {
+  type ProcessOptions,
+  type ProcessTracks,
+  type ThreadOptions,
+  type TraceOptions,
+  TraceWriter,
+} from './write/tracing/trace-writer.ts'
 export type {
   CounterOptions,
   CounterTrack,

@@ -1,6 +1,6 @@
 /**
  * Writes docs/exports.md: all names that the entries of the package export, each with the first sentence of its documentation. With --check,
- * writes nothing and exits 1 if the committed page is stale, or a name is not documented.
+ * writes nothing and exits 1 if the committed page is stale, a name is not documented, or a type of an exported signature has no exported name.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -76,6 +76,40 @@ function isTypeOnly(exported) {
   return false
 }
 
+/** Types of ours that the declarations of exported names refer to, and that no entry exports: nobody can name them. */
+function withoutName() {
+  const exported = entries.flatMap((key) =>
+    checker.getExportsOfModule(checker.getSymbolAtLocation(program.getSourceFile(fileOf(key)))).map((name) => ({
+      isType: isTypeOnly(name),
+      symbol: resolved(name),
+    })),
+  )
+  const named = new Set(exported.map(({ symbol }) => symbol))
+  const missing = new Set()
+  const look = (node, isType) => {
+    if (ts.isBlock(node) || isHidden(node, isType)) return
+    const name = ts.isTypeReferenceNode(node)
+      ? node.typeName
+      : ts.isExpressionWithTypeArguments(node) && node.expression
+    const symbol = name && resolved(checker.getSymbolAtLocation(name))
+    const file = symbol?.declarations?.[0].getSourceFile().fileName
+    const isOurs = file?.startsWith(join(root, 'lib')) && !(symbol.flags & ts.SymbolFlags.TypeParameter)
+    if (isOurs && !named.has(symbol)) missing.add(`${file.slice(root.length)}: ${symbol.name}`)
+    ts.forEachChild(node, (child) => child !== node.initializer && look(child, isType))
+  }
+  for (const { symbol, isType } of exported) for (const node of symbol.declarations ?? []) look(node, isType)
+  return [...missing]
+}
+
+const resolved = (symbol) => (symbol && symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol)
+
+/** Parts of a class that its users do not see: of one that is exported as a type, also how it is made, and what is protected. */
+function isHidden(node, isType) {
+  const has = (kind) => node.modifiers?.some((modifier) => modifier.kind === kind)
+  const isMade = ts.isConstructorDeclaration(node) || has(ts.SyntaxKind.ProtectedKeyword)
+  return has(ts.SyntaxKind.PrivateKeyword) || (isType && isMade)
+}
+
 const page = `# All names
 
 Generated from the documentation in the code by \`node scripts/exports-docs.mjs\`. [library.md](library.md) shows how they are used. Types of events are in
@@ -84,6 +118,11 @@ ${entries.map(sectionOf).join('')}`
 
 if (bare.length > 0) {
   console.error(`without documentation:\n${bare.join('\n')}`)
+  process.exit(1)
+}
+const unnamed = withoutName()
+if (unnamed.length > 0) {
+  console.error(`types of exported signatures that no entry exports:\n${unnamed.join('\n')}`)
   process.exit(1)
 }
 if (process.argv.includes('--check')) {

@@ -14,7 +14,7 @@ export interface DagDiff {
 }
 
 /** One of the two graphs. */
-interface DiffGraph extends Pick<Dag, 'call' | 'phase' | 'tokens'> {
+export interface DiffGraph extends Pick<Dag, 'call' | 'phase' | 'tokens'> {
   readonly name: string
   readonly nodes: number
   readonly operators: number
@@ -32,13 +32,13 @@ export interface DiffPart {
 }
 
 /** What differs between two nodes. `sources`: they read the results of other nodes. */
-export type Difference = 'role' | 'op' | 'kind' | 'type' | 'shape' | 'sources'
+export type NodeDifference = 'role' | 'op' | 'kind' | 'type' | 'shape' | 'sources'
 
 /** A node of a, of b, or of both. */
 export interface DiffNode {
   /** `added`: only b has it. */
   readonly change: 'added' | 'removed' | 'changed' | 'same'
-  readonly differs: readonly Difference[]
+  readonly differs: readonly NodeDifference[]
   readonly a: DiffSide | null
   readonly b: DiffSide | null
 }
@@ -200,7 +200,7 @@ function nodeOf(
 ): DiffNode {
   const [inA, inB] = [sideOf(a, row.a), sideOf(b, row.b)]
   if (!inA || !inB) return { change: inA ? 'removed' : 'added', differs: [], a: inA, b: inB }
-  const differs: Difference[] = (['role', 'op', 'kind', 'type', 'shape'] as const).filter(
+  const differs: NodeDifference[] = (['role', 'op', 'kind', 'type', 'shape'] as const).filter(
     (key) => inA[key] !== inB[key],
   )
   if (!readsSame(row.a!, row.b!, a, b, matched)) differs.push('sources')

@@ -5,12 +5,12 @@ import { plural } from '../model/units.ts'
 import { type Colors, colorsOf } from './colors.ts'
 import type { Dag, DagEdge, DagNode } from './dag.ts'
 import { dataOf, drawnId, drawnLeaf, drawnNode, drawnOutside, nameOf, titleOf } from './draw-nodes.ts'
-import type { Drawing, DrawnEdge, Legend } from './drawing.ts'
+import type { Drawing, DrawnEdge, DrawnLegend } from './drawing.ts'
 import { type FoldedEdge, type FoldedNode, fold, foldEdges, foldLeaves, partsText } from './fold.ts'
 import { type ColorScale, METRICS, type Metric, type MetricName, valueText } from './metrics.ts'
 
 /** How a graph is drawn. */
-export interface DrawOptions {
+export interface DagDrawOptions {
   /** Name of the run in the title. */
   readonly name: string
   /** Default `time`. */
@@ -50,7 +50,7 @@ interface Framed {
 type DrawnMetric = Pick<Metric, 'title' | 'unit' | 'scale'> & { readonly of: (shown: Shown) => number | null }
 
 /** A graph as a drawing. */
-export function draw(dag: Dag, options: DrawOptions): Drawing {
+export function draw(dag: Dag, options: DagDrawOptions): Drawing {
   checkNames('draw', options, DRAW_OPTIONS)
   const { views = true, weights = true, collapse = false } = options
   const patterns = collapse ? fold(dag) : undefined
@@ -130,7 +130,7 @@ function layersOf(nodes: readonly DagNode[]): Framed[] {
   return [...byLayer.values()]
 }
 
-function metricOf({ colorBy = 'time', values, scale }: DrawOptions, nodes: readonly DagNode[]): DrawnMetric {
+function metricOf({ colorBy = 'time', values, scale }: DagDrawOptions, nodes: readonly DagNode[]): DrawnMetric {
   const metric: Metric = METRICS[colorBy]
   const title = (label: string) => `${label}, ${scale ?? (values ? 'linear' : metric.scale)} scale`
   if (!values)
@@ -189,7 +189,7 @@ function drawnEdge(
   { from, to, kind, isForward }: Pick<DagEdge, 'from' | 'to' | 'kind'> & { readonly isForward: boolean },
   source: Pick<GraphNode, 'name' | 'op' | 'type' | 'shape'>,
   node: GraphNode | DagNode | { readonly name: string; readonly op: string },
-  { edgeShapes }: DrawOptions,
+  { edgeShapes }: DagDrawOptions,
 ): DrawnEdge {
   const how =
     kind === 'memory' ? '\nthrough memory: it reads what the other wrote' : isForward ? '\nin the next layer' : ''
@@ -203,7 +203,7 @@ function drawnEdge(
   }
 }
 
-function descriptionOf(dag: Dag, { collapse, colorBy, values }: DrawOptions, metric: DrawnMetric): string {
+function descriptionOf(dag: Dag, { collapse, colorBy, values }: DagDrawOptions, metric: DrawnMetric): string {
   const operators = dag.nodes.filter(({ kind }) => kind === 'operator')
   const heaviest = [...operators].sort((a, b) => (b.wall_ns ?? 0) - (a.wall_ns ?? 0)).slice(0, 5)
   const list = heaviest.map((node) => `${nameOf(node)} (${valueText(node.wall_ns ?? 0, 'ns')})`).join(', ')
@@ -221,8 +221,8 @@ const CELLS = 5
 function legendOf(
   colors: Colors | undefined,
   { title, unit }: DrawnMetric,
-  { views = true, collapse }: DrawOptions,
-): Legend {
+  { views = true, collapse }: DagDrawOptions,
+): DrawnLegend {
   const count = !colors || colors.least === colors.most ? 1 : CELLS
   const places = Array.from({ length: count }, (_, i) => (count === 1 ? 1 : i / (count - 1)))
   const cells = colors

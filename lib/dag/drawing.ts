@@ -3,13 +3,13 @@ export interface Drawing {
   readonly title: string
   /** What it shows, in sentences, for people who do not see it. */
   readonly description: string
-  readonly legend: Legend
-  readonly groups: readonly Group[]
+  readonly legend: DrawnLegend
+  readonly groups: readonly DrawnGroup[]
   readonly edges: readonly DrawnEdge[]
 }
 
 /** Nodes within a frame; without a title there is no frame. */
-export interface Group {
+export interface DrawnGroup {
   readonly title?: string | undefined
   readonly nodes: readonly DrawnNode[]
 }
@@ -41,7 +41,7 @@ export interface DrawnEdge {
 }
 
 /** What colours, outlines and lines mean. */
-export interface Legend {
+export interface DrawnLegend {
   readonly title: string
   readonly cells: readonly { readonly fill: string; readonly text: string; readonly label: string }[]
   readonly notes: readonly string[]
@@ -119,7 +119,7 @@ function edgeLine({ from, to, label, isDashed, isLoose, color }: DrawnEdge): str
 }
 
 /** A table in Graphviz' HTML-like labels. */
-function legendOf(title: string, { title: heading, cells, notes }: Legend): string {
+function legendOf(title: string, { title: heading, cells, notes }: DrawnLegend): string {
   const span = Math.max(1, cells.length + 1)
   const row = (text: string) => `<TR><TD COLSPAN="${span}" ALIGN="LEFT">${text}</TD></TR>`
   const colors = cells.map(

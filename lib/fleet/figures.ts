@@ -2,7 +2,7 @@ import { BUILD_ORDER, FIGURE, RUN } from './parts.ts'
 import { QUESTIONS, type QuestionName } from './questions.ts'
 
 /** What answers SQL: an open dataset. */
-export interface Asked {
+export interface AskedDataset {
   query(sql: string): Promise<{ readonly columns: readonly string[]; readonly rows: readonly (readonly unknown[])[] }>
 }
 
@@ -112,7 +112,7 @@ from figure as f join trace on trace.trace_id = f.trace_id
 group by f.setup, phase order by model, quant, f.setup, phase`
 
 /** Asks a dataset what its report shows. `name`: of the dataset. */
-export async function fleetFigures(dataset: Asked, name: string): Promise<FleetFigures> {
+export async function fleetFigures(dataset: AskedDataset, name: string): Promise<FleetFigures> {
   const rows = async <T>(sql: string) => {
     const { columns, rows } = await dataset.query(sql)
     return rows.map((row) => Object.fromEntries(columns.map((column, i) => [column, row[i]])) as T)

@@ -1,11 +1,11 @@
 /** The part of a model that an operator belongs to. */
-export type Block = 'attention' | 'FFN' | 'MoE' | 'norm' | 'embedding' | 'LM head' | 'copy' | 'other'
+export type ModelBlock = 'attention' | 'FFN' | 'MoE' | 'norm' | 'embedding' | 'LM head' | 'copy' | 'other'
 
 /** Ops that only move data. (SET_ROWS into a KV cache belongs to attention by its role.) */
 const COPIES: ReadonlySet<string> = new Set(['CPY', 'DUP', 'CONT', 'CONCAT', 'REPEAT', 'PAD', 'SET', 'ACC'])
 
 /** Patterns of roles ({@link parseTensorName}), in the names of llama.cpp's graph callback (src/llama-graph.cpp, src/models). */
-const ROLES: readonly (readonly [Block, RegExp])[] = [
+const ROLES: readonly (readonly [ModelBlock, RegExp])[] = [
   ['LM head', /^(result_output|output(?!_norm)|lm_head|cls|result_embd)/],
   [
     'MoE',
@@ -24,7 +24,7 @@ const ROLES: readonly (readonly [Block, RegExp])[] = [
 ]
 
 /** The block of an operator, from its role and its op, without `GGML_OP_`. */
-export function blockOf(role: string, op: string): Block {
+export function blockOf(role: string, op: string): ModelBlock {
   if (op === 'FLASH_ATTN_EXT' || op === 'ROPE') return 'attention'
   if (op === 'MUL_MAT_ID') return 'MoE'
   for (const [block, pattern] of ROLES) if (pattern.test(role)) return block

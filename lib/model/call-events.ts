@@ -11,7 +11,7 @@ export type Phase = 'warm-up' | 'prefill' | 'decode' | 'mixed' | 'encode' | 'com
 /** All phases, in the order of their numbers where a phase is kept as a number. */
 export const PHASES = ['warm-up', 'prefill', 'decode', 'mixed', 'encode', 'compute'] as const satisfies readonly Phase[]
 
-/** One `llama_decode` or the like ({@link Batch.function}), or one step of a serving engine. */
+/** One `llama_decode` or the like ({@link CallBatch.function}), or one step of a serving engine. */
 export interface TokenEvent {
   readonly kind: 'token'
   /** Counts calls from 0; -1 for warm-ups, except those that were recognised only afterwards. */
@@ -26,7 +26,7 @@ export interface TokenEvent {
   readonly returnNs?: number | undefined
   readonly tid: number
   readonly inferred: number
-  readonly batch?: Batch | undefined
+  readonly batch?: CallBatch | undefined
   /** Also those of other calls at the same time. */
   readonly resources?: Resources | undefined
   readonly step?: EngineStep | undefined
@@ -50,7 +50,7 @@ export interface EngineStep {
 }
 
 /** Input and result of a call. */
-export interface Batch {
+export interface CallBatch {
   readonly function: CallFunction
   /** The batch has several tokens, each with an output: verified drafts, embeddings of each token, perplexity. */
   readonly areAllOutput: boolean

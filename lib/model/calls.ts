@@ -1,5 +1,5 @@
 import type { Position } from '../errors.ts'
-import { type Batch, Inferred, type IssueEvent, type Phase, type SequenceSpan, type TokenEvent } from './events.ts'
+import { type CallBatch, Inferred, type IssueEvent, type Phase, type SequenceSpan, type TokenEvent } from './events.ts'
 import { issueOf } from './issues.ts'
 
 // llama.h of llama.cpp v0.5.0, comments of llama_decode and llama_encode.
@@ -14,7 +14,7 @@ const MEANINGS: Readonly<Record<number, readonly [short: string, effect: string]
 }
 
 /** Meaning of a result other than 0, as llama.h defines it: `short` for names, `full` with the effect on the context. */
-export function meaningOf(batch: Pick<Batch, 'result' | 'function'>): {
+export function meaningOf(batch: Pick<CallBatch, 'result' | 'function'>): {
   readonly short: string
   readonly full: string
 } {
@@ -104,7 +104,7 @@ export function repeats(before: TokenEvent, { tid, batch, tokens }: TokenEvent):
  * The phase of a call of `llama_decode`, from its batch: a sequence decodes if it has one token in the batch, which is not its first
  * one, or several tokens after earlier ones, all with an output. `tokens`: size of the batch; `spans`: empty where sequences are unknown.
  */
-export function phaseOf(tokens: number, { spans, areAllOutput }: Pick<Batch, 'spans' | 'areAllOutput'>): Phase {
+export function phaseOf(tokens: number, { spans, areAllOutput }: Pick<CallBatch, 'spans' | 'areAllOutput'>): Phase {
   if (spans.length === 0) return tokens === 1 ? 'decode' : 'prefill'
   if (spans.every(({ tokens, position }) => position !== 0 && (tokens === 1 || (areAllOutput && position > 0))))
     return 'decode'

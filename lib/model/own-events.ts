@@ -63,7 +63,7 @@ export interface OwnNameEvent {
 export type OwnArgs = Readonly<Record<string, string | number>> | readonly Arg[]
 
 /** Common fields of slices and instants. */
-interface OwnLabel {
+export interface OwnLabel {
   /** Id of the {@link OwnTrackEvent}. */
   readonly track: number
   readonly name: number

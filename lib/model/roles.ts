@@ -2,7 +2,7 @@ import { isVerification } from './calls.ts'
 import type { TokenEvent } from './events.ts'
 
 /** Role of a llama_context in speculative decoding: the draft model proposes tokens, the target model verifies them. */
-export type Role = 'target' | 'draft'
+export type ContextRole = 'target' | 'draft'
 
 /**
  * Detects which contexts draft and which verify, as llama.cpp does not report it: a context that verifies tokens is a target, and the
@@ -10,7 +10,7 @@ export type Role = 'target' | 'draft'
  * the target itself have no separate context.)
  */
 export class Roles {
-  private readonly roles = new Map<number, Role>()
+  private readonly roles = new Map<number, ContextRole>()
   private latest: TokenEvent | undefined
 
   /** Adds a call; calls must come in the order in which they were made. */
@@ -33,7 +33,7 @@ export class Roles {
   }
 
   /** Role of a context; undefined without drafts so far. */
-  of(context: number): Role | undefined {
+  of(context: number): ContextRole | undefined {
     return this.roles.get(context)
   }
 }

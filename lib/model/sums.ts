@@ -18,7 +18,7 @@ export interface SumsEvent {
   readonly startNs: number
   readonly endNs: number
   /** In the order in which they are drawn. */
-  readonly sums: readonly Sum[]
+  readonly sums: readonly SliceSum[]
 }
 
 /** Its ranges. */
@@ -27,7 +27,7 @@ export const SUMS_BOUNDS: Bounds<SumsEvent> = {
 }
 
 /** The sum of all slices of one name. */
-export interface Sum {
+export interface SliceSum {
   /** Category of the slices that it replaces. */
   readonly what: 'operator' | 'barrier' | 'graph' | 'outside'
   /** Name of these slices. */

@@ -72,7 +72,12 @@ function bytesWritten(op: string, result: TensorEvent, [first]: Sources): number
  * is counted too high. `experts`: number of distinct experts that MUL_MAT_ID used; by default the maximum (the chosen ones
  * of each token, but at most all).
  */
-export function workOf(op: string, result: TensorEvent, sources: Sources, experts?: number): Work {
+export function workOf(
+  op: string,
+  result: TensorEvent,
+  sources: readonly (TensorEvent | undefined)[],
+  experts?: number,
+): Work {
   const read = { bytes: 0, experts: 0, ofExperts: 0 }
   for (const [i, source] of sources.entries()) {
     if (!source) continue

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { SummaryPass } from '../../lib/analyze/summary/summary.ts'
 import { type GgtraceToken, GgtraceWriter } from '../../lib/core.ts'
 import { Names, type Summary, summarize } from '../../lib/index.ts'
-import { type Batch, Inferred, type TokenEvent } from '../../lib/model/events.ts'
+import { type CallBatch, Inferred, type TokenEvent } from '../../lib/model/events.ts'
 
 /** TPOT and tok/s: of the same calls, and never at odds. */
 
@@ -12,7 +12,7 @@ const MS = 1e6
 const spansOf = (sequences: number, position: number, tokens = 1) =>
   Array.from({ length: sequences }, (_, sequence) => ({ sequence, position, tokens }))
 
-const batchOf = (spans: Batch['spans'], context = 0): Batch => {
+const batchOf = (spans: CallBatch['spans'], context = 0): CallBatch => {
   return { function: 'llama_decode', areAllOutput: false, isLeftOut: false, result: 0, context, spans }
 }
 

@@ -1,4 +1,4 @@
-import type { Block } from '../../model/blocks.ts'
+import type { ModelBlock } from '../../model/blocks.ts'
 import { sequencesOf } from '../../model/calls.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { TokenEvent } from '../../model/events.ts'
@@ -17,7 +17,7 @@ type Writable<T> = { -readonly [K in keyof T]: T[K] }
 /** A row, and its number among the calls of its context and phase. */
 interface Row extends Writable<Omit<CallRow, 'operator_time_ns'>> {
   readonly ordinal: number
-  operator_time_ns: Partial<Record<Block, number>> | null
+  operator_time_ns: Partial<Record<ModelBlock, number>> | null
 }
 
 /** The table of calls. Of very many, every second one is kept, or every fourth …, of each context and phase. */
@@ -29,7 +29,7 @@ export class CallRows {
   private count = 0
 
   constructor(
-    private readonly blockOf: (tensor: number) => Block,
+    private readonly blockOf: (tensor: number) => ModelBlock,
     private readonly rowsMax = CALL_ROWS_MAX,
   ) {}
 

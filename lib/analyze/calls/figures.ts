@@ -1,6 +1,6 @@
-import type { Block } from '../../model/blocks.ts'
+import type { ModelBlock } from '../../model/blocks.ts'
 import type { Phase } from '../../model/events.ts'
-import type { Role } from '../../model/roles.ts'
+import type { ContextRole } from '../../model/roles.ts'
 import type { Distribution } from '../common/figures.ts'
 import type { DraftFigures } from '../requests/figures.ts'
 
@@ -75,7 +75,7 @@ export interface ContextFigures {
   /** Its address; 0: not recorded. */
   readonly context: number
   /** Role in speculative decoding, inferred from the order of calls. */
-  readonly role: Role | null
+  readonly role: ContextRole | null
   readonly calls: number
   /** Of several runs, their mean. */
   readonly ttft_ns: number | null
@@ -165,7 +165,7 @@ export interface SlopePart extends Fit {
   readonly what: 'role' | 'other roles' | 'rest'
   readonly role: string
   readonly op: string
-  readonly block: Block | null
+  readonly block: ModelBlock | null
 }
 
 /** A call of the model, in the table of calls. */
@@ -187,7 +187,7 @@ export interface CallRow {
   /** 0: success. */
   readonly result: number
   /** Time of operators of all workers, without barrier waits; null where none were recorded. */
-  readonly operator_time_ns: Readonly<Partial<Record<Block, number>>> | null
+  readonly operator_time_ns: Readonly<Partial<Record<ModelBlock, number>>> | null
   readonly wait_ns: number | null
 }
 

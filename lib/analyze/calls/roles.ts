@@ -1,4 +1,4 @@
-import { type Block, blockOf } from '../../model/blocks.ts'
+import { blockOf, type ModelBlock } from '../../model/blocks.ts'
 import { putAt } from '../../model/by-id.ts'
 import type { TensorEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
@@ -16,7 +16,7 @@ export interface RoleOf {
   readonly role: string
   /** Of fused nodes, their ops joined by `+`. */
   readonly op: string
-  readonly block: Block
+  readonly block: ModelBlock
 }
 
 const OTHERS: RoleOf = { role: '', op: '', block: 'other' }

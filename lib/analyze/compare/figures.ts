@@ -31,7 +31,7 @@ export interface Comparison {
 }
 
 /** The runs of one side. */
-interface ComparedSide {
+export interface ComparedSide {
   readonly name: string
   readonly runs: number
   /** The inputs of each run. */

@@ -11,7 +11,8 @@ export interface Limit {
   readonly why: string
 }
 
-interface OwnAdvice {
+/** Advice of one finding, in place of its rule's. */
+export interface OwnAdvice {
   /** Where the rule's own depends on what was found. */
   readonly advice?: string | undefined
 }

@@ -1,4 +1,4 @@
-import { type Block, blockOf } from '../../model/blocks.ts'
+import { blockOf, type ModelBlock } from '../../model/blocks.ts'
 import { putAt } from '../../model/by-id.ts'
 import { CounterSet } from '../../model/counters.ts'
 import type { BufferEvent, CountedEvent, TensorEvent } from '../../model/events.ts'
@@ -16,7 +16,7 @@ export class Defined {
   readonly counters = new CounterSet()
   readonly views: Views
   readonly works: Works
-  private readonly blocks: (Block | undefined)[] = []
+  private readonly blocks: (ModelBlock | undefined)[] = []
 
   constructor(readonly names: Names) {
     const opOf = ({ op }: TensorEvent) => names.text(op)
@@ -44,7 +44,7 @@ export class Defined {
   readonly layerOf = (tensor: number): number => layerOf(this.tensors[tensor]!, this.tensors, this.names)
 
   /** The part of the model to which a node belongs. */
-  readonly blockOf = (id: number): Block => {
+  readonly blockOf = (id: number): ModelBlock => {
     const known = this.blocks[id]
     if (known) return known
     const { name, op } = this.tensors[id]!

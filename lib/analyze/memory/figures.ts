@@ -1,4 +1,4 @@
-import type { Block } from '../../model/blocks.ts'
+import type { ModelBlock } from '../../model/blocks.ts'
 import type { BufferUsage, Phase } from '../../model/events.ts'
 
 /** What the memory of a run contains, what of it is read, and what was allocated. Tables are bounded; what is beyond them is summed up. */
@@ -110,7 +110,7 @@ export interface WeightsRead {
   readonly bytes_are_max: boolean
   /** Most bytes first. */
   readonly by_type: readonly { readonly type: string; readonly bytes: number }[]
-  readonly by_block: readonly { readonly block: Block; readonly bytes: number }[]
+  readonly by_block: readonly { readonly block: ModelBlock; readonly bytes: number }[]
 }
 
 /** Page faults of operators, by the counters that were recorded; null: not counted. */

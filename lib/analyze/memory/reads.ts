@@ -1,4 +1,4 @@
-import type { Block } from '../../model/blocks.ts'
+import type { ModelBlock } from '../../model/blocks.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { Phase } from '../../model/events.ts'
 import { plus } from '../graph/work.ts'
@@ -24,7 +24,7 @@ export function weightsRead(rows: readonly OperatorRow[], phases: readonly WorkS
       bytes_per_token: isKnown && tokens > 0 ? bytes / tokens : null,
       bytes_are_max: operatorRows.some(({ bytes_are_max }) => bytes_are_max),
       by_type: sumsBy(operatorRows, 'type'),
-      by_block: sumsBy(operatorRows, 'block') as { block: Block; bytes: number }[],
+      by_block: sumsBy(operatorRows, 'block') as { block: ModelBlock; bytes: number }[],
     }
   })
 }

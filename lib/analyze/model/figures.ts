@@ -1,4 +1,4 @@
-import type { Block } from '../../model/blocks.ts'
+import type { ModelBlock } from '../../model/blocks.ts'
 import type { Phase } from '../../model/events.ts'
 
 /** The model by itself: what it contains, and what a token costs. null: not known. Weights only: no time is measured here. */
@@ -55,7 +55,7 @@ export interface TypeGroup extends WeightGroup {
 
 /** Weights of one block. */
 export interface BlockGroup extends WeightGroup {
-  readonly block: Block
+  readonly block: ModelBlock
 }
 
 /**
@@ -86,7 +86,11 @@ export interface DecodeFigures {
   readonly flop: ContextFunction | null
   /** The part of the LM head: a prefill computes it for the last token only. */
   readonly lm_head_flop: number
-  readonly by_block: readonly { readonly block: Block; readonly weight_bytes: number | null; readonly flop: number }[]
+  readonly by_block: readonly {
+    readonly block: ModelBlock
+    readonly weight_bytes: number | null
+    readonly flop: number
+  }[]
 }
 
 /** The functions of {@link DecodeFigures} at one length of the context; and a prefill of so many tokens. */

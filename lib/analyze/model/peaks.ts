@@ -1,14 +1,14 @@
 import type { PeakFigures, ThreadPeaks } from './figures.ts'
 
 /** A rate in the result of `ggml2perfetto peaks --json`. Files of earlier versions have only those of one thread and of all. */
-interface MeasuredRate {
+export interface MeasuredRate {
   readonly one?: number
   readonly all: number
   readonly byThreads?: readonly { readonly threads: number; readonly rate: number }[]
 }
 
-/** That result. */
-interface MeasuredPeaks {
+/** The result of `peaks`. */
+export interface MeasuredPeaks {
   readonly cpu: string
   readonly threads?: number
   readonly readBytes: MeasuredRate

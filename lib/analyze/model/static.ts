@@ -1,5 +1,5 @@
 import { UsageError } from '../../errors.ts'
-import type { Block } from '../../model/blocks.ts'
+import type { ModelBlock } from '../../model/blocks.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import { bytesOfType } from '../../model/ggml-types.ts'
 import type { AttentionShape, ModelShape, UnknownOfModel } from '../../model/model-shape.ts'
@@ -106,7 +106,7 @@ function decodeOf(
   const sumWhere = (is: (weight: UsedWeight) => boolean) => sumOf(used.filter(is), ({ share }) => share)
   const matrices = sumWhere(({ isMatrix }) => isMatrix)
   const tables = sumWhere(({ share, isMatrix, block }) => block === 'embedding' && !isMatrix && share > 0 && share < 1)
-  const blocks = new DefaultMap<Block, Sum>(() => new Sum())
+  const blocks = new DefaultMap<ModelBlock, Sum>(() => new Sum())
   for (const weight of used) if (weight.share > 0) blocks.of(weight.block).add(weight, weight.share)
   const cache = cacheOf(shape, cacheTypes)
   if (used.some(({ weight }) => /\.(ssm_|time_mix_|shortconv)/.test(weight.name))) {

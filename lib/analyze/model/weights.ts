@@ -1,11 +1,11 @@
-import { type Block, blockOf } from '../../model/blocks.ts'
+import { blockOf, type ModelBlock } from '../../model/blocks.ts'
 import { elementsOf, type ModelShape, type Weight } from '../../model/model-shape.ts'
 import { parseTensorName } from '../../model/tensors.ts'
 
 /** A weight, and how a token of decode uses it. */
 export interface UsedWeight {
   readonly weight: Weight
-  readonly block: Block
+  readonly block: ModelBlock
   readonly parameters: number
   /** Part of the tensor that a token reads, from 0 to 1. */
   readonly share: number

@@ -1,4 +1,4 @@
-import type { Block } from '../../model/blocks.ts'
+import type { ModelBlock } from '../../model/blocks.ts'
 import type { Phase } from '../../model/events.ts'
 import type { Buckets, Distribution } from '../common/figures.ts'
 import type { CallResources } from '../run/figures.ts'
@@ -25,7 +25,7 @@ export interface TimePart {
    * `rest`: inside graphs (inside calls, where no graphs were recorded), in no operator that was recorded and in no barrier.
    */
   readonly what:
-    | Block
+    | ModelBlock
     | 'barrier wait'
     | 'preempted'
     | 'blocked'
@@ -65,7 +65,7 @@ export interface OperatorRow {
   /** -1: in no layer. */
   readonly layer: number
   /** The part of the model. */
-  readonly block: Block
+  readonly block: ModelBlock
   /** Type of the weights (the first source that is one), else of the result. */
   readonly type: string
   /** Empty where it is not known. */

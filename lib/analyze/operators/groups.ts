@@ -1,4 +1,4 @@
-import type { Block } from '../../model/blocks.ts'
+import type { ModelBlock } from '../../model/blocks.ts'
 import { getOrMake } from '../../model/default-map.ts'
 import type { Phase } from '../../model/events.ts'
 import type { Distribution } from '../common/figures.ts'
@@ -38,7 +38,7 @@ export interface OperatorGroup {
   readonly role: string | null
   /** -1: in no layer. */
   readonly layer: number | null
-  readonly block: Block | null
+  readonly block: ModelBlock | null
   readonly type: string | null
   readonly backend: string | null
   readonly phase: Phase | 'none' | null

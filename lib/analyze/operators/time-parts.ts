@@ -1,5 +1,5 @@
 import { isCpuBackend, isOnHost } from '../../model/backends.ts'
-import type { Block } from '../../model/blocks.ts'
+import type { ModelBlock } from '../../model/blocks.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { CopyEvent, GraphEvent, PartEvent, Phase, TokenEvent } from '../../model/events.ts'
 import type { FunctionEvent } from '../../model/request-events.ts'
@@ -93,7 +93,7 @@ export class TimeParts implements Statistic<object, 'token' | 'graph' | 'part' |
 
   /** `blockOf`: of a node. `sample`: the calls that are looked at; undefined: all. */
   constructor(
-    private readonly blockOf: (tensor: number) => Block,
+    private readonly blockOf: (tensor: number) => ModelBlock,
     private readonly nameOf: (backend: number) => string,
     private readonly sample: CallSample | undefined,
   ) {}

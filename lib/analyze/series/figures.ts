@@ -1,4 +1,4 @@
-import type { Block } from '../../model/blocks.ts'
+import type { ModelBlock } from '../../model/blocks.ts'
 import type { BufferUsage, Phase } from '../../model/events.ts'
 import type { CallSeries } from '../calls/figures.ts'
 import type { LivePeak } from '../memory/figures.ts'
@@ -49,7 +49,7 @@ export interface GraphNode {
   readonly role: string
   /** -1: in no layer. */
   readonly layer: number
-  readonly block: Block
+  readonly block: ModelBlock
   /** Type and shape of the result. */
   readonly type: string
   readonly shape: string
@@ -95,7 +95,7 @@ export interface GraphLeaf {
   readonly name: string
   readonly role: string
   readonly layer: number
-  readonly block: Block
+  readonly block: ModelBlock
   readonly type: string
   readonly shape: string
   readonly size_bytes: number | null

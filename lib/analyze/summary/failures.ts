@@ -1,5 +1,5 @@
 import { meaningOf } from '../../model/calls.ts'
-import type { Batch } from '../../model/events.ts'
+import type { CallBatch } from '../../model/events.ts'
 import type { Summary } from './figures.ts'
 
 /** Results that are counted separately. Programs return few; a damaged log may contain any. */
@@ -10,7 +10,7 @@ export class Failures {
   /** By result and meaning. */
   private readonly counts = new Map<string, { result: number; meaning: string; calls: number }>()
 
-  add(batch: Batch): void {
+  add(batch: CallBatch): void {
     const { result } = batch
     const meaning = meaningOf(batch).short
     const key = `${result} ${meaning}`

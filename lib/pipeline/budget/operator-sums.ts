@@ -4,7 +4,7 @@ import { putAt } from '../../model/by-id.ts'
 import { getOrMake } from '../../model/default-map.ts'
 import type { OperatorEvent, TensorEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
-import type { Sum, SumsEvent } from '../../model/sums.ts'
+import type { SliceSum, SumsEvent } from '../../model/sums.ts'
 import { NodeNames } from '../../timeline/ggml/node-names.ts'
 import type { OpNaming } from '../../timeline/options.ts'
 
@@ -101,7 +101,7 @@ export class OperatorSums {
   take(): SumsEvent | undefined {
     if (this.stretch < 0) return undefined
     const { worker, tid, call, toCall, startNs, endNs, shared } = this
-    const sums = this.used.map((at): Sum => this.sumOf(at))
+    const sums = this.used.map((at): SliceSum => this.sumOf(at))
     if (this.waits > 0) {
       const { waits: count, waitNs: sumNs } = this
       sums.push({ what: 'barrier', name: shared.barrier, count, sumNs, innerWaitNs: 0, counts: undefined })
@@ -110,7 +110,7 @@ export class OperatorSums {
     return { kind: 'sums', of: 'operators', worker, tid, call, toCall, startNs, endNs, sums }
   }
 
-  private sumOf(at: number): Sum {
+  private sumOf(at: number): SliceSum {
     return {
       what: 'operator',
       name: this.shared.list[at]!,
@@ -145,12 +145,12 @@ export class OperatorSums {
 export class GraphSums {
   stretch = -1
   private about = { call: -1, toCall: -1, startNs: 0, endNs: 0 }
-  private readonly sums = new Map<number, { what: Sum['what']; count: number; sumNs: number }>()
+  private readonly sums = new Map<number, { what: SliceSum['what']; count: number; sumNs: number }>()
 
   /** `name`: that of its slice. */
   add(
     event: { readonly call: number; readonly startNs: number; readonly endNs: number },
-    what: Sum['what'],
+    what: SliceSum['what'],
     name: number,
     stretch: number,
   ): void {
@@ -173,7 +173,7 @@ export class GraphSums {
   /** Returns the sums and begins again; undefined if there are none. */
   take(): SumsEvent | undefined {
     if (this.stretch < 0) return undefined
-    const sums = [...this.sums].map(([name, sum]): Sum => ({ ...sum, name, innerWaitNs: 0, counts: undefined }))
+    const sums = [...this.sums].map(([name, sum]): SliceSum => ({ ...sum, name, innerWaitNs: 0, counts: undefined }))
     this.sums.clear()
     this.stretch = -1
     return { kind: 'sums', of: 'graphs', worker: -1, tid: -1, ...this.about, sums }

@@ -1,7 +1,7 @@
 import type { OperatorEvent, TokenEvent, TraceEvent } from '../../model/events.ts'
 import { LeftOut } from '../../model/left-out.ts'
 import type { Names } from '../../model/names.ts'
-import type { KeptAs, Sum } from '../../model/sums.ts'
+import type { KeptAs, SliceSum } from '../../model/sums.ts'
 import { graphName, partName } from '../../timeline/ggml/graphs.ts'
 import type { OpNaming } from '../../timeline/options.ts'
 import { KeptStates, type Windows, windowAt } from './kept-states.ts'
@@ -142,7 +142,7 @@ export class Thinner {
 
   private sumUp(
     event: { readonly call: number; readonly startNs: number; readonly endNs: number },
-    what: Sum['what'],
+    what: SliceSum['what'],
     name: number,
     into: TraceEvent[],
   ): false {

@@ -1,6 +1,6 @@
 import { RECORD_BYTES, RecordType, SPAN_BYTES, TOKEN_KINDS, TokenBits } from '../../log/ggtrace-layout.ts'
 import { failureOf, phaseOf, repeatsVerification } from '../../model/calls.ts'
-import { type Batch, Inferred, type SequenceSpan, type TokenEvent } from '../../model/events.ts'
+import { type CallBatch, Inferred, type SequenceSpan, type TokenEvent } from '../../model/events.ts'
 import type { Resources } from '../../model/resources.ts'
 import type { EventBatch } from '../common/batches.ts'
 import { readAddress, readNumber } from './fields.ts'
@@ -94,7 +94,7 @@ function callOf(view: DataView, at: number, end: number, { startNs, endNs, tid, 
   const kind = TOKEN_KINDS[flags & TokenBits.kind] ?? 'decode'
   const isByGraph = kind === 'compute' || has(TokenBits.byGraph)
   const tokens = view.getUint32(at + 24, true)
-  const batch: Batch = {
+  const batch: CallBatch = {
     function: isByGraph ? 'ggml_backend_sched_graph_compute' : kind === 'encode' ? 'llama_encode' : 'llama_decode',
     areAllOutput: has(TokenBits.allOutput),
     isLeftOut: has(TokenBits.leftOut),

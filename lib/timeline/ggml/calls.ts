@@ -1,7 +1,7 @@
 import type { Arg } from '../../model/args.ts'
 import { CallOrder } from '../../model/call-order.ts'
 import { decodingIn, hasRate, isFailed, isVerification, meaningOf, sequencesOf } from '../../model/calls.ts'
-import { type Batch, type EngineStep, Inferred, type SequenceSpan, type TokenEvent } from '../../model/events.ts'
+import { type CallBatch, type EngineStep, Inferred, type SequenceSpan, type TokenEvent } from '../../model/events.ts'
 import { Roles } from '../../model/roles.ts'
 import { nounFor } from '../../model/units.ts'
 import type { TrackContext } from '../context.ts'
@@ -163,7 +163,7 @@ export class Calls {
     }
   }
 
-  private batchArgs(batch: Batch, isVerification: boolean): Arg[] {
+  private batchArgs(batch: CallBatch, isVerification: boolean): Arg[] {
     const { make } = this.context
     const { isLeftOut, result, spans, context } = batch
     const extra: Arg[] = []

@@ -1,5 +1,5 @@
 import { Inferred } from '../../model/events.ts'
-import type { Sum, SumsEvent } from '../../model/sums.ts'
+import type { SliceSum, SumsEvent } from '../../model/sums.ts'
 import type { Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
 import { countArgs, PALE } from '../labels.ts'
@@ -25,7 +25,7 @@ export class Sums {
     }
   }
 
-  private label(sum: Sum, event: SumsEvent): Label {
+  private label(sum: SliceSum, event: SumsEvent): Label {
     const { make, names, counters } = this.context
     const { what, name, count, innerWaitNs, counts } = sum
     const extra = [make.arg('summed', { name }), make.int('count', count), make.int('call', event.call)]
@@ -37,7 +37,7 @@ export class Sums {
     return { name: this.nameOf(sum), category: `${what}_sum`, colour, extra: make.shown(extra) }
   }
 
-  private nameOf({ name, count }: Sum): number | string {
+  private nameOf({ name, count }: SliceSum): number | string {
     const { names } = this.context
     const byCount = this.names.get(name)
     const known = byCount?.get(count)

@@ -1,7 +1,7 @@
 import { UNKNOWN } from '../../../lib/core.ts'
 import { type Analysis, type AnalyzeOptions, analyze, type EventInput, type Names } from '../../../lib/index.ts'
 import type {
-  Batch,
+  CallBatch,
   InputEvent,
   OperatorEvent,
   SequenceSpan,
@@ -33,7 +33,7 @@ export const span = (position: number, tokens = 1, sequence = 0): SequenceSpan =
 
 const INPUT: InputEvent = { kind: 'input', format: 'test', clock: 'MONOTONIC', originNs: 1_000n, attributes: {} }
 
-function batchOf({ spans, context, result = 0, areAllOutput = false }: MadeCall): { batch: Batch } | undefined {
+function batchOf({ spans, context, result = 0, areAllOutput = false }: MadeCall): { batch: CallBatch } | undefined {
   if (!spans) return undefined
   return { batch: { function: 'llama_decode', areAllOutput, isLeftOut: false, result, spans, context: context ?? 1 } }
 }

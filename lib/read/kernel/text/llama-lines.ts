@@ -1,7 +1,7 @@
 import { Ascii } from '../../../bytes/ascii.ts'
 import type { Position } from '../../../errors.ts'
 import { failureOf } from '../../../model/calls.ts'
-import { type Batch, Inferred, type TokenEvent, type TraceEvent } from '../../../model/events.ts'
+import { type CallBatch, Inferred, type TokenEvent, type TraceEvent } from '../../../model/events.ts'
 import { parseTensorName } from '../../../model/tensors.ts'
 import { UNKNOWN } from '../../../model/unknown.ts'
 import { givenOpNames, inferOpNames, type OpNames, type OpUse } from '../../common/op-table.ts'
@@ -106,7 +106,7 @@ export class LlamaLines {
     const isEncode = type === 'encode'
     const phase = isEncode ? 'encode' : tokens > 1 ? 'prefill' : 'decode'
     const unknown = { areAllOutput: false, isLeftOut: false, spans: [], context: 0 }
-    const batch: Batch = { function: isEncode ? 'llama_encode' : 'llama_decode', result, ...unknown }
+    const batch: CallBatch = { function: isEncode ? 'llama_encode' : 'llama_decode', result, ...unknown }
     const inferred = isEncode ? 0 : Inferred.Phase
     const event: TokenEvent = { kind: 'token', call: this.calls++, phase, tokens, startNs, endNs, tid, inferred, batch }
     const failure = failureOf(event, at)

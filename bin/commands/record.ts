@@ -1,9 +1,8 @@
 import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
+import type { ArgumentsCamelCase, CommandModule } from 'yargs'
 import {
   analyze,
-  FAULT_COUNTERS,
   inputOf,
   isOwnError,
   type RecordResult,
@@ -17,115 +16,13 @@ import {
 import { describeFindings } from '../findings.ts'
 import { io } from '../io.ts'
 import { refuseLoss } from '../mistakes.ts'
-import { bytes, FORCE, flag, once, oneOf, oneOrMore, parseTokens, seldom, valued, whole, words } from '../options.ts'
+import { type Arguments, chosen, counted, OPTIONS } from '../record/options.ts'
+import { recordSweep } from '../record/sweep.ts'
 import { describeLog, issueCount } from '../summary.ts'
 import { note, print, quoted } from '../terminal.ts'
 import { plural, size } from '../units.ts'
 import { verdictLines } from '../verdict.ts'
-import { BROWSER, showRecorded, WAIT, WAIT_S } from './open.ts'
-
-const OPTIONS = {
-  output: {
-    alias: 'o',
-    ...valued(once('--output'), 'Log to write', '<program>-<time>.ggtrace in this folder'),
-  },
-  ...FORCE,
-  level: {
-    ...valued(
-      oneOf('--level', ['token', 'graph', 'op']),
-      'token (llama_decode calls) | graph (also graphs and copies) | op (also every operator on every worker)',
-      'op',
-    ),
-    default: 'op',
-  },
-  children: seldom({
-    ...flag(
-      'Also record the programs that it starts: the first process that calls ggml writes <output>, others <output>.<pid>',
-    ),
-    default: true,
-  }),
-  gpu: seldom({
-    ...flag('Record when GPUs computed operators and copied data, where ggml uses Vulkan; --no-gpu: do not'),
-    default: true,
-  }),
-  sync: seldom(flag('Compute node by node, to time operators of backends such as GPUs, too; makes the run slower')),
-  states: seldom({
-    ...flag('Record when threads ran, waited for a CPU, and were blocked (needs no root); --no-states: do not'),
-    default: true,
-  }),
-  functions: seldom({
-    ...flag(
-      'Record what the program does around calls: sampling, sequences, text, waiting, loading, drafts; --no-functions: do not',
-    ),
-    default: true,
-  }),
-  sched: flag(
-    "Also record the scheduler's events of the whole machine, to <output>.sched.dat: who took the CPU. Needs root; if it is " +
-      'not possible, the reason is printed',
-  ),
-  power: flag(
-    'Also read meters of the kernel every 100 ms, to <output>.power.csv: energy of CPUs (RAPL), clocks, sensors of power; what ' +
-      'is missing here is named',
-  ),
-  mem: seldom(
-    flag(
-      'Also record page faults with their addresses, by perf, to <output>.faults.data: by tensor in stats and the trace; ' +
-        'if it is not possible, the reason is printed',
-    ),
-  ),
-  tokens: seldom(valued(parseTokens, 'Record graphs and operators of these calls only: 3..5, 7 or 2..')),
-  every: seldom(valued(whole('--every'), 'Only every n-th of these calls')),
-  ops: seldom(
-    valued(
-      (value) => words('--ops')(value).map((op) => op.toUpperCase()),
-      "Ops to record, by ggml's names: MUL_MAT,MUL_MAT_ID",
-      'all',
-    ),
-  ),
-  counters: valued(
-    words('--counters'),
-    'What to count in each operator on each worker, by names of perf: cycles,page-faults …',
-  ),
-  faults: seldom(flag(`Short for --counters ${FAULT_COUNTERS.join(',')}`)),
-  paused: seldom(flag('Begin paused: record calls only, until --toggle or the program resumes')),
-  toggle: seldom(
-    valued(
-      oneOf('--toggle', ['SIGUSR1', 'SIGUSR2']),
-      'The signal that pauses and resumes recording: SIGUSR1 | SIGUSR2',
-    ),
-  ),
-  'max-size': valued(
-    bytes('--max-size'),
-    'Size limit of the log, such as 500M; records that do not fit are dropped and counted',
-  ),
-  ring: seldom(flag('With --max-size: keep the last part of the log, not the first')),
-  guard: seldom(
-    valued(
-      whole('--guard'),
-      'Record less if recording makes decode slower by more than this many %; every eighth call is not recorded, to compare',
-    ),
-  ),
-  'nvtx-emit': seldom(
-    valued(
-      oneOrMore('--nvtx-emit', ['phases', 'tokens', 'graphs', 'operators']),
-      'Announce these as NVTX ranges, to nsys or in the log: phases, tokens, graphs, operators',
-    ),
-  ),
-  'print-env': seldom(
-    flag(
-      'Run nothing: print the environment variables with which a program records itself, for programs that a container or a ' +
-        'service manager starts. Needs -o with an absolute path',
-    ),
-  ),
-  open: flag('Open the trace in the browser when the program has ended'),
-  browser: seldom({ ...BROWSER.browser, describe: '--no-browser: with --open, only print the URL' }),
-  ...WAIT,
-  quiet: { alias: 'q', ...flag('No summary; problems are still reported') },
-} as const
-
-interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
-  command: string[] | undefined
-}
+import { showRecorded, WAIT_S } from './open.ts'
 
 /** Signals that this process passes on to the program. */
 const SIGNALS = ['SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGUSR2', 'SIGINT', 'SIGQUIT'] as const
@@ -179,41 +76,6 @@ export function markProgram(args: readonly string[]): readonly string[] {
   return args
 }
 
-/** The options that select what is recorded. */
-function chosen(args: ArgumentsCamelCase<Arguments>) {
-  const { maxSize, ring } = args
-  if (!args.browser && !args.open) throw new UsageError('--no-browser: expected --open, too')
-  if (ring && maxSize === undefined) throw new UsageError('--ring: expected a size, too\nhint: --ring --max-size 64M')
-  const {
-    output,
-    level,
-    children,
-    gpu,
-    sync,
-    states,
-    functions,
-    sched,
-    power,
-    mem,
-    tokens,
-    every,
-    ops,
-    paused,
-    toggle,
-    guard,
-    nvtxEmit,
-  } = args
-  const only = { tokens, every, ops, paused, toggle, bytesMax: maxSize, ring, guard, nvtxEmit }
-  const beside = { ...(sched && { sched }), ...(power && { power }), ...(mem && { mem }) } // which --print-env has not
-  return { output, level, children, gpu, sync, states, functions, counters: counted(args), ...beside, ...only }
-}
-
-/** What is counted; undefined for nothing. */
-function counted({ counters = [], faults }: Arguments): string[] | undefined {
-  const all = [...new Set([...counters, ...(faults ? FAULT_COUNTERS : [])])]
-  return all.length > 0 ? all : undefined
-}
-
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const { command = [], output, quiet } = args
   if (args.printEnv) return printEnvironment(args)
@@ -223,6 +85,8 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   }
   if (program === '') throw Object.assign(new UsageError('"": no such program'), { exitCode: 127 })
   if (output === '-') throw new UsageError("-o -: a log cannot go to stdout, which is the program's; expected a file")
+  if (args.rounds !== undefined && !args.sweep) throw new UsageError('--rounds: expected --sweep, too')
+  if (args.sweep) return recordSweep(args.sweep, [program, ...rest], args)
   // The recorder itself refuses what is no regular file, and the program.
   const isOther = output !== undefined && (await stat(output).catch(() => undefined))?.isFile()
   if (isOther && !args.force && resolve(output) !== resolve(program)) await refuseLoss(output, 'log')
@@ -259,7 +123,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
 async function printEnvironment(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const { command = [], output, sched, power, mem, open } = args
   if (command.length > 0) throw new UsageError('--print-env: expected no program, it runs nothing')
-  const other = sched ? 'sched' : power ? 'power' : mem ? 'mem' : open ? 'open' : undefined
+  const other = args.sweep ? 'sweep' : sched ? 'sched' : power ? 'power' : mem ? 'mem' : open ? 'open' : undefined
   if (other !== undefined) throw new UsageError(`--print-env: not possible with --${other}`)
   if (output === undefined)
     throw new UsageError('--print-env: expected the path of the log, too\nhint: -o /var/log/run.ggtrace')

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { scaling, threadScaling } from '../../lib/analysis.ts'
+import { type SweptRun, sweep } from '../../lib/analyze/scaling/sweep.ts'
 import { fitUsl } from '../../lib/analyze/scaling/usl.ts'
 import { type Analysis, analyze } from '../../lib/index.ts'
 import { type Call, eventsOf, logOf } from './workers-log.ts'
@@ -118,16 +119,22 @@ describe('the finding', () => {
         [2, 20],
       ]),
     ).toEqual([])
-    // Of three numbers the law has as many parameters.
-    expect(
+    // The law has three parameters: it describes any three speeds, so none is fitted to them.
+    const three = await Promise.all(
       (
-        await found([
+        [
           [1, 20],
           [2, 11],
           [8, 11],
-        ])
-      ).map(({ confidence }) => confidence),
-    ).toEqual(['low'])
+        ] as const
+      ).map(([n, ms]) => runOf(n, ms * 1e6, 2e6)),
+    )
+    const { decode, findings, undetermined } = scaling(three)
+    expect([decode!.fit, decode!.knee, findings]).toEqual([null, null, []])
+    expect(undetermined).toContainEqual({
+      what: 'scaling.decode.fit',
+      why: 'at least 4 numbers of workers are necessary, found 3',
+    })
     // Faster, slower, faster: the gain of the second number is below the limit, but nothing is a law.
     expect(
       await found([
@@ -151,9 +158,105 @@ describe('the finding', () => {
   })
 })
 
+describe('a sweep', () => {
+  const runsOf = (times: readonly (readonly [workers: number, ms: number])[]) =>
+    Promise.all(
+      times.map(async ([workers, ms]) => ({ value: `${workers}`, analysis: await runOf(workers, ms * 1e6, 2e6) })),
+    )
+  const decodeOf = (runs: readonly SweptRun[]) => sweep(runs).phases.find(({ phase }) => phase === 'decode')!
+  /** With so many CPUs, and a finding that it was disturbed. */
+  const disturbed = (
+    { value, analysis }: SweptRun,
+    cpus: number,
+    rule = 'preempted',
+    cpuTime: number | null = null,
+  ) => {
+    const finding = {
+      ...{ rule, sentence: '', time_ns: 1, confidence: 'high' as const, confidence_reason: '' },
+      advice: '',
+    }
+    const limits = { cpus, cpu_time: cpuTime, throttled_share: null, throttled_ns: null, memory_bytes: null }
+    const findings = [{ ...finding, evidence: {}, check: { evidence: '' } }]
+    return { value, analysis: { ...analysis, findings, run: { ...analysis.run, limits } } }
+  }
+
+  test('recommends the smallest number that is as fast as the fastest, and says whether that is certain', async () => {
+    const runs = await runsOf([
+      [1, 20],
+      [2, 10.1],
+      [4, 10],
+      [4, 10.05],
+      [2, 10.05],
+      [1, 20.1],
+    ])
+    expect(decodeOf(runs).recommended).toMatchObject({ value: '2', rival: { value: '4' }, is_certain: true })
+    const wide = await runsOf([
+      [1, 20],
+      [2, 9],
+      [4, 10],
+      [4, 14],
+      [2, 13],
+      [1, 20.1],
+    ])
+    const { recommended } = decodeOf(wide)
+    expect(recommended).toMatchObject({ value: '2', is_certain: false })
+    expect(recommended!.rival.factor_max).toBeGreaterThan(1.03)
+    expect(decodeOf(runs.slice(0, 3)).recommended).toMatchObject({ rival: { factor_max: Infinity }, is_certain: false })
+  })
+
+  test('leaves out disturbed runs, and recommends nothing where too few are left', async () => {
+    const runs = await runsOf([
+      [1, 20],
+      [2, 11],
+      [1, 20.1],
+      [2, 11.1],
+      [1, 20.2],
+      [2, 11.2],
+    ])
+    const once = runs.map((run, i) => (i === 1 ? disturbed(run, 2) : run))
+    expect(sweep(once)).toMatchObject({ disturbed: [{ value: '2', rules: ['preempted'] }], lacking: [] })
+    expect(decodeOf(once)).toMatchObject({ values: [{}, { speeds: [expect.anything(), expect.anything()] }] })
+    expect(decodeOf(once).recommended?.value).toBe('2')
+    const twice = once.map((run, i) => (i === 3 ? disturbed(run, 2) : run))
+    expect(sweep(twice).lacking).toEqual(['2'])
+    expect(decodeOf(twice).recommended).toBeNull()
+  })
+
+  test('what more threads than CPUs do to each other is no disturbance', async () => {
+    const [one, two] = await runsOf([
+      [1, 20],
+      [2, 40],
+    ])
+    for (const rule of ['preempted', 'cpu-limit', 'blocked-workers']) {
+      for (const [cpus, cpuTime] of [
+        [1, null],
+        [2, 1],
+        [2, 1.5],
+      ] as const) {
+        expect(sweep([one!, disturbed(two!, cpus, rule, cpuTime)]).disturbed).toEqual([])
+        expect(decodeOf([one!, disturbed(two!, cpus, rule, cpuTime)]).recommended?.value).toBe('1')
+      }
+      expect(sweep([disturbed(one!, 1, rule), two!]).lacking).toEqual(['1'])
+      expect(sweep([one!, disturbed(two!, 2, rule)]).lacking).toEqual(['2'])
+    }
+    expect(sweep([one!, disturbed(two!, 1, 'page-faults')]).lacking).toEqual(['2'])
+  })
+
+  test('runs of other models are not compared', async () => {
+    const [one, two] = await runsOf([
+      [1, 20],
+      [2, 10],
+    ])
+    const other = { value: '2', analysis: { ...two!.analysis, run: { ...two!.analysis.run, layers: 9 } } }
+    const [first] = [{ value: '1', analysis: { ...one!.analysis, run: { ...one!.analysis.run, layers: 8 } } }]
+    expect(sweep([first!, other]).differences).toEqual([expect.objectContaining({ what: 'layers' })])
+    expect(decodeOf([first!, other]).recommended).toBeNull()
+  })
+})
+
 describe('the fit', () => {
   const speed = (n: number, l: number, s: number, k: number) => (l * n) / (1 + s * (n - 1) + k * n * (n - 1))
-  const COUNTS = fc.uniqueArray(fc.integer({ min: 1, max: 64 }), { minLength: 3, maxLength: 8 })
+  const COUNTS = fc.uniqueArray(fc.integer({ min: 1, max: 64 }), { minLength: 4, maxLength: 8 })
 
   test('finds the parameters of exact speeds', () => {
     const share = (max: number) => fc.double({ min: 0, max, noNaN: true })

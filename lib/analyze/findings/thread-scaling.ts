@@ -8,8 +8,8 @@ const R_SQUARED: Limit = {
   why: 'speeds that one law does not describe were disturbed, or are not of the same work: then no number of threads is the right one',
 }
 const NUMBERS: Limit = {
-  value: 3,
-  why: 'two numbers of threads have one gain: it does not show where the gain ends. The law has three parameters: R² of three numbers is a low confidence',
+  value: 4,
+  why: 'two numbers of threads have one gain: it does not show where the gain ends. The law has three parameters: it describes any three speeds',
 }
 
 const SLOWER: Limit = {
@@ -41,7 +41,7 @@ export function scalingSentence(phase: 'decode' | 'prefill', { counts, knee, fit
   const speeds = ({ workers, tokens_per_s }: WorkerCount, { workers: n, tokens_per_s: other }: WorkerCount) =>
     `${number(tokens_per_s)} tok/s with ${workers}, ${number(other)} with ${n}`
   if (!fit)
-    return `${phase}: ${speeds(first, most)} (${most.speedup.toFixed(2)}×): two numbers of threads do not show from which one on more do not pay`
+    return `${phase}: ${speeds(first, most)} (${most.speedup.toFixed(2)}×): ${counts.length === 2 ? 'two' : 'three'} numbers of threads do not show from which one on more do not pay`
   const law = `R² ${fit.r2.toFixed(2)} of ${counts.length} numbers of threads`
   if (!isLaw(fit)) return `no law of the number of threads describes the speeds of ${phase}: ${law}`
   if (knee === null) return `each further thread of ${phase} pays, up to ${most.workers}: ${law}`
@@ -87,8 +87,7 @@ function confidenceOf(numbers: number, law: ScalingFit | null, runs: ScalingFigu
     const rules = [...new Set(disturbed.flatMap(({ disturbed_by }) => disturbed_by))].join(', ')
     return low(`${disturbed.length} of ${runs.length} runs were disturbed (${rules}): record them again`)
   }
-  if (!law) return low('with two numbers of threads only')
-  if (numbers === NUMBERS.value) return low('it has 3 parameters')
+  if (!law) return low(`with ${numbers === 2 ? 'two' : 'three'} numbers of threads only`)
   return { confidence: law.r2 >= GOOD ? ('high' as const) : ('medium' as const), confidence_reason: fit }
 }
 

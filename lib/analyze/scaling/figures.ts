@@ -75,7 +75,7 @@ export interface ScalingFit {
   readonly contention: number
   /** κ: coherency, the cost of each pair of threads, such as barriers. Above 0, the speed has a maximum. */
   readonly coherency: number
-  /** Coefficient of determination of the speeds; 1 where as many numbers of workers as parameters were measured. */
+  /** Coefficient of determination of the speeds, of more numbers of workers than the law has parameters. */
   readonly r2: number
   /** Number of workers with the largest speed: √((1 − σ) / κ), at least 1; null where the speed grows without end. */
   readonly workers_of_peak: number | null

@@ -1,11 +1,8 @@
 import { ANALYSIS_SCHEMA, type Analysis, type Undetermined } from '../analysis.ts'
 import { ANALYSIS_HINT, checkGiven } from '../common/given.ts'
-import { differencesOf } from '../compare/differences.ts'
 import type { Difference } from '../compare/figures.ts'
-import { losses } from '../findings/losses.ts'
 import { adviceOf } from '../findings/program.ts'
 import { isLaw, threadScaling } from '../findings/thread-scaling.ts'
-import { CALLS, lossesOf } from '../run/losses.ts'
 import {
   type PhaseScaling,
   type RoleScalingFigures,
@@ -13,7 +10,8 @@ import {
   type ScalingFigures,
   type WorkerCount,
 } from './figures.ts'
-import { fitUsl } from './usl.ts'
+import { disturbancesOf, obstaclesOf, type ScaledPhase, speedOf, tokensIn, workersIn } from './runs.ts'
+import { fitUsl, USL_PARAMETERS } from './usl.ts'
 
 export * from './figures.ts'
 
@@ -24,11 +22,6 @@ export * from './figures.ts'
 const GAIN_SHARE_MIN = 0.1
 /** Roles at most, those with most time. */
 const ROLES_MAX = 20
-
-/** Rules of what would make a run slow with any number of threads. */
-const DISTURBING = ['cpu-limit', 'preempted', 'page-faults', 'blocked-workers']
-
-type ScaledPhase = 'decode' | 'prefill'
 
 /** Compares runs of one program with different numbers of threads. */
 export function scaling(analyses: readonly Analysis[]): ScalingFigures {
@@ -48,9 +41,9 @@ export function scaling(analyses: readonly Analysis[]): ScalingFigures {
       return null
     }
     const points = counts.map(({ workers, tokens_per_s }) => ({ n: workers, x: tokens_per_s }))
-    const fit = counts.length < 3 ? null : fitUsl(points)
+    const fit = fitUsl(points)
     if (!fit) {
-      const why = `at least 3 numbers of workers are necessary, found ${counts.length}`
+      const why = `at least ${USL_PARAMETERS + 1} numbers of workers are necessary, found ${counts.length}`
       undetermined.push({ what: `scaling.${phase}.fit`, why })
     }
     return { counts, knee: isLaw(fit) ? kneeOf(counts) : null, fit }
@@ -62,10 +55,7 @@ export function scaling(analyses: readonly Analysis[]): ScalingFigures {
       name: analysis.inputs[0]?.name ?? '',
       decode_workers: workersIn(analysis, 'decode') ?? null,
       prefill_workers: workersIn(analysis, 'prefill') ?? null,
-      disturbed_by: [
-        ...analysis.findings.flatMap(({ rule }) => (DISTURBING.includes(rule) ? [rule] : [])),
-        ...(lossesOf(analysis, CALLS) > 0 ? [losses.id] : []),
-      ],
+      disturbed_by: disturbancesOf(analysis),
     })),
     differences,
     gain_share_min: GAIN_SHARE_MIN,
@@ -81,37 +71,8 @@ export function scaling(analyses: readonly Analysis[]): ScalingFigures {
   return { ...figures, findings: found }
 }
 
-/** What makes runs of different numbers of workers not comparable, as between the sides of `compare`. */
-function obstaclesOf([first, ...others]: readonly Analysis[]): Difference[] {
-  const found = new Map<string, Difference>()
-  for (const other of others) {
-    for (const difference of differencesOf([first!], [other])) {
-      if (difference.is_obstacle && difference.what !== 'workers' && !found.has(difference.what))
-        found.set(difference.what, difference)
-    }
-  }
-  return [...found.values()]
-}
-
 const listOf = (differences: readonly Difference[]) =>
   differences.map(({ what, before, after }) => `${what} ${before} and ${after}`).join('; ')
-
-/** The number of workers that computed in a phase. */
-function workersIn({ workers }: Analysis, phase: ScaledPhase): number | undefined {
-  const count = workers.filter(({ by_phase }) => (by_phase[phase]?.calls ?? 0) > 0).length
-  return count > 0 ? count : undefined
-}
-
-function tokensIn({ calls }: Analysis, phase: ScaledPhase): number {
-  return calls.by_phase[phase]?.tokens ?? 0
-}
-
-/** Tokens per second of the time of calls. */
-function speedOf(analysis: Analysis, phase: ScaledPhase): number {
-  if (phase === 'decode' && analysis.calls.decode_tokens_per_s !== null) return analysis.calls.decode_tokens_per_s
-  const ns = analysis.call_time.find((time) => time.phase === phase)?.time_ns ?? 0
-  return ns > 0 ? tokensIn(analysis, phase) / (ns / 1e9) : 0
-}
 
 /** The mean speed by number of workers. */
 function countsOf(

@@ -5,12 +5,16 @@ interface Point {
   readonly x: number
 }
 
+/** λ, σ and κ. */
+export const USL_PARAMETERS = 3
+
 /**
  * Least squares of the speeds, by n / X = a + b (n − 1) + c n (n − 1), which is linear, with the weights (X² / n)² that make an error of n / X
- * one of X. Parameters are not negative: of all sets of those that are 0, the best fit whose others are positive. Undefined for fewer than 3 points.
+ * one of X. Parameters are not negative: of all sets of those that are 0, the best fit whose others are positive. Null for as many points as parameters, or fewer: any
+ * speeds fit them.
  */
 export function fitUsl(points: readonly Point[]): ScalingFit | null {
-  if (points.length < 3) return null
+  if (points.length <= USL_PARAMETERS) return null
   const rows = points.map(({ n, x }) => ({ terms: [1, n - 1, n * (n - 1)], y: n / x, weight: (x * x) / n }))
   let best: ScalingFit | undefined
   for (const used of [[0], [0, 1], [0, 2], [0, 1, 2]]) {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { checkNames, UsageError } from '../../errors.ts'
 import { RECORD_RUNS_OPTIONS } from '../../generated/option-names.ts'
 import { makeOutputFolder } from '../outputs.ts'
-import { type RecordOptions, record } from './record.ts'
+import { type RecordOptions, type RecordResult, record } from './record.ts'
 
 /** What to record, and how often. */
 export interface RunsOptions extends Pick<RecordOptions, 'level' | 'states' | 'onStart' | 'onBuild'> {
@@ -42,10 +42,7 @@ const SHOWN = 1000
 export async function recordRuns(options: RunsOptions): Promise<RecordedRuns> {
   checkNames('recordRuns', options, RECORD_RUNS_OPTIONS)
   const { runs, warmup, folder, random = Math.random } = options
-  await makeOutputFolder(folder)
-  const old = (await readdir(folder)).find((name) => RUN_LOG.test(name))
-  if (old !== undefined)
-    throw new UsageError(`${folder}: contains runs already (${old})\nhint: give another folder, or remove them`)
+  await newRunFolder(folder, (name) => RUN_LOG.test(name))
   for (let number = 1; number <= warmup; number++) {
     for (const side of ['a', 'b'] as const) {
       for (const log of await recordOne(options, side, number, true)) await unlink(log)
@@ -75,27 +72,41 @@ async function recordOne(
 ): Promise<readonly string[]> {
   const { commands, folder, level, states, onStart, onBuild, onRun } = options
   onRun?.({ side, number, isWarmup })
-  const path = join(folder, isWarmup ? `${side}-warmup.ggtrace` : `${side}-${number}.ggtrace`)
-  const messages = join(folder, `${side}.messages`)
+  const output = join(folder, isWarmup ? `${side}-warmup.ggtrace` : `${side}-${number}.ggtrace`)
+  const command = commands[side === 'a' ? 0 : 1]
+  const { logs } = await recordQuietly(
+    { command: ['sh', '-c', command], output, level, states, onStart, onBuild },
+    command,
+    join(folder, `${side}.messages`),
+  )
+  return logs
+}
+
+/** Records a program whose output is not shown unless it fails. Throws UsageError, which names it so, if it fails or there is no log. */
+export async function recordQuietly(options: RecordOptions, name: string, messages: string): Promise<RecordResult> {
   const sink = openSync(messages, 'w')
   try {
-    const command = commands[side === 'a' ? 0 : 1]
-    const { exitCode, logs, problem, failure } = await record({
-      command: ['sh', '-c', command],
-      ...{ output: path, level, states, onStart, onBuild },
-      stdio: ['ignore', sink, sink],
-    })
+    const result = await record({ ...options, stdio: ['ignore', sink, sink] })
+    const { exitCode, logs, problem, failure } = result
     if (exitCode !== 0) {
       const said = (await readFile(messages, 'utf8')).trim().slice(-SHOWN)
       throw new UsageError(
-        `${command}: ended with exit code ${exitCode}${said === '' ? '' : `; its last messages:\n${said}`}`,
+        `${name}: ended with exit code ${exitCode}${said === '' ? '' : `; its last messages:\n${said}`}`,
       )
     }
     if (failure !== undefined) throw new UsageError(failure)
-    if (logs[0] === undefined) throw new UsageError(`${command}: ${problem ?? 'no log was recorded'}`)
-    return logs
+    if (logs[0] === undefined) throw new UsageError(`${name}: ${problem ?? 'no log was recorded'}`)
+    return result
   } finally {
     closeSync(sink)
     await unlink(messages).catch(() => undefined)
   }
+}
+
+/** Makes the folder for the logs of several runs. Throws UsageError if it contains such logs already. */
+export async function newRunFolder(folder: string, isLog: (name: string) => boolean): Promise<void> {
+  await makeOutputFolder(folder)
+  const old = (await readdir(folder)).find(isLog)
+  if (old !== undefined)
+    throw new UsageError(`${folder}: contains runs already (${old})\nhint: give another folder, or remove them`)
 }

@@ -54,7 +54,12 @@ function linkTo(name) {
 /** ` by phase`, of the keys of a record; empty for any text. */
 const byKey = (of) => {
   const named = ts.isUnionTypeNode(of) ? of.types.find(ts.isTypeReferenceNode) : of
-  return named && ts.isTypeReferenceNode(named) ? ` by ${named.typeName.getText().toLowerCase()}` : ''
+  return named && ts.isTypeReferenceNode(named)
+    ? ` by ${named.typeName
+        .getText()
+        .replace(/(?<=[a-z])[A-Z]/g, ' $&')
+        .toLowerCase()}`
+    : ''
 }
 
 /** A type in words; interfaces that it refers to are described later. */

@@ -261,7 +261,8 @@ debian(`llama.cpp of Debian sid (${problem ?? 'as root'})`, () => {
     expect(decoding!.tokens).toBe(tokens)
     expect(calls.tpot_ns! / 1e9 / (decodedS! / tokens!)).toBeGreaterThan(0.96)
     expect(calls.tpot_ns! / 1e9 / (decodedS! / tokens!)).toBeLessThan(1.02)
-    expect(Math.abs(calls.ttft_ns! / 1e9 - encodedS!)).toBeLessThan(0.002 + 0.02 * encodedS!)
+    // A busy machine may pause the program between its reading of the clock and ours; the draft's prompt would be as much again.
+    expect(Math.abs(calls.ttft_ns! / 1e9 - encodedS!)).toBeLessThan(0.02 + 0.02 * encodedS!)
     expect(contexts[0]!.decoding).toEqual(decoding)
   })
 

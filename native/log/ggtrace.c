@@ -223,13 +223,13 @@ void ggtrace_call(struct ggtrace_writer * writer, uint64_t time, uint32_t call) 
     if (__atomic_load_n(&writer->end, __ATOMIC_RELAXED)) set_cursor(writer, time); /* otherwise the next block header contains the time */
 }
 
-/* The times are a u32. */
+/* The times are a u32. Asks for room again after what did not fit: the writer was not busy, the log may be closed by then. */
 static void write_operator(struct ggtrace_writer * writer, enum ggtrace_type type, uint32_t tensor, uint64_t start,
                            uint64_t compute_end, uint64_t end, uint64_t extra) {
-    const bool is_open = __atomic_load_n(&writer->end, __ATOMIC_RELAXED);
-    if (is_open && (start - writer->cursor) >> 32) set_cursor(writer, start);
+    if (__atomic_load_n(&writer->end, __ATOMIC_RELAXED) && (start - writer->cursor) >> 32) set_cursor(writer, start);
     struct ggtrace_operator_extra_record * record = ggtrace_begin(writer, sizeof(*record), start); /* may open the next block */
     if (!record || ggtrace_operator_fits(writer, type, tensor, start, compute_end, end, extra)) return;
+    if (!(record = ggtrace_begin(writer, sizeof(*record), start))) return;
     const bool is_fused = type == GGTRACE_OPERATOR_SMALL_FUSED;
     const uint32_t size = is_fused || extra ? sizeof(*record) : sizeof(struct ggtrace_operator_record);
     record->tensor = tensor;

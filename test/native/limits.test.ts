@@ -157,7 +157,7 @@ llama('logs that are limited while they are written (needs linux-x64 and cc)', (
     const source = fileURLToPath(new URL('../llama/slow-disk.c', import.meta.url))
     execFileSync('cc', ['-O1', '-shared', '-fPIC', '-o', slow, source, '-ldl'])
     // It decides every 64 calls.
-    const steps = ['open', 0, 1, 'decode', 0, 130]
+    const steps = ['open', 0, 1, 'decode', 0, 200]
     const env = { GGML2PERFETTO_GUARD: '100 %', ...ring, SLOW_DISK_MS: '6' }
     const { log, recording } = await recorded(steps, env, DEEPER, { preload: slow })
     const [issue] = recording.of('issue')

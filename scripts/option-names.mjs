@@ -4,22 +4,10 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import ts from 'typescript'
+import { checker, entries, fileOf, program, root } from './entries.mjs'
 
-const root = fileURLToPath(new URL('..', import.meta.url))
 const path = join(root, 'lib/generated/option-names.ts')
-const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-const entries = Object.keys(exports).filter((key) => exports[key].import)
-const fileOf = (key) => join(root, `lib/${key === '.' ? 'index' : key.slice(2)}.ts`)
-
-const { options } = ts.parseJsonConfigFileContent(
-  { ...ts.readConfigFile(join(root, 'tsconfig.json'), ts.sys.readFile).config, include: [] },
-  ts.sys,
-  root,
-)
-const program = ts.createProgram(entries.map(fileOf), options)
-const checker = program.getTypeChecker()
 
 /** Names of options by the function that has them; those of one name in several entries have the same. */
 const found = new Map()

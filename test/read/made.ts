@@ -2,6 +2,7 @@ import { parquetReadObjects } from 'hyparquet'
 import { comparisonSections } from '../../bin/compare/sections.ts'
 import { dagSections } from '../../bin/dag/table.ts'
 import { describeFinding } from '../../bin/findings.ts'
+import { briefLines } from '../../bin/stats/brief.ts'
 import { toMarkdown, toText } from '../../bin/stats/section.ts'
 import { sectionsOf } from '../../bin/stats/sections.ts'
 import { describeLogs } from '../../bin/summary.ts'
@@ -60,10 +61,11 @@ function withMessage(error: unknown): undefined {
   if (!(error instanceof Error && /^(?:FormatError|UsageError)$/.test(error.name))) throw error
 }
 
-/** What the commands print of an Analysis: stats, stats --markdown, why, why of each request, dag, report. */
+/** What the commands print of an Analysis: stats, stats --full, stats --markdown, why, why of each request, dag, report. */
 export function textsOf(analysis: Analysis): string[] {
   const sections = sectionsOf(analysis, SHOWN)
   return [
+    ...briefLines(analysis, 80),
     ...toText(sections, 200),
     ...toMarkdown(sections),
     ...analysis.findings.flatMap((finding, i) => describeFinding(finding, i + 1, 'query')),

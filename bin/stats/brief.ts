@@ -1,4 +1,4 @@
-import { type Analysis, computingNs, groupOperators, type OperatorGroup } from '../../lib/cli.ts'
+import { type Analysis, groupOperators, type OperatorGroup, partsOfWorker, type WorkerPart } from '../../lib/cli.ts'
 import { oneLine, quoted, wrapped } from '../terminal.ts'
 import { count, duration, percent, plural } from '../units.ts'
 import { verdictLines } from '../verdict.ts'
@@ -118,15 +118,9 @@ function figuresOf(...groups: readonly OperatorGroup[]): string[] {
 function workersSection({ workers }: Analysis): Section[] {
   if (workers.length === 0) return []
   const { shown, rest } = firstRows(workers, WORKERS)
-  const time = (ns: number | null, share: number | null) =>
-    ns === null || ns === 0 ? '' : `${duration(ns)}${share === null ? '' : ` ${percent(share)}`}`
-  const rows = shown.map((worker) => [
-    `worker ${worker.worker}`,
-    time(computingNs(worker), worker.operator_share && worker.operator_share - (worker.off_cpu_share ?? 0)),
-    time(worker.off_cpu_ns, worker.off_cpu_share),
-    time(worker.wait_ns, worker.wait_share),
-    time(worker.idle_ns, worker.idle_share),
-  ])
+  const time = ({ time_ns, share }: WorkerPart) =>
+    time_ns === null || time_ns === 0 ? '' : `${duration(time_ns)}${share === null ? '' : ` ${percent(share)}`}`
+  const rows = shown.map((worker) => [`worker ${worker.worker}`, ...partsOfWorker(worker).map(time)])
   if (rest.length > 0) rows.push([`${count(rest.length)} more`, '', '', '', ''])
   const titles = ['workers', 'computing', 'without a CPU', 'barrier wait', 'idle']
   const columns = titles.map((title, i) => ({ title, isText: i === 0 }))

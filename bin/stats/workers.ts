@@ -1,4 +1,4 @@
-import { type Analysis, computingNs } from '../../lib/cli.ts'
+import { type Analysis, computingNs, partsOfWorker } from '../../lib/cli.ts'
 import { count, duration, percent } from '../units.ts'
 import { type Column, firstRows, more, type Section } from './section.ts'
 
@@ -20,10 +20,7 @@ export function workersSection({ workers, imbalance }: Analysis): Section | unde
   const rows = workers.map((worker) => [
     String(worker.worker),
     count(worker.executions),
-    ...[ns(computingNs(worker)), share(worker.operator_share && worker.operator_share - (worker.off_cpu_share ?? 0))],
-    ...[ns(worker.off_cpu_ns ?? null), share(worker.off_cpu_share ?? null)],
-    ...[ns(worker.wait_ns), share(worker.wait_share)],
-    ...[ns(worker.idle_ns), share(worker.idle_share)],
+    ...partsOfWorker(worker).flatMap((part) => [ns(part.time_ns), share(part.share)]),
     worker.steps > 0 ? share(worker.last / worker.steps) : '',
     worker.moved_operators > 0 ? count(worker.moved_operators) : '',
   ])

@@ -32,6 +32,7 @@ import type { SeriesName } from './series/figures.ts'
 import { SeriesOfCalls } from './series/series.ts'
 import { CpusUsed } from './threads/cpus-used.ts'
 import { Imbalance } from './threads/imbalance.ts'
+import { PreemptedCalls } from './threads/preempted-calls.ts'
 import { Scheduling } from './threads/scheduling.ts'
 import type { ThreadHistory } from './threads/thread-history.ts'
 import { WorkerTimes } from './threads/worker-times.ts'
@@ -62,7 +63,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
   private readonly sample: CallSample | undefined
   private readonly calls: CallStatistics
   private readonly scheduling: Scheduling
-  private readonly requests: RequestPass
+  private readonly preempted: PreemptedCalls
   private readonly statistics: readonly StatisticOfInput[]
   /** By what they want. */
   private readonly ofEvents = new DefaultMap<EventKind, StatisticOfInput[]>(() => [])
@@ -83,7 +84,9 @@ export class AnalysisPass implements EventPass<InputFigures> {
     const { defined } = this
     const roles = new RoleTable(defined.tensors, names)
     const blockOf = sample ? (tensor: number) => roles.role(roles.of(tensor, tensor)).block : defined.blockOf
-    const parts = new TimeParts(blockOf, (backend) => names.text(backend), sample)
+    this.preempted = new PreemptedCalls(threads)
+    const { preempted } = this
+    const parts = new TimeParts(blockOf, (backend) => names.text(backend), preempted, sample)
     const { scaleOf } = parts
     const hasStates = () => this.scheduling.hasStates
     const backends = new Backends(names)
@@ -99,11 +102,12 @@ export class AnalysisPass implements EventPass<InputFigures> {
       ...{ names, roles: sample ? undefined : roles, scaleOf, rows: () => rows.list },
     })
     const decodedTokens = () => this.calls.decodedTokens
-    this.requests = new RequestPass(names, threads, series?.includes('requests') === true, decodedTokens)
+    const requests = new RequestPass(names, preempted, series?.includes('requests') === true, decodedTokens)
     const work = new CallWork(names, () => rows.latest)
     // Rows come before parts: the roles of fused nodes are those of their results.
     const sampled = [
-      ...[backends, rows, parts, this.scheduling, this.calls, new FirstCalls(defined), new CpusUsed(), this.requests],
+      ...[preempted, backends, rows, parts, this.scheduling, this.calls, new FirstCalls(defined), new CpusUsed()],
+      requests,
     ]
     this.statistics = sample
       ? sampled
@@ -135,7 +139,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
       event: ({ tensor, atNs, ids }) => choices.of(tensor).add(atNs, ids),
     }
     return [
-      ...[new WorkerTimes(() => this.scheduling.hasStates), new Imbalance(roles), memory, ...(series ? [series] : [])],
+      ...[new WorkerTimes(this.scheduling), new Imbalance(roles), memory, ...(series ? [series] : [])],
       ...[new Activations(defined, () => memory.firstPlan), gpu, new DimsWork(names, () => gpu.figures?.figures)],
       ...[new ExpertStatistics(defined, expertCaches, model), chosen],
       { finish: () => ({ shape: shapeOfGraph(defined) }) },
@@ -196,7 +200,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
 
   /** Start of the first operator or call that waits for the rest, or for states of threads; undefined without any. */
   get earliestNs(): number | undefined {
-    const [operators, calls] = [this.byCall.earliestNs, this.requests.earliestNs]
+    const [operators, calls] = [this.byCall.earliestNs, this.preempted.earliestNs]
     return operators === undefined || calls === undefined ? (operators ?? calls) : Math.min(operators, calls)
   }
 
@@ -219,7 +223,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
     }
     this.threads.released(operators.waitEndNs[operators.count - 1]!)
     const weight = sample && operators.event ? sample.weightOf(operators.event.call) : 1
-    const parts = { operators, steps, off: this.scheduling.add(operators, steps, weight), weight }
+    const parts = { operators, steps, off: this.scheduling.add(operators, weight), weight }
     for (const statistic of this.ofCalls) statistic.call!(parts)
   }
 }

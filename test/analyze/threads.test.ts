@@ -40,8 +40,8 @@ describe('states that the log contains', () => {
     const analysis = await analyze(log())
     expect(partsOf(analysis)).toEqual({
       attention: 150,
-      preempted: 50 + 50,
-      'barrier wait': 160 - 50,
+      preempted: 50 + 70,
+      'barrier wait': 160 - 70,
       'outside graphs': 640,
     })
     const [row] = analysis.operators.rows

@@ -2,6 +2,7 @@ import type { ModelBlock } from '../../model/blocks.ts'
 import { sequencesOf } from '../../model/calls.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { TokenEvent } from '../../model/events.ts'
+import type { OffCpu } from '../common/statistic.ts'
 import type { CallOperators } from '../graph/operators/call-operators.ts'
 import { recordedLength } from './context-length.ts'
 import type { CallRow, CallSeries } from './figures.ts'
@@ -15,9 +16,10 @@ const CONTEXTS_MAX = 64
 type Writable<T> = { -readonly [K in keyof T]: T[K] }
 
 /** A row, and its number among the calls of its context and phase. */
-interface Row extends Writable<Omit<CallRow, 'operator_time_ns'>> {
+interface Row extends Writable<Omit<CallRow, 'operator_time_ns' | 'off_cpu_ns'>> {
   readonly ordinal: number
   operator_time_ns: Partial<Record<ModelBlock, number>> | null
+  off_cpu_ns: Partial<Record<ModelBlock, number>> | null
 }
 
 /** The table of calls. Of very many, every second one is kept, or every fourth …, of each context and phase. */
@@ -55,6 +57,8 @@ export class CallRows {
       result: event.batch?.result ?? 0,
       operator_time_ns: null,
       wait_ns: null,
+      off_cpu_ns: null,
+      wait_preempted_ns: null,
     })
     if (this.rows.size > this.rowsMax) this.thin()
   }
@@ -73,7 +77,7 @@ export class CallRows {
   }
 
   /** Adds operators of a call. */
-  operators(event: TokenEvent, operators: CallOperators): void {
+  operators(event: TokenEvent, operators: CallOperators, off: OffCpu | undefined): void {
     const row = this.rows.get(event.call)
     if (!row) return
     const { count, tensor, startNs, endNs, waitEndNs } = operators
@@ -86,6 +90,7 @@ export class CallRows {
     }
     row.operator_time_ns = times
     row.wait_ns = waitNs
+    if (off) addOff(row, operators, off, this.blockOf)
   }
 
   /** `firstNs`: time of the first event. */
@@ -96,4 +101,23 @@ export class CallRows {
       .map(({ ordinal, ...row }): CallRow => ({ ...row, start_ns: row.start_ns - firstNs }))
     return { count, rows_max, every, rows }
   }
+}
+
+function addOff(
+  row: Row,
+  { count, tensor }: CallOperators,
+  off: OffCpu,
+  blockOf: (tensor: number) => ModelBlock,
+): void {
+  const lost = row.off_cpu_ns ?? {}
+  for (let i = 0; i < count; i++) {
+    const ns = off.preemptedNs[i]! + off.blockedNs[i]!
+    if (ns === 0) continue
+    const block = blockOf(tensor[i]!)
+    lost[block] = (lost[block] ?? 0) + ns
+  }
+  row.off_cpu_ns = lost
+  row.wait_preempted_ns = off.waitPreemptedNs
+    .subarray(0, count)
+    .reduce((sum, ns) => sum + ns, row.wait_preempted_ns ?? 0)
 }

@@ -67,10 +67,10 @@ export class CallStatistics implements Statistic<object, 'token' | 'function' | 
     this.slopes.call(event, timed)
   }
 
-  call({ operators }: CallParts): void {
+  call({ operators, off }: CallParts): void {
     if (!operators.event) return
     this.slopes.operators(operators.event, operators)
-    this.rows?.operators(operators.event, operators)
+    this.rows?.operators(operators.event, operators, off)
   }
 
   private take(scope: 'all' | 'context', event: TokenEvent, timed: TimedDecode | undefined): void {

@@ -189,6 +189,9 @@ export interface CallRow {
   /** Time of operators of all workers, without barrier waits; null where none were recorded. */
   readonly operator_time_ns: Readonly<Partial<Record<ModelBlock, number>>> | null
   readonly wait_ns: number | null
+  /** Parts of them in which threads had no CPU: preempted or blocked in operators, preempted at barriers; null where it was not recorded. */
+  readonly off_cpu_ns: Readonly<Partial<Record<ModelBlock, number>>> | null
+  readonly wait_preempted_ns: number | null
 }
 
 /** A table of calls. */

@@ -10,8 +10,8 @@ export interface OffCpu {
   /** In the operator: the thread could run; and it waited for something, or after that for a CPU. */
   readonly preemptedNs: Float64Array
   readonly blockedNs: Float64Array
-  /** In the barrier after it, once all others had ended: the thread could run. */
-  readonly lateNs: Float64Array
+  /** In the barrier after it: the thread could run. */
+  readonly waitPreemptedNs: Float64Array
 }
 
 /** The operators of a call, and what several statistics need of them. Valid until {@link Statistic.call} returns. */

@@ -41,6 +41,7 @@ export const outsideGraphs: Rule = {
             'waiting for a backend',
             'submitting to a backend',
             'copying for backends',
+            'preempted',
           ) === 0
         const finding = {
           sentence,

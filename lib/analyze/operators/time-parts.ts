@@ -7,7 +7,9 @@ import type { Resources } from '../../model/resources.ts'
 import type { CallSample } from '../common/sampled-calls.ts'
 import type { CallParts, OffCpu, Statistic } from '../common/statistic.ts'
 import { CallOperators } from '../graph/operators/call-operators.ts'
+import type { PreemptedCalls } from '../threads/preempted-calls.ts'
 import type { CallTime, TimePart } from './figures.ts'
+import { RunningTime, type Span } from './running-time.ts'
 
 type What = TimePart['what']
 
@@ -60,11 +62,6 @@ interface OpenCall {
   logs: readonly Span[]
 }
 
-interface Span {
-  readonly startNs: number
-  readonly endNs: number
-}
-
 /** Calls that wait for their operators at most; some may have none. */
 const OPEN_MAX = 1 << 14
 /** Waits, copies or messages of a thread since its latest call that are held: a call has one or two waits for each split. */
@@ -74,6 +71,7 @@ const SPANS_MAX = 1 << 12
  * Splits the time of calls into parts that sum to it, on the thread that makes the call: it is worker 0 of CPU graphs. What it computes and
  * waits for there is in its operators, and what libraries compute in their graph runs. Graph runs of devices are time in which it waits for
  * them, or, of those that compute asynchronously (the thread waits for them separately), time in which it submits work. A wait after a call, for its work, counts too.
+ * Time in which the thread could run but had no CPU is a part of its own, wherever it is lost: all others are without it.
  */
 export class TimeParts implements Statistic<object, 'token' | 'graph' | 'part' | 'function' | 'copy'> {
   readonly kinds = ['token', 'graph', 'part', 'function', 'copy'] as const
@@ -95,6 +93,7 @@ export class TimeParts implements Statistic<object, 'token' | 'graph' | 'part' |
   constructor(
     private readonly blockOf: (tensor: number) => ModelBlock,
     private readonly nameOf: (backend: number) => string,
+    private readonly preempted: PreemptedCalls,
     private readonly sample: CallSample | undefined,
   ) {}
 
@@ -167,22 +166,23 @@ export class TimeParts implements Statistic<object, 'token' | 'graph' | 'part' |
 
   private add(event: TokenEvent, operators: CallOperators, off: OffCpu | undefined): void {
     this.waiting.delete(event.call)
-    const { graphs, parts, waits, copies, logs } = this.open.get(event.call) ?? newOpen()
+    const running = new RunningTime(this.preempted.takeTimes(event, threadOf(event, operators)))
+    const { graphs, parts, waits, copies, logs } = inTime(this.open.get(event.call) ?? newOpen(), running)
     this.open.delete(event.call)
     const sums = this.phases.of(event.phase)
     const weight = this.weightOf(event.call)
-    const whole = event.endNs - event.startNs
-    const { returnNs = event.endNs } = event
-    const called = { startNs: event.startNs, endNs: returnNs }
-    const left = { ns: operators.isFurther ? 0 : whole }
+    const { startNs, endNs } = running.of(event)
+    const called = { startNs, endNs: event.returnNs === undefined ? endNs : running.at(event.returnNs) }
+    const left = { ns: operators.isFurther ? 0 : event.endNs - event.startNs }
     if (!operators.isFurther) {
       sums.weight += weight
-      sums.timeNs += whole * weight
+      sums.timeNs += left.ns * weight
     }
     const take = (what: What, ns: number) => {
       sums.parts.of(what).ns += ns * weight
       left.ns -= ns
     }
+    take('preempted', operators.isFurther ? 0 : running.allLostNs)
     let [inGraphsNs, inLibrariesNs] = [0, 0]
     for (const graph of graphs) {
       const ns = within(graph, called)
@@ -204,7 +204,7 @@ export class TimeParts implements Statistic<object, 'token' | 'graph' | 'part' |
     if (graphs.some(isDevice)) {
       for (const copy of copies) take('copying for backends', copiedNs(copy, called, graphs, waits))
     }
-    take('waiting for a backend', operators.isFurther ? 0 : event.endNs - returnNs)
+    take('waiting for a backend', operators.isFurther ? 0 : endNs - called.endNs)
     // Of what is in graphs, the part that is not computed.
     const takeAside = (what: What, span: Span, ns: number) => {
       if (graphs.some((graph) => meet(graph, span))) inGraphsNs -= ns
@@ -217,7 +217,7 @@ export class TimeParts implements Statistic<object, 'token' | 'graph' | 'part' |
         part,
         within(part, called) - overlapNs(logs, part),
       )
-    const computedNs = this.takeOperators(operators, off, take)
+    const computedNs = this.takeOperators(operators, off, running, take)
     if (operators.isFurther) take('rest', -Math.min(computedNs, sums.parts.of('rest').ns / weight))
     else if (inGraphsNs > 0) {
       const notComputedNs = inGraphsNs - Math.min(computedNs, inGraphsNs)
@@ -232,25 +232,22 @@ export class TimeParts implements Statistic<object, 'token' | 'graph' | 'part' |
   private takeOperators(
     operators: CallOperators,
     off: OffCpu | undefined,
+    running: RunningTime,
     take: (what: What, ns: number) => void,
   ): number {
     const { count, worker, tensor, startNs, endNs, waitEndNs } = operators
-    let [sum, waitNs, preemptedNs, blockedNs] = [0, 0, 0, 0]
+    let [sum, waitNs, blockedNs] = [0, 0, 0]
     for (let i = 0; i < count; i++) {
       if (worker[i] !== 0) continue
-      let [compute, wait] = [endNs[i]! - startNs[i]!, waitEndNs[i]! - endNs[i]!]
+      const computedNs = running.at(endNs[i]!)
+      const [compute, wait] = [computedNs - running.at(startNs[i]!), running.at(waitEndNs[i]!) - computedNs]
+      const blocked = off ? off.blockedNs[i]! : 0
       sum += compute + wait
-      if (off) {
-        compute -= off.preemptedNs[i]! + off.blockedNs[i]!
-        wait -= off.lateNs[i]!
-        preemptedNs += off.preemptedNs[i]! + off.lateNs[i]!
-        blockedNs += off.blockedNs[i]!
-      }
-      take(this.blockOf(tensor[i]!), compute)
+      blockedNs += blocked
+      take(this.blockOf(tensor[i]!), compute - blocked)
       if (wait > 0) waitNs += wait
     }
     take('barrier wait', waitNs)
-    take('preempted', preemptedNs)
     take('blocked', blockedNs)
     return sum
   }
@@ -302,6 +299,22 @@ export class TimeParts implements Statistic<object, 'token' | 'graph' | 'part' |
 
 const newOpen = (): OpenCall => ({ graphs: [], parts: [], waits: [], copies: [], logs: [] })
 const NO_OPERATORS = new CallOperators()
+
+/** The thread of a call with operators: its own, else that of worker 0. */
+function threadOf({ tid }: TokenEvent, operators: CallOperators): number | undefined {
+  if (operators.count === 0) return undefined
+  return tid >= 0 ? tid : operators.tid[operators.worker.subarray(0, operators.count).indexOf(0)]
+}
+
+/** The same in the time in which the call's thread had its CPU. */
+function inTime(open: OpenCall, running: RunningTime): OpenCall {
+  if (running.allLostNs === 0) return open
+  const spansOf = <T extends Span>(spans: readonly T[]) => spans.map((span) => running.of(span))
+  return {
+    ...{ graphs: spansOf(open.graphs), parts: spansOf(open.parts) },
+    ...{ waits: spansOf(open.waits), copies: spansOf(open.copies), logs: spansOf(open.logs) },
+  }
+}
 
 /** Takes what the call's thread did until its end; what follows is left for the next call. */
 function takeUntil(spans: DefaultMap<number, Span[]>, { tid, endNs }: TokenEvent): Span[] {

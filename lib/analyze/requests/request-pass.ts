@@ -3,7 +3,7 @@ import type { FunctionEvent, RequestEvent, SequenceEvent, TokenEvent } from '../
 import type { Names } from '../../model/names.ts'
 import type { Undetermined } from '../common/figures.ts'
 import type { Statistic } from '../common/statistic.ts'
-import type { ThreadHistory } from '../threads/thread-history.ts'
+import type { PreemptedCalls } from '../threads/preempted-calls.ts'
 import type {
   FirstTokenFigures,
   FunctionFigures,
@@ -15,7 +15,6 @@ import type {
 } from './figures.ts'
 import { FirstToken } from './first-token.ts'
 import { FunctionSums } from './functions.ts'
-import { PreemptedCalls } from './preempted-calls.ts'
 import { RequestStatistics } from './requests.ts'
 
 /** What an input contains of requests, and of functions around calls. */
@@ -35,7 +34,6 @@ export class RequestPass implements Statistic<object, 'token' | 'function' | 'se
   readonly kinds = ['token', 'function', 'sequence', 'request'] as const
   private readonly functions: FunctionSums
   private readonly firstToken: FirstToken
-  private readonly preempted: PreemptedCalls
   private readonly requests: RequestStatistics
   /** Of calls that make tokens. */
   private decodeNs = 0
@@ -43,19 +41,13 @@ export class RequestPass implements Statistic<object, 'token' | 'function' | 'se
   /** `wantsRows`: a row of each request is asked for. `decodedTokens`: of the calls, where no requests are known. */
   constructor(
     names: Names,
-    threads: ThreadHistory,
+    preempted: PreemptedCalls,
     private readonly wantsRows: boolean,
     private readonly decodedTokens: () => number | null,
   ) {
     this.functions = new FunctionSums(names)
     this.firstToken = new FirstToken(names)
-    this.preempted = new PreemptedCalls(threads)
-    this.requests = new RequestStatistics(names, this.preempted, wantsRows)
-  }
-
-  /** States of threads are needed from this time on; undefined: none. */
-  get earliestNs(): number | undefined {
-    return this.preempted.earliestNs
+    this.requests = new RequestStatistics(names, preempted, wantsRows)
   }
 
   /** Takes a call, in any order; a function, those of a thread in the order of their ends; a change of a memory; or a request. */
@@ -64,7 +56,6 @@ export class RequestPass implements Statistic<object, 'token' | 'function' | 'se
     if (event.kind === 'sequence') return
     if (event.kind === 'function') return this.functions.add(event)
     if (event.kind === 'request') return this.requests.add(event)
-    this.preempted.add(event)
     if (event.phase === 'decode' && !isFailed(event)) this.decodeNs += event.endNs - event.startNs
   }
 
@@ -73,7 +64,6 @@ export class RequestPass implements Statistic<object, 'token' | 'function' | 'se
   }
 
   private figures(firstNs: number): RequestsOfInput {
-    this.preempted.finish()
     const ofRequests = this.requests.finish(firstNs)
     const speculation = this.requests.speculation.finish()
     const undetermined = [...this.requests.undetermined()]

@@ -7,6 +7,7 @@ import { plural } from '../../model/units.ts'
 import type { Undetermined } from '../common/figures.ts'
 import { Median } from '../common/median.ts'
 import { TimesNs } from '../common/sketches.ts'
+import type { PreemptedCalls } from '../threads/preempted-calls.ts'
 import type {
   CancelledFigures,
   DraftFigures,
@@ -17,7 +18,6 @@ import type {
 } from './figures.ts'
 import { HeldRequests } from './held.ts'
 import { addPart, addParts, IN_QUEUE, keyOfPart, noParts, PART_KEYS, type PartSums, sumOf, WORK } from './parts.ts'
-import type { PreemptedCalls } from './preempted-calls.ts'
 import { type Measured, rowOf } from './rows.ts'
 import { Speculation } from './speculation.ts'
 import { causesOf, isWithPrompt, promptsOf, type Stall } from './stalls.ts'

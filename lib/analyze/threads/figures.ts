@@ -10,8 +10,12 @@ export interface WorkerTime {
   /** Part of it in which its thread had no CPU (preempted or blocked), so that it did not compute; null where it was not recorded. */
   readonly off_cpu_ns: number | null
   readonly wait_ns: number
+  /** Part of it in which its thread could run but had no CPU; null where it was not recorded. */
+  readonly wait_preempted_ns: number | null
   /** Time of its calls in which it was neither in an operator nor waited at a barrier. */
   readonly idle_ns: number | null
+  /** The same part of it. */
+  readonly idle_preempted_ns: number | null
   readonly operator_share: number | null
   readonly off_cpu_share: number | null
   readonly wait_share: number | null

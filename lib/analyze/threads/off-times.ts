@@ -1,12 +1,11 @@
 import { growColumns } from '../../bytes/resized.ts'
 import type { OffCpu } from '../common/statistic.ts'
 import type { CallOperators } from '../graph/operators/call-operators.ts'
-import type { Steps } from '../graph/operators/steps.ts'
 import { State, type ThreadStates } from './columns.ts'
 import type { CpuTakers } from './takers.ts'
 import type { ThreadHistory } from './thread-history.ts'
 
-const COLUMNS = ['preemptedNs', 'blockedNs', 'lateNs'] as const
+const COLUMNS = ['preemptedNs', 'blockedNs', 'waitPreemptedNs'] as const
 
 /** A thread serves a worker from its first operator in the call on. */
 export interface Served {
@@ -23,13 +22,12 @@ interface Cursor {
 }
 
 /**
- * Time of a call's operators in which the thread had no CPU, by operator. What happens in a barrier while others still compute is
- * waiting for them; only a thread that is preempted after the last one ended is late itself. A thread that sleeps in a barrier waits there.
+ * Time of a call's operators in which the thread had no CPU, by operator. A thread that sleeps in a barrier waits there.
  */
 export class OffTimes implements OffCpu {
   preemptedNs = new Float64Array(1024)
   blockedNs = new Float64Array(1024)
-  lateNs = new Float64Array(1024)
+  waitPreemptedNs = new Float64Array(1024)
   /** The threads of workers, each worker's in order of time. */
   readonly served: Served[] = []
   /** Is a state of any of these threads known? */
@@ -43,7 +41,7 @@ export class OffTimes implements OffCpu {
   ) {}
 
   /** Finds the times of these operators; replaces those of the last call. False: no state is known at all. */
-  find(operators: CallOperators, steps: Steps): boolean {
+  find(operators: CallOperators): boolean {
     if (this.threads.isEmpty) return false
     const { count, worker, tid, startNs, waitEndNs } = operators
     if (this.preemptedNs.length < count) growColumns(this, COLUMNS, 2 * count)
@@ -59,7 +57,7 @@ export class OffTimes implements OffCpu {
       while (at + 1 < thread.count && thread.atNs[at + 1]! <= startNs[i]!) at++
       cursor!.at = at
       const isSame = at + 1 >= thread.count || thread.atNs[at + 1]! >= waitEndNs[i]!
-      if (!isSame || (at >= 0 && thread.state[at] !== State.Running)) this.measure(operators, i, thread, at, steps)
+      if (!isSame || (at >= 0 && thread.state[at] !== State.Running)) this.measure(operators, i, thread, at)
     }
     return true
   }
@@ -75,10 +73,8 @@ export class OffTimes implements OffCpu {
     return cursor
   }
 
-  private measure(operators: CallOperators, i: number, thread: ThreadStates, at: number, steps: Steps): void {
+  private measure(operators: CallOperators, i: number, thread: ThreadStates, at: number): void {
     const [startNs, endNs, waitEndNs] = [operators.startNs[i]!, operators.endNs[i]!, operators.waitEndNs[i]!]
-    const step = steps.of[i]!
-    const lastEndNs = step >= 0 ? Math.max(steps.endNs[step]!, endNs) : waitEndNs
     for (let k = Math.max(at, 0); k < thread.count && thread.atNs[k]! < waitEndNs; k++) {
       const state = thread.state[k]!
       if (state === State.Running || state === State.Unknown) continue
@@ -91,8 +87,8 @@ export class OffTimes implements OffCpu {
         const tid = operators.tid[i]!
         this.threads.addTakers(takers, thread, k, tid, Math.max(fromNs, startNs), Math.min(untilNs, endNs))
       }
-      const lateNs = Math.min(untilNs, waitEndNs) - Math.max(fromNs, lastEndNs)
-      if (lateNs > 0 && state === State.Preempted) this.lateNs[i]! += lateNs
+      const waitNs = Math.min(untilNs, waitEndNs) - Math.max(fromNs, endNs)
+      if (waitNs > 0 && state === State.Preempted) this.waitPreemptedNs[i]! += waitNs
     }
   }
 }

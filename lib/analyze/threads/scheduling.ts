@@ -5,7 +5,6 @@ import type { Names } from '../../model/names.ts'
 import type { RoleTable } from '../calls/roles.ts'
 import type { Statistic } from '../common/statistic.ts'
 import type { CallOperators } from '../graph/operators/call-operators.ts'
-import type { Steps } from '../graph/operators/steps.ts'
 import type { OperatorRow } from '../operators/figures.ts'
 import { CallWorkers } from './call-workers.ts'
 import { State } from './columns.ts'
@@ -59,8 +58,8 @@ export class Scheduling implements Statistic {
   }
 
   /** Adds operators of a call, which represents `weight` calls. Returns the times of operators; undefined where no state is known. */
-  add(operators: CallOperators, steps: Steps, weight: number): OffTimes | undefined {
-    if (!this.off.find(operators, steps)) return undefined
+  add(operators: CallOperators, weight: number): OffTimes | undefined {
+    if (!this.off.find(operators)) return undefined
     this.hasKnown ||= this.off.hasKnown
     if (operators.event) this.addServed(operators.event, this.off.served, weight)
     return this.off
@@ -85,6 +84,11 @@ export class Scheduling implements Statistic {
   /** Are states of threads of workers known? */
   get hasStates(): boolean {
     return !this.threads.isFull && this.hasKnown
+  }
+
+  /** Time in calls of a phase in which a worker's thread could run but had no CPU. */
+  preemptedNs(phase: Phase, worker: number): number {
+    return this.workers.get(phase)?.[worker]?.ns[State.Preempted] ?? 0
   }
 
   finish(): { readonly scheduling: SchedulingFigures | undefined } {

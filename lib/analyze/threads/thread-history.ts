@@ -95,6 +95,20 @@ export class ThreadHistory {
     return thread
   }
 
+  /** Starts and ends of the intervals in which a thread could run but had no CPU, in order. */
+  preemptedIn(tid: number, startNs: number, endNs: number): number[] {
+    const found: number[] = []
+    const thread = this.of(tid)
+    if (!thread) return found
+    for (let k = Math.max(thread.at(startNs), 0); k < thread.count && thread.atNs[k]! < endNs; k++) {
+      if (thread.state[k] !== State.Preempted) continue
+      const untilNs = k + 1 < thread.count ? thread.atNs[k + 1]! : this.knownUntilNs
+      const [fromNs, toNs] = [Math.max(thread.atNs[k]!, startNs), Math.min(untilNs, endNs)]
+      if (toNs > fromNs) found.push(fromNs, toNs)
+    }
+    return found
+  }
+
   take(event: StateEvent | SwitchEvent | WakingEvent | ThreadEvent): void {
     switch (event.kind) {
       case 'state':

@@ -5,6 +5,7 @@ import type { CallParts, Statistic } from '../common/statistic.ts'
 import type { CallOperators } from '../graph/operators/call-operators.ts'
 import { CallWorkers } from './call-workers.ts'
 import type { WorkerFigures, WorkerTime } from './figures.ts'
+import type { Scheduling } from './scheduling.ts'
 
 /** Sums of a worker. */
 class WorkerSums {
@@ -13,10 +14,13 @@ class WorkerSums {
   timeNs = 0
   offNs = 0
   waitNs = 0
+  waitPreemptedNs = 0
   /** The parts of them that are in recorded calls. */
   timeInCallsNs = 0
   offInCallsNs = 0
   waitInCallsNs = 0
+  /** In recorded calls, in no operator and at no barrier. */
+  idlePreemptedNs = 0
 
   add(other: WorkerSums): void {
     this.calls += other.calls
@@ -24,9 +28,11 @@ class WorkerSums {
     this.timeNs += other.timeNs
     this.offNs += other.offNs
     this.waitNs += other.waitNs
+    this.waitPreemptedNs += other.waitPreemptedNs
     this.timeInCallsNs += other.timeInCallsNs
     this.offInCallsNs += other.offInCallsNs
     this.waitInCallsNs += other.waitInCallsNs
+    this.idlePreemptedNs += other.idlePreemptedNs
   }
 
   /** `hasStates`: states of threads were recorded. */
@@ -41,7 +47,9 @@ class WorkerSums {
       operator_time_ns: this.timeNs,
       off_cpu_ns: hasStates ? this.offNs : null,
       wait_ns: this.waitNs,
+      wait_preempted_ns: hasStates ? this.waitPreemptedNs : null,
       idle_ns: calls > 0 && areInCalls ? idleNs : null,
+      idle_preempted_ns: hasStates && calls > 0 && areInCalls ? Math.min(this.idlePreemptedNs, idleNs) : null,
       operator_share: share(timeInCallsNs),
       off_cpu_share: hasStates ? share(this.offInCallsNs) : null,
       wait_share: share(waitInCallsNs),
@@ -65,7 +73,9 @@ class Worker {
   count = 0
   timeNs = 0
   offNs = 0
+  preemptedNs = 0
   waitNs = 0
+  waitPreemptedNs = 0
 }
 
 /** Sums the time of each worker: in operators, waiting at barriers, and the rest of the calls in which it takes part. */
@@ -73,8 +83,7 @@ export class WorkerTimes implements Statistic {
   private readonly workers: (Worker | undefined)[] = []
   private readonly counted = new CallWorkers()
 
-  /** `hasStates`: were states of threads recorded? */
-  constructor(private readonly hasStates: () => boolean) {}
+  constructor(private readonly scheduling: Scheduling) {}
 
   call({ operators, steps, off }: CallParts): void {
     const { count, worker, tid, cpu, startNs, endNs, waitEndNs, event } = operators
@@ -83,7 +92,11 @@ export class WorkerTimes implements Statistic {
       const timeNs = endNs[i]! - startNs[i]!
       times.count++
       times.timeNs += timeNs
-      if (off) times.offNs += off.preemptedNs[i]! + off.blockedNs[i]!
+      if (off) {
+        times.offNs += off.preemptedNs[i]! + off.blockedNs[i]!
+        times.preemptedNs += off.preemptedNs[i]!
+        times.waitPreemptedNs += off.waitPreemptedNs[i]!
+      }
       times.waitNs += waitEndNs[i]! - endNs[i]!
       if (cpu[i] !== times.cpu || tid[i] !== times.tid) {
         if (tid[i] === times.tid && times.cpu >= 0 && cpu[i]! >= 0) {
@@ -111,7 +124,9 @@ export class WorkerTimes implements Statistic {
     sums.timeNs += worker.timeNs
     sums.offNs += worker.offNs
     sums.waitNs += worker.waitNs
+    sums.waitPreemptedNs += worker.waitPreemptedNs
     if (event) {
+      sums.idlePreemptedNs -= worker.preemptedNs + worker.waitPreemptedNs
       sums.timeInCallsNs += worker.timeNs
       sums.offInCallsNs += worker.offNs
       sums.waitInCallsNs += worker.waitNs
@@ -120,7 +135,7 @@ export class WorkerTimes implements Statistic {
         sums.callTimeNs += event.endNs - event.startNs
       }
     }
-    worker.count = worker.timeNs = worker.offNs = worker.waitNs = 0
+    worker.count = worker.timeNs = worker.offNs = worker.preemptedNs = worker.waitNs = worker.waitPreemptedNs = 0
   }
 
   private make(number: number): Worker {
@@ -130,11 +145,16 @@ export class WorkerTimes implements Statistic {
   }
 
   finish() {
-    const hasStates = this.hasStates()
+    const { hasStates } = this.scheduling
     const workers = this.workers.flatMap((times, worker): WorkerFigures[] => {
       if (!times) return []
       const total = new WorkerSums()
-      for (const sums of times.phases.values()) total.add(sums)
+      for (const [phase, sums] of times.phases) {
+        // What is not lost in operators and at barriers.
+        if (phase !== 'none') sums.idlePreemptedNs += this.scheduling.preemptedNs(phase, worker)
+        sums.idlePreemptedNs = Math.max(0, sums.idlePreemptedNs)
+        total.add(sums)
+      }
       return [
         {
           worker,

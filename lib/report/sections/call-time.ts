@@ -78,22 +78,34 @@ interface Bar {
   readonly first: CallRow
   readonly calls: number
   readonly timeNs: number
-  /** By block, and of waits; of all workers. */
+  /** By block, of waits, and without a CPU; of all workers. */
   readonly parts: Readonly<Record<string, number>>
 }
 
 const WAIT = 'barrier wait'
+const OFF = 'without a CPU'
 const CALL = 'call'
+
+const inBlock = (times: CallRow['operator_time_ns'], block: string) =>
+  (times as Record<string, number> | null)?.[block] ?? 0
 
 function barOf(calls: readonly CallRow[]): Bar {
   const withOperators = calls.filter(({ operator_time_ns }) => operator_time_ns !== null)
   const blocks = new Set(withOperators.flatMap(({ operator_time_ns }) => Object.keys(operator_time_ns!)))
   const partOf = (block: string) =>
-    mean(withOperators.map((withOperator) => (withOperator.operator_time_ns as Record<string, number>)[block] ?? 0))
+    mean(withOperators.map((row) => inBlock(row.operator_time_ns, block) - inBlock(row.off_cpu_ns, block)))
   const parts = [...blocks].map((block) => [block, partOf(block)] as const)
-  const waits = mean(withOperators.map(({ wait_ns }) => wait_ns ?? 0))
+  const waits = mean(withOperators.map(({ wait_ns, wait_preempted_ns }) => (wait_ns ?? 0) - (wait_preempted_ns ?? 0)))
+  const off = mean(
+    withOperators.map(({ off_cpu_ns, wait_preempted_ns }) =>
+      Object.values(off_cpu_ns ?? {}).reduce((sum, ns) => sum + ns, wait_preempted_ns ?? 0),
+    ),
+  )
   const timeNs = mean(calls.map(({ time_ns }) => time_ns))
-  const all = withOperators.length > 0 ? [...parts, [WAIT, waits] as const] : [[CALL, timeNs] as const]
+  const all =
+    withOperators.length > 0
+      ? [...parts, [WAIT, waits] as const, ...(off > 0 ? [[OFF, off] as const] : [])]
+      : [[CALL, timeNs] as const]
   return { first: calls[0]!, calls: calls.length, timeNs, parts: Object.fromEntries(all) }
 }
 
@@ -148,7 +160,7 @@ function overCalls(phase: string, rows: readonly CallRow[], { stats }: Context):
   const per = bars[0]!.calls
   const what = names.includes(CALL)
     ? 'Time of the call'
-    : 'Time of all workers together: operators by block, and waits at barriers'
+    : 'Time of all workers together: operators by block, waits at barriers, and what they lost without a CPU'
   return figureHtml({
     title: `Time of ${phase} over calls`,
     about: `${what}${per > 1 ? `; a bar is the mean of ${per} calls` : ''}.`,

@@ -1,6 +1,6 @@
 import * as Plot from '@observablehq/plot'
 import type { Analysis } from '../../analyze/analysis.ts'
-import { computingNs } from '../../analyze/operators/computing.ts'
+import { partsOfWorker } from '../../analyze/operators/computing.ts'
 import { duration, percent, plural, threeDigits } from '../../model/units.ts'
 import { byName, chart, legend } from '../chart.ts'
 import { colour } from '../colours.ts'
@@ -57,15 +57,8 @@ function stacked(parts: readonly Part[], rows: readonly string[], label: string,
 function timesFigure({ analysis: { workers }, stats }: Context): Html {
   const shown = workers.slice(0, WORKERS_MAX)
   const parts = shown.flatMap((figures): Part[] => {
-    const idle = figures.idle_ns ?? 0
-    const all = figures.operator_time_ns + figures.wait_ns + idle
-    const computing = computingNs(figures)
-    const times = [
-      ['computing', computing],
-      ['without a CPU', figures.operator_time_ns - computing],
-      ['barrier wait', figures.wait_ns],
-      ['idle', idle],
-    ] as const
+    const times = partsOfWorker(figures).map(({ what, time_ns }) => [what, time_ns ?? 0] as const)
+    const all = times.reduce((sum, [, ns]) => sum + ns, 0)
     return times
       .filter(([name, ns]) => ns > 0 || name !== 'without a CPU')
       .map(([name, ns]) => ({ row: `worker ${figures.worker}`, name, ns, share: all > 0 ? ns / all : 0 }))
@@ -73,7 +66,7 @@ function timesFigure({ analysis: { workers }, stats }: Context): Html {
   return figureHtml({
     title: 'Time of each worker',
     about:
-      'Computing operators (without a CPU: in them, but preempted or blocked), waiting at the barriers after them, and neither, as parts of the time of the worker’s calls.',
+      'Computing operators, without a CPU (preempted anywhere, or blocked in operators), waiting at the barriers after operators, and neither, as parts of the time of the worker’s calls.',
     ...stacked(
       parts,
       shown.map(({ worker }) => `worker ${worker}`),
@@ -95,10 +88,7 @@ function timesFigure({ analysis: { workers }, stats }: Context): Html {
       rows: workers.map((worker) => [
         String(worker.worker),
         String(worker.executions),
-        duration(computingNs(worker)),
-        known(worker.off_cpu_ns ?? null, duration),
-        duration(worker.wait_ns),
-        worker.idle_ns === null ? '' : duration(worker.idle_ns),
+        ...partsOfWorker(worker).map(({ time_ns }) => known(time_ns, duration)),
         String(worker.steps),
         worker.steps > 0 ? percent(worker.last / worker.steps) : '',
       ]),

@@ -165,7 +165,8 @@ describe('table of calls', () => {
     ]
     const failed = { ...decode(9, 10, span(6)), result: 1 }
     const { series } = await analysed([prompt!, { ...calls[0]!, operators }, calls[1]!, failed], { series: ['calls'] })
-    const rest = { context: 1, sequences: 1, result: 0, operator_time_ns: null, wait_ns: null }
+    const NO_STATES = { off_cpu_ns: null, wait_preempted_ns: null }
+    const rest = { context: 1, sequences: 1, result: 0, operator_time_ns: null, wait_ns: null, ...NO_STATES }
     expect(series!.calls).toEqual({
       count: 4,
       rows_max: CALL_ROWS_MAX,
@@ -177,7 +178,12 @@ describe('table of calls', () => {
         },
         {
           ...{ ...rest, call: 1, phase: 'decode', tokens: 1, context_tokens: 4, start_ns: MS, time_ns: MS / 2 },
-          ...{ tpot_ns: MS / 2, operator_time_ns: { attention: 6000, FFN: 9000 }, wait_ns: 100 + 2100 + 3000 },
+          ...{
+            tpot_ns: MS / 2,
+            operator_time_ns: { attention: 6000, FFN: 9000 },
+            wait_ns: 100 + 2100 + 3000,
+            ...NO_STATES,
+          },
         },
         {
           ...{ ...rest, call: 2, phase: 'decode', tokens: 1, context_tokens: 5, start_ns: 2 * MS, time_ns: MS / 2 },

@@ -44,7 +44,7 @@ const PARTS = ['errors', 'log/ggtrace-writer'].concat(
 
 /**
  * The library, with what the command needs of it. What several entries contain is in chunks that they import, so that each class exists
- * once. What runs in browsers is bundled with all that it needs; test/library/builds.test.ts proves that it contains no Node module.
+ * once. What runs in browsers is bundled with all that it needs; test/library/builds.long.test.ts proves that it contains no Node module.
  */
 const library = {
   entry: Object.fromEntries([

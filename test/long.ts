@@ -13,3 +13,7 @@ export const someOf = <T>(cases: readonly T[], n: number, from = 0): readonly T[
 /** One file of each folder, or all. Paths are in order. */
 export const oneOfEach = (paths: readonly string[]): readonly string[] =>
   isLong ? paths : paths.filter((path, i) => dirname(path) !== dirname(paths[i - 1] ?? ''))
+
+/** A way to declare tests, which `npm run test:long` has only: they take seconds, and others prove the main path of the same. */
+export const inLong = <Declare extends (...args: never[]) => unknown>(declare: Declare): Declare =>
+  isLong ? declare : (Object.assign(() => {}, { each: () => () => {} }) as unknown as Declare)

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import { ThreadHistory } from '../../lib/analyze/threads/thread-history.ts'
 import { UNKNOWN } from '../../lib/core.ts'
 import { analyze, type EventInput, Names, type TraceEvent } from '../../lib/index.ts'
+import { inLong } from '../long.ts'
 import { switchOf } from '../sched/schedule.ts'
 import { stateOf, tidOf } from './workers-log.ts'
 
@@ -99,7 +100,7 @@ describe('of more operators than are held', () => {
     expect(undetermined.filter(({ what }) => what === 'scheduling.workers')).toEqual([])
   })
 
-  test('but not without end: the states that are too late are counted', async () => {
+  inLong(test)('but not without end: the states that are too late are counted', async () => {
     const first: Make = (_, i) => (i === 0 ? [stateOf(tidOf(0), -1, 'running')] : [])
     const { operators, undetermined } = await analyze(longLog(1_060_000, first, () => LATE))
     expect(operators.rows[0]!.preempted_ns).toBe(0)

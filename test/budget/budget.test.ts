@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { convert, UsageError } from '../../lib/index.ts'
 import { inputOf } from '../../lib/node.ts'
 import { calls, longLog, perRound } from '../../scripts/bench/long-log.mjs'
-import { isLong, someOf } from '../long.ts'
+import { inLong, isLong, someOf } from '../long.ts'
 import { bytesOf, randomLog } from './random-log.ts'
 import { type Made, made } from './traces.ts'
 
@@ -123,7 +123,7 @@ describe('a recorded run of some hundred calls', () => {
     expect(outside).toEqual([])
   })
 
-  test('all details, JSON, op names, a part of the calls, the data flow of a call', async () => {
+  inLong(test)('all details, JSON, op names, a part of the calls, the data flow of a call', async () => {
     for (const options of someOf([{ detail: 'full', memory: 'lifetimes' }, { opName: 'op' }] as const, 2)) {
       const all = await made({ name: 'log', source: log }, { ...options, all: true })
       sameSums(await made({ name: 'log', source: log }, { ...options, budget: all.bytes / 8 }), all)

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { CHROMIUM, Sites } from '../browser.ts'
+import { inLong } from '../long.ts'
 import { atraceOf, pageOf, streamedZipOf, zipOf } from '../read/packed.ts'
 import { at, canMount, MOE, names, read, run, shell, start, useFolder, WARM_UP, withMount } from './helpers.ts'
 import { browserFor, fetched, fetching, isFree, opened, PAGE, running, UI, usePort } from './open-helpers.ts'
@@ -302,7 +303,7 @@ describe('the browser is opened', () => {
   const asOther = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups']
   const canBeOther = spawnSync(asOther[0]!, [...asOther.slice(1), 'true']).status === 0
   const otherTest = canBeOther ? test : test.skip
-  otherTest('what another user sees in its arguments is of no use to that user (needs root)', async () => {
+  inLong(otherTest)('what another user sees in its arguments is of no use to that user (needs root)', async () => {
     opener('xdg-open')
     const { traceUrl, child, ended } = await opened(['moe.pftrace'], undefined, { ...display, PATH: at('.') })
     const [, givenTrace] = await urlOf('xdg-open')
@@ -368,7 +369,7 @@ inChromium('in Chromium (needs chromium, openssl)', () => {
     expect((await ended).code).toBe(0)
   })
 
-  test('a site of the internet gets it if the user allows access to this device, and not otherwise', async () => {
+  inLong(test)('a site of the internet gets it if the user allows that, and not otherwise', async () => {
     const { url, child, ended } = await opened(['moe.pftrace', '--no-browser'])
     expect(await sites.visit(url, { isPublic: true })).toMatchObject({ origin: UI, error: blocked.error })
     expect(child.exitCode).toBe(null)

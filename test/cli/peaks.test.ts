@@ -3,6 +3,7 @@ import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync
 import { dirname, join } from 'node:path'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { measurePeaks, type Peak, type Peaks } from '../../lib/node.ts'
+import { inLong } from '../long.ts'
 import { CPUS, hasTaskset, ON_CPU } from '../machine.ts'
 import { at, CLI, run, useFolder } from './helpers.ts'
 import { canRecord, canRun, linuxTest } from './record-helpers.ts'
@@ -54,7 +55,7 @@ describe('peaks', () => {
     expect([readBytes, fp32Flops, int8Ops].map(isPlausible)).toEqual([true, true, true])
   })
 
-  linuxTest('are kept until they are measured afresh', () => {
+  inLong(linuxTest)('are kept until they are measured afresh', () => {
     const first = json()
     expect(json()).toEqual(first)
     const fresh = json('--fresh')
@@ -82,7 +83,7 @@ describe('peaks', () => {
     expect(kept()).toHaveLength(CPUS.length === 1 ? 1 : 2)
   })
 
-  linuxTest('are measured anew where the file they are kept in is damaged', () => {
+  inLong(linuxTest)('are measured anew where the file they are kept in is damaged', () => {
     const files = kept().map((name) => [name, readFileSync(name, 'utf8')] as const)
     const ways = [
       () => 'null',

@@ -12,6 +12,7 @@ import {
 import { dirname } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { record } from '../../lib/node.ts'
+import { inLong } from '../long.ts'
 import { at, CLI, folder, run } from './helpers.ts'
 import { canRecord, canRun, compile, linuxTest, NO_CALL, rootTest, unless, useProgram } from './record-helpers.ts'
 
@@ -129,7 +130,7 @@ describe('the library', () => {
       })
   }
 
-  linuxTest('is built once, whole, even by several at once', async () => {
+  inLong(linuxTest)('is built once, whole, even by several at once', async () => {
     const env = { ...process.env, XDG_CACHE_HOME: at('racing') }
     const codes = await Promise.all(
       Array.from({ length: 3 }, () => {
@@ -178,7 +179,7 @@ describe('the library', () => {
     expect(spaced({ CC: '/nonexistent/cc', XDG_CACHE_HOME: at('copies') })).toMatchObject({ status: 0 })
   })
 
-  linuxTest('of the package that this system does not load is built anew', () => {
+  inLong(linuxTest)('of the package that this system does not load is built anew', () => {
     const outcome = install('broken', Buffer.from('no library'))({ XDG_CACHE_HOME: at('anew') })
     expect(outcome.stderr).toMatch(/^building the recorder with cc, once\ndecode .* tok\/s .*\np\.ggtrace: 2 calls/)
   })

@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { hasControlGroups, withCpuLimit } from '../control-group.ts'
 import { ensureLlama, hasLlama, LIB, model, runner } from '../llama/testbed.ts'
+import { inLong } from '../long.ts'
 import { at, names, run, shell } from './helpers.ts'
 import { canRun, compile, linuxTest, useProgram, WITH_LLAMA } from './record-helpers.ts'
 
@@ -142,7 +143,7 @@ recorded('llama.cpp (needs linux-x64, cc and taskset)', () => {
     expectAnswer(stdout, 't=4')
   })
 
-  test('with affinity to one CPU, two threads do not disturb each other', () => {
+  inLong(test)('with affinity to one CPU, two threads do not disturb each other', () => {
     const { code, stdout } = shell(`taskset -c 0 $CLI ${sweepOf('one', paths.nano)}`)
     expect(code).toBe(0)
     expectAnswer(stdout, 't=2')
@@ -165,7 +166,7 @@ recorded('llama.cpp (needs linux-x64, cc and taskset)', () => {
     }
   })
 
-  test('under a quota of one CPU', async () => {
+  inLong(test)('under a quota of one CPU', async () => {
     if (!(await hasControlGroups())) return
     const group = withCpuLimit(100_000)
     try {

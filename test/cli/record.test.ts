@@ -1,6 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { beforeAll, describe, expect } from '@jest/globals'
+import { inLong } from '../long.ts'
 import { at, CLI, folder, names, run } from './helpers.ts'
 import {
   CALLER,
@@ -207,10 +208,13 @@ describe('signals', () => {
     }
   })
 
-  unless(!canRun('timeout', '--version'))('timeout, which sends one to us and one to the group (needs timeout)', () => {
-    const { status, stdout } = direct('timeout', '5', process.execPath, CLI, 'record', './signals', 'term')
-    expect({ status, stdout: stdout.split('\n').slice(0, 2) }).toEqual({ status: 124, stdout: ['ready', '15*1 '] })
-  })
+  inLong(unless(!canRun('timeout', '--version')))(
+    'timeout, which sends one to us and one to the group (needs timeout)',
+    () => {
+      const { status, stdout } = direct('timeout', '5', process.execPath, CLI, 'record', './signals', 'term')
+      expect({ status, stdout: stdout.split('\n').slice(0, 2) }).toEqual({ status: 124, stdout: ['ready', '15*1 '] })
+    },
+  )
 
   const inTerminal = `import os, pty, sys, time
 pid, terminal = pty.fork()

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { type OpenDataset, openDataset } from '../../lib/datasets.ts'
+import { inLong } from '../long.ts'
 import { writeDataset } from './datasets.ts'
 
 /** Each table function and each pragma of DuckDB, called by SQL of a user: no setting changes, and no file is written. */
@@ -44,26 +45,30 @@ const attempt = (sql: string) =>
     (error: Error) => error.message,
   )
 
-test('a table function that is not known to read only is refused before it is bound, wherever it is', async () => {
-  const [before, written] = [await settings(), files()]
-  const names = await functions("'table', 'table_macro'")
-  expect(names.length).toBeGreaterThan(80)
-  for (const name of names) {
-    for (const given of ARGUMENTS) {
-      const call = `"${name}"(${given})`
-      for (const sql of [
-        `from ${call}`,
-        `with a as (from ${call}) select 1`,
-        `select 1 where 1 in (from MAIN.${call})`,
-      ]) {
-        const found = await attempt(sql)
-        if (!ALLOWED.test(name)) expect([sql, found]).toEqual([sql, expect.stringContaining('is not allowed')])
+inLong(test)(
+  'a table function that is not known to read only is refused before it is bound, wherever it is',
+  async () => {
+    const [before, written] = [await settings(), files()]
+    const names = await functions("'table', 'table_macro'")
+    expect(names.length).toBeGreaterThan(80)
+    for (const name of names) {
+      for (const given of ARGUMENTS) {
+        const call = `"${name}"(${given})`
+        for (const sql of [
+          `from ${call}`,
+          `with a as (from ${call}) select 1`,
+          `select 1 where 1 in (from MAIN.${call})`,
+        ]) {
+          const found = await attempt(sql)
+          if (!ALLOWED.test(name)) expect([sql, found]).toEqual([sql, expect.stringContaining('is not allowed')])
+        }
       }
     }
-  }
-  expect(await settings()).toEqual(before)
-  expect(files()).toEqual(written)
-}, 60_000)
+    expect(await settings()).toEqual(before)
+    expect(files()).toEqual(written)
+  },
+  60_000,
+)
 
 test('no pragma, call or other statement runs', async () => {
   const [before, written] = [await settings(), files()]

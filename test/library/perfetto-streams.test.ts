@@ -3,6 +3,7 @@ import { gunzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { gzip, TraceWriter, toWebStream } from '../../lib/perfetto.ts'
+import { isLong } from '../long.ts'
 import { asked } from './asked.ts'
 
 /** The bytes of the writer for anyone's traces, and any slices in it. */
@@ -149,6 +150,6 @@ describe('nesting', () => {
         ]),
       )
     })
-    await fc.assert(property, { numRuns: 30 })
+    await fc.assert(property, { numRuns: isLong ? 100 : 10 })
   })
 })

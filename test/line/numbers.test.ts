@@ -127,7 +127,7 @@ describe.each(Object.keys(INPUTS))('%s', (name) => {
     let nth = 0
     for (const field of fields) {
       const [kind, path] = field.split(' ') as [string, string]
-      for (const to of someOf(VALUES, 2, nth++)) {
+      for (const to of someOf(VALUES, 4, nth++)) {
         const changed = events.map((event) =>
           event.kind === kind ? (changedAt(event, path.split('.'), to) as TraceEvent) : event,
         )

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import { analyze, convert, type Input, isOwnError } from '../../lib/index.ts'
 import { sniffFormat } from '../../lib/read/index.ts'
 import { tablesOf } from '../../lib/tables.ts'
-import { isLong } from '../long.ts'
+import { isLong, someOf } from '../long.ts'
 import { PROVOKED } from '../model/provoked.ts'
 import { PROVOKED_BY_KERNEL } from '../model/provoked-kernel.ts'
 import { alloc, encode, json } from '../read/companion-files.ts'
@@ -49,6 +49,8 @@ const SAMPLES: readonly Sample[] = (() => {
   })
 })()
 
+const PAIRS = SAMPLES.flatMap((first, i) => SAMPLES.slice(i).map((second) => [first, second] as const))
+
 type Clocks = Readonly<Record<string, string>>
 const traceId = '0'.repeat(32)
 const WAYS: Readonly<Record<string, (inputs: readonly Input[], clocks: Clocks) => Promise<unknown>>> = {
@@ -78,18 +80,17 @@ test('there are small logs of nearly all formats', () => {
   expect(new Set(SAMPLES.map(({ format }) => format)).size).toBeGreaterThanOrEqual(38)
 })
 
-describe.each(Object.keys(WAYS))('%s', (way) => {
+describe.each(Object.keys(WAYS).map((way, nth) => [way, nth] as const))('%s', (way, nth) => {
   test('of every two logs, and of each twice', async () => {
     const bugs: string[] = []
-    for (const [i, first] of SAMPLES.entries())
-      for (const second of SAMPLES.slice(i)) {
-        const pair = [
-          { name: first.name, source: first.bytes },
-          { name: `second ${second.name}`, source: second.bytes },
-        ]
-        const bug = await bugOf(way, pair)
-        if (bug !== undefined) bugs.push(bug)
-      }
+    for (const [first, second] of someOf(PAIRS, 4, nth)) {
+      const pair = [
+        { name: first.name, source: first.bytes },
+        { name: `second ${second.name}`, source: second.bytes },
+      ]
+      const bug = await bugOf(way, pair)
+      if (bug !== undefined) bugs.push(bug)
+    }
     expect(bugs).toEqual([])
   })
 

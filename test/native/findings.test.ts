@@ -14,6 +14,7 @@ import { canTrace } from '../sched/instance.ts'
 import { perfTest } from './as-user.ts'
 import { inFolder, newLog, RECORDER, useRecorder } from './recording.ts'
 import '../live.ts'
+import { inLong } from '../long.ts'
 
 /** Runs of real llama.cpp that are slow for a known reason, so strongly that the load of the machine does not matter. */
 
@@ -105,7 +106,7 @@ llama('the first finding of a run (needs linux-x64 and cc)', () => {
     )
   })
 
-  pinned('with more threads than CPUs: these (needs taskset, perf_event_open)', async () => {
+  inLong(pinned)('with more threads than CPUs: these (needs taskset, perf_event_open)', async () => {
     const { path } = await model('tinyDense')
     const args = ['--threads', '3', '--prompt', '2', '--decode', '4']
     const [first] = await findingsOf(path, args, { before: ['taskset', ...ON_CPU] })
@@ -134,7 +135,7 @@ llama('the first finding of a run (needs linux-x64 and cc)', () => {
     )
   })
 
-  test('with a long context: growth of TPOT, by attention', async () => {
+  inLong(test)('with a long context: growth of TPOT, by attention', async () => {
     const { path } = await model(LONG)
     const [first] = await findingsOf(path, ['--prompt', '2', '--decode', '3000'], { before: FIRST })
     expect(first!.sentence).toMatch(/^TPOT grows [\d.]+ ms per 1 000 tokens: FLASH_ATTN_EXT \d+ %/)

@@ -9,6 +9,7 @@ import { inputOf, openTrace, summarizeFile } from '../../lib/node.ts'
 import type { ModelSpec } from '../llama/gguf.mjs'
 import { hasLlama, model, type RunOptions, runHosts } from '../llama/testbed.ts'
 import '../live.ts'
+import { inLong } from '../long.ts'
 import { denied } from './as-user.ts'
 import {
   inFolder,
@@ -152,7 +153,7 @@ llama('logs that are limited while they are written (needs linux-x64 and cc)', (
     expect(recording.of('input')[0]!.attributes['note']).toMatch(/^not the last part but the first was kept/)
   })
 
-  test('a guard records less when the disk slows decode down, and says so', async () => {
+  inLong(test)('a guard records less when the disk slows decode down, and says so', async () => {
     const slow = inFolder('slow-disk.so')
     const source = fileURLToPath(new URL('../llama/slow-disk.c', import.meta.url))
     execFileSync('cc', ['-O1', '-shared', '-fPIC', '-o', slow, source, '-ldl'])

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { convert } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
 import { hasLlama, model } from '../llama/testbed.ts'
+import { inLong } from '../long.ts'
 import {
   buildRecorder,
   NANO,
@@ -185,7 +186,7 @@ withHeaders("a program that uses NVIDIA's NVTX headers (needs nvtx3/ of a CUDA t
 
 const withCompiler = canBuild ? describe : describe.skip
 withCompiler('programs that keep to nothing (needs cc and Linux)', () => {
-  test.each([
+  inLong(test).each([
     ['plain', '-O2 -g'],
     ['address', '-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all'],
   ])('do no harm, nor have any: %s', async (name, flags) => {

@@ -15,7 +15,7 @@ import {
   stateOf,
   tidOf,
 } from '../analyze/workers-log.ts'
-import { isLong, someOf } from '../long.ts'
+import { inLong, isLong, someOf } from '../long.ts'
 import { switchOf, wakingOf } from '../sched/schedule.ts'
 import { failure, open } from './helpers.ts'
 import {
@@ -176,7 +176,7 @@ test('a package of one name is registered once; a wrong spec leaves the trace us
   trace.close()
 })
 
-test('formats that are left out contain neither calls nor operators', async () => {
+inLong(test)('formats that are left out contain neither calls nor operators', async () => {
   // Samples of memory lie next to the log of their run.
   const left = readdirSync(FIXTURES).filter((format) => !FORMATS.test(format) && !PAIRS.includes(format))
   for (const format of left)

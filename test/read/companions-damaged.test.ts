@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { convert, summarize } from '../../lib/index.ts'
 import { faultsOf } from '../line/hostile.ts'
 import { joined, plainBytes } from '../line/support.ts'
+import { inLong } from '../long.ts'
 import { alloc, dealloc, encode, input, json } from './companion-files.ts'
 
 /** Companions that are no JSON, too long, cut anywhere, or have any byte changed. */
@@ -87,7 +88,7 @@ describe('damaged companions beside a log', () => {
     'ggml-graph': json(graph),
   }
 
-  test.each(Object.entries(CASES))('%s: every prefix, every byte changed', async (_, companion) => {
+  inLong(test).each(Object.entries(CASES))('%s: every prefix, every byte changed', async (_, companion) => {
     let traces = 0
     const attempt = async (bytes: Uint8Array, what: string) => {
       try {

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { UNKNOWN } from '../../lib/core.ts'
 import type { EventInput, Names, TraceEvent } from '../../lib/index.ts'
 import { WaitedCpus } from '../../lib/threads/takers.ts'
+import { inLong } from '../long.ts'
 import { drawn } from '../printing-sink.ts'
 import { type Act, actsOf, eventsOf, expectedSlices } from './model.ts'
 import { comm, input, inputEvent, type Step, switchOf } from './schedule.ts'
@@ -114,7 +115,7 @@ describe('who had the CPU instead', () => {
     ])
   })
 
-  test('is known of more waits than are held, in order of time', async () => {
+  inLong(test)('is known of more waits than are held, in order of time', async () => {
     const WAITS_MADE = 26_000
     /** Waits on two CPUs in turn, of 20 runs each. */
     const make = (names: Names) =>

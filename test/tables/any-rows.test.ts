@@ -8,6 +8,7 @@ import fc from 'fast-check'
 import { parquetMetadata, parquetReadObjects } from 'hyparquet'
 import { ROW_GROUP } from '../../lib/tables/table-file.ts'
 import { type Column, TABLE_NAMES, TABLES, type TableName, Tables } from '../../lib/tables.ts'
+import { inLong } from '../long.ts'
 
 /** Any rows of any table, written as Parquet, are read back equal and in their order, by two independent readers. */
 const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-any-rows-'))
@@ -162,19 +163,23 @@ test('any rows of any table are read back by DuckDB, also by its statistics', as
   instance.closeSync()
 }, 60_000)
 
-test('several row groups, with more different names than a dictionary keeps', async () => {
-  const rows = Array.from({ length: 2 * ROW_GROUP + 1 }, (_, i) => ({
-    call: i % 7 === 0 ? null : i,
-    name: `name ${(i * 7919) % 100_003}`,
-    unit: i < ROW_GROUP ? 'ns' : '',
-    ts_ns: (i * 104_729) % 65_537,
-    value: i / 3,
-  }))
-  const read = await readByHyparquet(await written('counter', rows, false))
-  const all = expected('counter', rows)
-  expect(read).toHaveLength(all.length)
-  for (let i = 0; i < all.length; i += 5000) expect(read.slice(i, i + 5000)).toEqual(all.slice(i, i + 5000))
-}, 60_000)
+inLong(test)(
+  'several row groups, with more different names than a dictionary keeps',
+  async () => {
+    const rows = Array.from({ length: 2 * ROW_GROUP + 1 }, (_, i) => ({
+      call: i % 7 === 0 ? null : i,
+      name: `name ${(i * 7919) % 100_003}`,
+      unit: i < ROW_GROUP ? 'ns' : '',
+      ts_ns: (i * 104_729) % 65_537,
+      value: i / 3,
+    }))
+    const read = await readByHyparquet(await written('counter', rows, false))
+    const all = expected('counter', rows)
+    expect(read).toHaveLength(all.length)
+    for (let i = 0; i < all.length; i += 5000) expect(read.slice(i, i + 5000)).toEqual(all.slice(i, i + 5000))
+  },
+  60_000,
+)
 
 test('metadata state how rows are sorted: nulls first', async () => {
   const state = {

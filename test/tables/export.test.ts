@@ -20,6 +20,7 @@ import { afterAll, expect, test } from '@jest/globals'
 import { parquetReadObjects } from 'hyparquet'
 import { exportRun, traceIdOf } from '../../lib/datasets.ts'
 import { Tables } from '../../lib/tables.ts'
+import { inLong } from '../long.ts'
 
 /** The command `export`: runs are added once, whole, and failures are named. */
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -76,31 +77,35 @@ test('logs without events that tables have become a run, and this is stated', ()
   expect(filesIn(dataset).filter((name) => name.startsWith('trace/'))).toHaveLength(3)
 })
 
-test('killed at any moment, all files are whole, and another export completes the dataset', async () => {
-  const dataset = join(folder, 'killed')
-  const logs = [1, 2, 3].map((number) => {
-    const path = join(folder, `copy-${number}.csv`)
-    copyFileSync(join(ROOT, 'examples/moe.csv'), path)
-    writeFileSync(path, readFileSync(path, 'utf8').replace(/\n(?=[^\n]*\n$)/, '\n'.repeat(number)))
-    return path
-  })
-  const args = [CLI, 'export', ...logs, MOE, '-o', dataset, '--jobs', '1']
-  for (const ms of [250, 450, 600, 700, 800, 900, 1100, 1400]) {
-    const child = spawn(process.execPath, args, { stdio: 'ignore' })
-    const ended = once(child, 'exit')
-    await after(ms)
-    child.kill('SIGKILL')
-    await ended
-    for (const name of filesIn(dataset).filter((name) => !name.startsWith('.unfinished')))
-      expect((await rowsOf(readFileSync(join(dataset, name)))).length).toBeGreaterThan(0)
-  }
-  execFileSync(process.execPath, args)
-  const files = filesIn(dataset)
-  expect(files.filter((name) => name.startsWith('.unfinished'))).toEqual([])
-  expect(files.filter((name) => name.startsWith('trace/')).length).toBe(
-    new Set(files.map((name) => name.slice(-40))).size,
-  )
-}, 60_000)
+inLong(test)(
+  'killed at any moment, all files are whole, and another export completes the dataset',
+  async () => {
+    const dataset = join(folder, 'killed')
+    const logs = [1, 2, 3].map((number) => {
+      const path = join(folder, `copy-${number}.csv`)
+      copyFileSync(join(ROOT, 'examples/moe.csv'), path)
+      writeFileSync(path, readFileSync(path, 'utf8').replace(/\n(?=[^\n]*\n$)/, '\n'.repeat(number)))
+      return path
+    })
+    const args = [CLI, 'export', ...logs, MOE, '-o', dataset, '--jobs', '1']
+    for (const ms of [250, 450, 600, 700, 800, 900, 1100, 1400]) {
+      const child = spawn(process.execPath, args, { stdio: 'ignore' })
+      const ended = once(child, 'exit')
+      await after(ms)
+      child.kill('SIGKILL')
+      await ended
+      for (const name of filesIn(dataset).filter((name) => !name.startsWith('.unfinished')))
+        expect((await rowsOf(readFileSync(join(dataset, name)))).length).toBeGreaterThan(0)
+    }
+    execFileSync(process.execPath, args)
+    const files = filesIn(dataset)
+    expect(files.filter((name) => name.startsWith('.unfinished'))).toEqual([])
+    expect(files.filter((name) => name.startsWith('trace/')).length).toBe(
+      new Set(files.map((name) => name.slice(-40))).size,
+    )
+  },
+  60_000,
+)
 
 test('exported again as of another day, a run is there once; what an export that was killed left is replaced', async () => {
   const dataset = join(folder, 'moved')
@@ -123,26 +128,40 @@ test('exported again as of another day, a run is there once; what an export that
   expect(filesIn(dataset)).toEqual(moved)
 })
 
-test('killed while it moves a run to another day, the run counts at most once, and another export completes it', async () => {
-  const args = (day: string) => [CLI, 'export', MOE, '-o', join(folder, 'killed-moves'), '--again', '--day', day, '-q']
-  execFileSync(process.execPath, args('2026-01-01'))
-  const files = filesIn(join(folder, 'killed-moves')).length
-  for (let day = 2; day <= 5; day++) {
-    const child = spawn(process.execPath, args(`2026-01-0${day}`), { stdio: 'ignore' })
-    const ended = once(child, 'exit')
-    // At the first file of the new day, not after a time.
-    const watched = join(folder, 'killed-moves', 'call/v=1')
-    while (child.exitCode === null && !readdirSync(watched).includes(`day=2026-01-0${day}`)) await after(1)
-    child.kill('SIGKILL')
-    await ended
-    const left = filesIn(join(folder, 'killed-moves'))
-    expect(left.filter((name) => name.startsWith('trace/')).length).toBeLessThanOrEqual(1)
-    execFileSync(process.execPath, args(`2026-01-0${day}`))
-    const completed = filesIn(join(folder, 'killed-moves'))
-    expect(completed).toHaveLength(files)
-    expect(completed.every((name) => name.includes(`day=2026-01-0${day}/`))).toBe(true)
-  }
-}, 120_000)
+inLong(test)(
+  'killed while it moves a run to another day, the run counts at most once, and another export completes it',
+  async () => {
+    const args = (day: string) => [
+      CLI,
+      'export',
+      MOE,
+      '-o',
+      join(folder, 'killed-moves'),
+      '--again',
+      '--day',
+      day,
+      '-q',
+    ]
+    execFileSync(process.execPath, args('2026-01-01'))
+    const files = filesIn(join(folder, 'killed-moves')).length
+    for (let day = 2; day <= 5; day++) {
+      const child = spawn(process.execPath, args(`2026-01-0${day}`), { stdio: 'ignore' })
+      const ended = once(child, 'exit')
+      // At the first file of the new day, not after a time.
+      const watched = join(folder, 'killed-moves', 'call/v=1')
+      while (child.exitCode === null && !readdirSync(watched).includes(`day=2026-01-0${day}`)) await after(1)
+      child.kill('SIGKILL')
+      await ended
+      const left = filesIn(join(folder, 'killed-moves'))
+      expect(left.filter((name) => name.startsWith('trace/')).length).toBeLessThanOrEqual(1)
+      execFileSync(process.execPath, args(`2026-01-0${day}`))
+      const completed = filesIn(join(folder, 'killed-moves'))
+      expect(completed).toHaveLength(files)
+      expect(completed.every((name) => name.includes(`day=2026-01-0${day}/`))).toBe(true)
+    }
+  },
+  120_000,
+)
 
 test('`ggml2perfetto/tables` makes the same tables without Node: the program of docs/dataset.md', async () => {
   const dataset = join(folder, 'expected')

@@ -3,6 +3,7 @@ import { UNKNOWN } from '../../lib/core.ts'
 import { convert, type EventInput } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
 import type { Cell, OpenTrace } from '../../lib/sql.ts'
+import { inLong } from '../long.ts'
 import { OPERATORS } from '../operators-sql.ts'
 import { drawn } from '../printing-sink.ts'
 
@@ -142,7 +143,7 @@ test('where operators of a worker are missing, no wait has a cause', async () =>
   ])
 })
 
-test('blocks of 13 000 operators of one worker, one after the other: each wait has its cause', async () => {
+inLong(test)('blocks of 13 000 operators of one worker, one after the other: each wait has its cause', async () => {
   const [nodes, runs] = [100, 390]
   const operators: EventInput = {
     name: 'long blocks',

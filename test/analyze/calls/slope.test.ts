@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
+import { inLong } from '../../long.ts'
 import { analysed, type MadeCall, type MadeOperator, span } from './made-run.ts'
 
 const PROMPT = 100
@@ -99,14 +100,17 @@ describe('slope of TPOT', () => {
     )
   })
 
-  test('of more calls than can wait for operators: all are points, and the latest have their operators', async () => {
-    const calls = growing(150_000, () => []).map((call, i, { length }): MadeCall => {
-      return i < length - 10 ? call : { ...call, operators: [{ node: 'kq-0 MUL_MAT', ns: 10 * (i % 10) }] }
-    })
-    const { slope } = (await analysed(calls)).calls
-    expect([slope!.points, slope!.operators!.points]).toEqual([149_999, 10])
-    expect(slope!.tpot.ms_per_1000_tokens).toBe(0)
-  })
+  inLong(test)(
+    'of more calls than can wait for operators: all are points, and the latest have their operators',
+    async () => {
+      const calls = growing(150_000, () => []).map((call, i, { length }): MadeCall => {
+        return i < length - 10 ? call : { ...call, operators: [{ node: 'kq-0 MUL_MAT', ns: 10 * (i % 10) }] }
+      })
+      const { slope } = (await analysed(calls)).calls
+      expect([slope!.points, slope!.operators!.points]).toEqual([149_999, 10])
+      expect(slope!.tpot.ms_per_1000_tokens).toBe(0)
+    },
+  )
 
   test('of more than 256 roles: the further ones are one part, and the sum holds', async () => {
     const nodes = Array.from({ length: 300 }, (_, i) => `role_${i}_x-0 ADD`)

@@ -10,6 +10,7 @@ import {
   type TraceEvent,
 } from '../../../lib/index.ts'
 import { inputOf, openTrace } from '../../../lib/node.ts'
+import { inLong } from '../../long.ts'
 import { smallRun } from '../memory/small-run.ts'
 
 /** The graph of a call, against the definitions of the log alone, against SQL over its trace, and against runs that were made by hand. */
@@ -258,7 +259,7 @@ test('memory that is used again is other data; parts of a tensor have several wr
   expect(leaves.map(({ name }) => name)).toEqual(['state'])
 })
 
-test('at most 65 536 nodes, the others are counted', async () => {
+inLong(test)('at most 65 536 nodes, the others are counted', async () => {
   const count = 66_000
   const chain = Array.from({ length: count }, (_, i) => ['n', 'ADD', i === 0 ? [] : [i - 1]] as const)
   const { nodes, nodes_max, left_out } = await graphOf(

@@ -1,7 +1,7 @@
 import { DefaultMap } from '../../model/default-map.ts'
 import type { Analysis, CallTime, OperatorRow } from '../analysis.ts'
 import { either } from './program.ts'
-import { confidenceOf, type Limit, type Looked, phasesOf, type Rule } from './rule.ts'
+import { confidenceOf, found, type Limit, type Looked, phasesOf, type Rule } from './rule.ts'
 import { slicesIn } from './sql.ts'
 import { percent, shares } from './words.ts'
 
@@ -47,19 +47,17 @@ function lookAt(analysis: Analysis, { phase, calls, time_ns }: CallTime): Looked
   if (share < (isOne && calls >= CALLS.value ? SHARE.value : ANY.value)) return [{ figure: sentence }]
   const waitNs = rows.flatMap(({ workers }) => workers).reduce((sum, { wait_ns }) => sum + wait_ns, 0)
   const { confidence, confidence_reason } = confidenceOf(analysis, calls)
-  const finding = {
-    sentence,
+  return found(sentence, {
     time_ns: lostNs,
     ...(isOne || confidence === 'low'
       ? { confidence, confidence_reason }
       : {
-          confidence: 'medium' as const,
+          confidence: 'medium',
           confidence_reason: `${confidence_reason}; no worker is always the last one, so its cause is elsewhere`,
         }),
     evidence: { phase, worker, lost_share: share, last_share: last, wait_of_all_workers_ns: waitNs },
     check: { sql: `select sum(s.dur) ${slicesIn(phase, 'barrier')}`, evidence: 'wait_of_all_workers_ns' },
-  }
-  return [{ figure: sentence, finding }]
+  })
 }
 
 /** Time that a step would take less if its work and its workers were equal: the mean wait of its workers, in ns. */

@@ -1,4 +1,4 @@
-import { confidenceOf, type Limit, type Rule } from './rule.ts'
+import { confidenceOf, found, type Limit, type Rule } from './rule.ts'
 import { percent, time } from './words.ts'
 
 const SHARE: Limit = {
@@ -30,13 +30,11 @@ export const betweenCalls: Rule = {
     const preempted = analysis.scheduling?.workers.filter(({ worker }) => worker === 0) ?? []
     if (preempted.some(({ preempted_ns, call_time_ns }) => preempted_ns >= PREEMPTED.value * call_time_ns))
       return [{ figure: `${sentence}, in which other threads had its CPU, too` }]
-    const finding = {
-      sentence,
+    return found(sentence, {
       time_ns: between_calls.mean_ns * points,
       ...confidenceOf(analysis, points),
       evidence: { between_share: share, between_ns: between_calls.mean_ns, tpot_ns: tpot.mean_ns, calls: points },
       check: { command: 'ggml2perfetto stats <logs>', evidence: 'between_ns' },
-    }
-    return [{ figure: sentence, finding }]
+    })
   },
 }

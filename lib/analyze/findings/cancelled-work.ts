@@ -2,7 +2,7 @@ import { plural } from '../../model/units.ts'
 import type { RequestFigures } from '../requests/figures.ts'
 import { sumOf, WORK } from '../requests/parts.ts'
 import { confidenceOfRequests } from './requests.ts'
-import type { Limit, Rule } from './rule.ts'
+import { found, type Limit, type Rule } from './rule.ts'
 import { percent, time } from './words.ts'
 
 const SHARE: Limit = { value: 0.1, why: 'of the work for all requests: some clients always go' }
@@ -35,8 +35,7 @@ export const cancelledWork: Rule = {
     const sentence = `${percent(share)} of the work was for requests that were not answered (${counted}): ${time(timeNs)}${rest}`
     if (share < SHARE.value) return [{ figure: sentence }]
     const { prompt_tokens, generated_tokens } = cancelled
-    const finding = {
-      sentence,
+    return found(sentence, {
       advice: (outcomes.cancelled ?? 0) >= (outcomes.error ?? 0) ? FOR_CANCELLED : FOR_FAILED,
       time_ns: timeNs,
       ...confidenceOfRequests(analysis, ''),
@@ -46,8 +45,7 @@ export const cancelledWork: Rule = {
         ...(generated_tokens !== null && { generated_tokens }),
       },
       check: { command: 'ggml2perfetto stats <logs>', evidence: 'cancelled_ns' },
-    }
-    return [{ figure: sentence, finding }]
+    })
   },
 }
 

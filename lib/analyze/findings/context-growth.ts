@@ -2,7 +2,7 @@ import { plural } from '../../model/units.ts'
 import type { ContextSlope } from '../analysis.ts'
 import { CLEAR } from '../calls/context-slopes.ts'
 import { either } from './program.ts'
-import type { Limit, Looked, Rule } from './rule.ts'
+import { found, type Limit, type Looked, type Rule } from './rule.ts'
 import { number, percent, shares } from './words.ts'
 
 const GROWTH: Limit = {
@@ -56,11 +56,10 @@ function lookAt(slope: ContextSlope): Looked[] {
     return [{ figure: `TPOT changes by ${percent(spanNs / mean_ns)} of its mean ${range}` }]
   }
   const isGood = (r_squared ?? 0) >= 0.5
-  const finding = {
-    sentence,
+  return found(sentence, {
     // On average over the calls, half of the growth.
     time_ns: (spanNs / 2) * points,
-    confidence: isGood ? ('high' as const) : ('medium' as const),
+    confidence: isGood ? 'high' : 'medium',
     confidence_reason: `a line explains ${percent(r_squared ?? 0)} of the variance of ${points} calls (R²)`,
     evidence: {
       ms_per_1000_tokens: growth,
@@ -72,6 +71,5 @@ function lookAt(slope: ContextSlope): Looked[] {
       points,
     },
     check: { command: 'ggml2perfetto stats <logs>', evidence: 'ms_per_1000_tokens' },
-  }
-  return [{ figure: sentence, finding }]
+  })
 }

@@ -1,6 +1,6 @@
 import { plural } from '../../model/units.ts'
 import type { CallTime } from '../analysis.ts'
-import { confidenceOf, type Limit, partsNs, phasesOf, type Rule } from './rule.ts'
+import { confidenceOf, found, type Limit, partsNs, phasesOf, type Rule } from './rule.ts'
 import { number, percent, time } from './words.ts'
 
 const SHARE: Limit = { value: 0.05, why: 'as in preempted: of the time of all calls' }
@@ -44,14 +44,12 @@ export const cpuLimit: Rule = {
       `${limit} was reached in ${percent(throttled_share)} of its periods: ` +
       `the kernel kept threads from their CPUs for ${time(throttled_ns)} in all`
     if (throttled_share < PERIODS.value || timeNs < SHARE.value * allNs) return [{ figure: sentence }]
-    const finding = {
-      sentence,
+    return found(sentence, {
       time_ns: timeNs,
       ...confidenceOf(analysis, calls),
       confidence_reason: `the kernel counted it, over the run with ${plural(calls, 'call')}`,
       evidence: { phase: most.phase, cpu_time, throttled_share, throttled_ns },
       check: { command: 'ggml2perfetto stats <logs>', evidence: 'throttled_share' },
-    }
-    return [{ figure: sentence, finding }]
+    })
   },
 }

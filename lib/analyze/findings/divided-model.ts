@@ -1,6 +1,6 @@
 import { isOnHost } from '../../model/backends.ts'
 import { either } from './program.ts'
-import { confidenceOf, type Limit, partsNs, phasesOf, type Rule } from './rule.ts'
+import { confidenceOf, found, type Limit, partsNs, phasesOf, type Rule } from './rule.ts'
 import { percent } from './words.ts'
 
 const SHARE: Limit = {
@@ -45,13 +45,11 @@ export const dividedModel: Rule = {
       const [waits, computes] = [backendNs / time_ns, cpuNs / time_ns]
       const sentence = `${percent(waits)} of ${phase} waits for ${others}, ${percent(computes)} computes on the CPU: one after the other`
       if (Math.min(waits, computes) < SHARE.value) return [{ figure: sentence }]
-      const finding = {
-        sentence,
+      return found(sentence, {
         time_ns: Math.min(backendNs, cpuNs),
         ...confidenceOf(analysis, calls),
         evidence: { phase, backends: others, backend_share: waits, cpu_share: computes },
         check: { command: 'ggml2perfetto stats <logs>', evidence: 'backend_share' },
-      }
-      return [{ figure: sentence, finding }]
+      })
     }),
 }

@@ -1,6 +1,6 @@
 import type { Analysis, ExpertChoices, ExpertLayer } from '../analysis.ts'
 import { CALLS } from '../run/losses.ts'
-import { confidenceOf, type Limit, type Looked, RULE_PHASES, type Rule } from './rule.ts'
+import { confidenceOf, found, type Limit, type Looked, RULE_PHASES, type Rule } from './rule.ts'
 import { slicesIn } from './sql.ts'
 import { number, percent } from './words.ts'
 
@@ -50,8 +50,7 @@ function lookAt(analysis: Analysis, phase: (typeof RULE_PHASES)[number]): Looked
   if (share < SHARE.value || share < TIMES.value * even) return [{ figure: sentence }]
   const [busiest] = layers.toSorted((a, b) => shareOfMost(b) - shareOfMost(a)) as [OfLayer]
   const { most_used, entropy_share } = busiest.of.balance
-  const finding = {
-    sentence,
+  return found(sentence, {
     time_ns: 0,
     ...confidenceOf(
       analysis,
@@ -71,8 +70,7 @@ function lookAt(analysis: Analysis, phase: (typeof RULE_PHASES)[number]): Looked
       entropy_share,
     },
     check: { sql: activationsSql(phase, busiest.layer, most_used), evidence: 'activations' },
-  }
-  return [{ figure: sentence, finding }]
+  })
 }
 
 function tooFew(layers: readonly OfLayer[], phase: string): Looked {

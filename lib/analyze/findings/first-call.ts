@@ -2,7 +2,7 @@ import { plural } from '../../model/units.ts'
 import type { Analysis, FirstCall } from '../analysis.ts'
 import { READ } from './page-faults.ts'
 import { either } from './program.ts'
-import type { Limit, Looked, Rule } from './rule.ts'
+import { found, type Limit, type Looked, type Rule } from './rule.ts'
 import { callsOf } from './sql.ts'
 import { number, percent, time } from './words.ts'
 
@@ -72,18 +72,17 @@ function lookAt(analysis: Analysis, first: FirstCall): Looked[] {
       ? `: a worker is blocked ${time(blocked_ns)} in operators${where} (${major_faults === null ? 'barrier, lock or page' : `barrier or lock: ${plural(major_faults, 'page fault')} that read`})`
       : ''
   const sentence = `the first ${phase} call takes ${number(times)} × as long as ${as} (${time(time_ns)})${why}`
-  const finding = {
-    sentence,
+  return found(sentence, {
     time_ns: lostNs,
     ...(hasFaults
-      ? { confidence: 'high' as const, confidence_reason: 'page faults were counted' }
+      ? { confidence: 'high', confidence_reason: 'page faults were counted' }
       : isBlocked
         ? {
-            confidence: 'medium' as const,
+            confidence: 'medium',
             confidence_reason: `blocked ${percent(blocked_ns / time_ns)} of the call; the cause is not recorded`,
           }
         : {
-            confidence: 'medium' as const,
+            confidence: 'medium',
             confidence_reason: 'the times are recorded, their cause is not',
           }),
     evidence: {
@@ -98,6 +97,5 @@ function lookAt(analysis: Analysis, first: FirstCall): Looked[] {
       ...(slowest_layer !== null && { slowest_layer, slowest_layer_ns: first.slowest_layer_ns! }),
     },
     check: { sql: `select dur from ${callsOf(phase)} order by ts limit 1`, evidence: 'call_ns' },
-  }
-  return [{ figure: sentence, finding }]
+  })
 }

@@ -1,5 +1,5 @@
 import { confidenceIn, devicesOf, evidenceOf, nameOf, unionOf, workOf } from './gpu-device.ts'
-import type { Limit, Rule } from './rule.ts'
+import { found, type Limit, type Rule } from './rule.ts'
 import { percent } from './words.ts'
 
 const SHARE: Limit = {
@@ -18,14 +18,13 @@ export const gpuCommunication: Rule = {
   look: (analysis) =>
     devicesOf(analysis)
       .filter(({ time }) => time.communication_ns > 0)
-      .map((device) => {
+      .flatMap((device) => {
         const { total_ns, exposed_communication_ns: time_ns, communication_ns } = device.time
         const share = time_ns / total_ns
         const sentence = `${nameOf(analysis, device)} communicates ${percent(share)} of the time, and computes nothing meanwhile`
         if (share < SHARE.value) return { figure: sentence }
         const most = device.kernels.find(({ is_communication }) => is_communication)
-        const finding = {
-          sentence,
+        return found(sentence, {
           time_ns,
           ...confidenceIn(analysis, device),
           evidence: {
@@ -37,7 +36,6 @@ export const gpuCommunication: Rule = {
             sql: `with ${workOf(device)} select ${unionOf('0, 1')} - ${unionOf('0')}`,
             evidence: 'exposed_communication_ns',
           },
-        }
-        return { figure: sentence, finding }
+        })
       }),
 }

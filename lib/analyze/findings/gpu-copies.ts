@@ -1,6 +1,6 @@
 import type { GpuDevice, GpuTransfer } from '../gpu/figures.ts'
 import { confidenceIn, devicesOf, evidenceOf, nameOf, unionOf, workOf } from './gpu-device.ts'
-import type { Limit, Rule } from './rule.ts'
+import { found, type Limit, type Rule } from './rule.ts'
 import { number, percent } from './words.ts'
 
 const SHARE: Limit = {
@@ -28,14 +28,14 @@ export const gpuCopies: Rule = {
   look: (analysis) =>
     devicesOf(analysis)
       .filter(({ time }) => time.copy_ns > 0)
-      .map((device) => {
+      .flatMap((device) => {
         const { total_ns, exposed_copy_ns: time_ns } = device.time
         const share = time_ns / total_ns
         const sentence = `${nameOf(analysis, device)} copies ${percent(share)} of the time, and does nothing else meanwhile`
         if (share < SHARE.value) return { figure: sentence }
         const most = mostExposed(device)
         const rate = most?.gb_per_s == null ? '' : ` at ${number(most.gb_per_s)} GB/s`
-        const finding = {
+        return found(sentence, {
           sentence: `${sentence}${most ? `: most of it ${nameOfTransfer(most)}${rate}` : ''}`,
           time_ns,
           ...confidenceIn(analysis, device),
@@ -53,7 +53,6 @@ export const gpuCopies: Rule = {
             sql: `with ${workOf(device)} select ${unionOf('0, 1, 2')} - ${unionOf('0, 1')}`,
             evidence: 'exposed_copy_ns',
           },
-        }
-        return { figure: sentence, finding }
+        })
       }),
 }

@@ -1,7 +1,7 @@
 import { INT32_MAX } from '../../model/limits.ts'
-import type { Analysis, Finding, GpuDevice, GpuTime } from '../analysis.ts'
+import type { Analysis, GpuDevice, GpuTime } from '../analysis.ts'
 import { lossesOf } from '../run/losses.ts'
-import { doubtful } from './rule.ts'
+import { type Confidence, doubtful } from './rule.ts'
 
 // What the rules of GPUs share.
 
@@ -28,10 +28,7 @@ export const evidenceOf = ({ device, pid }: GpuDevice) => ({
 })
 
 /** Confidence in figures of recorded work. */
-export function confidenceIn(
-  analysis: Analysis,
-  { work }: GpuDevice,
-): Pick<Finding, 'confidence' | 'confidence_reason'> {
+export function confidenceIn(analysis: Analysis, { work }: GpuDevice): Confidence {
   const lost = lossesOf(analysis, ['gpu'])
   if (lost > 0) return doubtful(lost)
   return { confidence: 'high', confidence_reason: `times of ${work} pieces of work, as the GPU recorded them` }

@@ -1,7 +1,7 @@
 import { plural } from '../../model/units.ts'
 import type { GpuDevice } from '../gpu/figures.ts'
 import { confidenceIn, devicesOf, evidenceOf, nameOf, workOf } from './gpu-device.ts'
-import type { Limit, Rule } from './rule.ts'
+import { found, type Limit, type Rule } from './rule.ts'
 import { percent } from './words.ts'
 
 const SHARE: Limit = {
@@ -41,7 +41,7 @@ export const gpuLaunches: Rule = {
         `where ts > since and called > since`
       // Correlation ids are of a process, and slices of calls in the trace are without one.
       const isOnly = analysis.gpu!.processes.length === 1
-      const finding = {
+      return found(sentence, {
         sentence: `${sentence}: ${plural(count, 'gap')} with nothing launched${meanwhile(host_wait)}`,
         time_ns,
         ...confidenceIn(analysis, device),
@@ -56,7 +56,6 @@ export const gpuLaunches: Rule = {
           },
         },
         check: { evidence: 'host_wait_ns', ...(isOnly ? { sql: query } : { command: 'ggml2perfetto stats <logs>' }) },
-      }
-      return [{ figure: sentence, finding }]
+      })
     }),
 }

@@ -1,4 +1,4 @@
-import { confidenceOf, type Limit, partsNs, phasesOf, type Rule } from './rule.ts'
+import { confidenceOf, found, type Limit, partsNs, phasesOf, type Rule } from './rule.ts'
 import { slicesIn } from './sql.ts'
 import { percent, time } from './words.ts'
 
@@ -24,8 +24,7 @@ export const logOutput: Rule = {
       const share = loggedNs / time_ns
       const sentence = `${percent(share)} of ${phase} is output for the log: ${time(loggedNs / calls)} a call`
       if (share < SHARE.value) return [{ figure: sentence }]
-      const finding = {
-        sentence,
+      return found(sentence, {
         time_ns: loggedNs,
         ...confidenceOf(analysis, calls),
         evidence: { phase, log_share: share, log_ns: loggedNs, calls },
@@ -33,7 +32,6 @@ export const logOutput: Rule = {
           sql: `select sum(s.dur) ${slicesIn(phase, 'function')} and s.name = 'write-log'`,
           evidence: 'log_ns',
         },
-      }
-      return [{ figure: sentence, finding }]
+      })
     }),
 }

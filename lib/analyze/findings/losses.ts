@@ -2,7 +2,7 @@ import { kindOfIssue, type LostKind } from '../../model/issues.ts'
 import { plural } from '../../model/units.ts'
 import type { Analysis } from '../analysis.ts'
 import { CALLS, countsOfLosses } from '../run/losses.ts'
-import type { Limit, Rule } from './rule.ts'
+import { found, type Limit, type Rule } from './rule.ts'
 
 const COUNT: Limit = { value: 1, why: 'each loss is a part of the run of which nothing is known' }
 
@@ -19,16 +19,14 @@ export const losses: Rule = {
     if (lost < COUNT.value) return [{ figure: 'no losses in the log' }]
     const codes = counts.map(([code]) => code).join(', ')
     const sentence = `${plural(lost, 'loss')} ${lost === 1 ? 'makes' : 'make'} ${doubtfulFigures(inputs)} doubtful (${codes})`
-    const finding = {
-      sentence,
+    return found(sentence, {
       time_ns: 0,
-      confidence: 'high' as const,
+      confidence: 'high',
       confidence_reason: 'recorders count what they drop, and gaps in a log show',
       evidence: { losses: lost, codes },
       advice: adviceOn(counts),
       check: { command: 'ggml2perfetto stats --contents <log>', evidence: 'losses' },
-    }
-    return [{ figure: sentence, finding }]
+    })
   },
 }
 

@@ -1,5 +1,5 @@
 import { plural } from '../../model/units.ts'
-import { confidenceOf, type Limit, partsNs, phasesOf, type Rule } from './rule.ts'
+import { confidenceOf, found, type Limit, partsNs, phasesOf, type Rule } from './rule.ts'
 import { slicesIn } from './sql.ts'
 import { percent } from './words.ts'
 
@@ -21,7 +21,7 @@ export const moreThreadsThanCpus: Rule = {
     const usable = Math.min(cpus ?? Infinity, limits?.cpus ?? cpus_used ?? Infinity)
     if (!Number.isFinite(usable) || workers === 0) return []
     if (workers <= usable) return [{ figure: `${plural(workers, 'worker')} on ${plural(cpus ?? usable, 'CPU')}` }]
-    return phasesOf(analysis).map((time) => {
+    return phasesOf(analysis).flatMap((time) => {
       const { phase, calls, time_ns } = time
       const lostNs = partsNs(time, 'barrier wait', 'preempted')
       const ofCaller = analysis.operators.rows.filter((row) => row.phase === phase).flatMap((row) => row.workers)
@@ -29,8 +29,7 @@ export const moreThreadsThanCpus: Rule = {
       const share = lostNs / time_ns
       const sentence = `${workers} workers share ${usable === 1 ? 'one CPU' : `${usable} CPUs`}: ${percent(share)} of ${phase} is waiting for each other`
       if (share < SHARE.value) return { figure: sentence }
-      const finding = {
-        sentence,
+      return found(sentence, {
         time_ns: lostNs,
         ...confidenceOf(analysis, calls),
         evidence: { phase, workers, cpus: usable, waiting_share: share, barrier_wait_ns: waitNs },
@@ -38,8 +37,7 @@ export const moreThreadsThanCpus: Rule = {
           sql: `select sum(s.dur) ${slicesIn(phase, 'barrier')} and t.name = 'worker 0'`,
           evidence: 'barrier_wait_ns',
         },
-      }
-      return { figure: sentence, finding }
+      })
     })
   },
 }

@@ -1,4 +1,4 @@
-import { confidenceOf, type Limit, partsNs, phasesOf, type Rule } from './rule.ts'
+import { confidenceOf, found, type Limit, partsNs, phasesOf, type Rule } from './rule.ts'
 import { callsOf, slicesIn } from './sql.ts'
 import { percent, shares } from './words.ts'
 
@@ -25,7 +25,7 @@ export const outsideGraphs: Rule = {
   look: (analysis) =>
     phasesOf(analysis)
       .filter(({ phase }) => phase !== 'compute' && analysis.run.recorded.includes('graphs'))
-      .map((callTime) => {
+      .flatMap((callTime) => {
         const { phase, calls, time_ns } = callTime
         const lostNs = partsNs(callTime, ...PARTS)
         const parts = PARTS.map((what) => [what, partsNs(callTime, what) / time_ns] as const)
@@ -43,13 +43,11 @@ export const outsideGraphs: Rule = {
             'copying for backends',
             'preempted',
           ) === 0
-        const finding = {
-          sentence,
+        return found(sentence, {
           time_ns: lostNs,
           ...confidenceOf(analysis, calls),
           evidence: { phase, outside_share: lostNs / time_ns, outside_ns: lostNs, in_graphs_ns: graphsNs },
           check: { evidence: 'outside_ns', ...(isAll ? { sql } : { command: 'ggml2perfetto stats <logs>' }) },
-        }
-        return { figure: sentence, finding }
+        })
       }),
 }

@@ -1,6 +1,6 @@
 import type { Analysis, CallTime, OperatorRow } from '../analysis.ts'
 import { either } from './program.ts'
-import { confidenceOf, type Limit, type Looked, phasesOf, type Rule } from './rule.ts'
+import { confidenceOf, found, type Limit, type Looked, phasesOf, type Rule } from './rule.ts'
 import { callsOf, slicesIn } from './sql.ts'
 import { number, percent } from './words.ts'
 
@@ -108,8 +108,7 @@ function lookAt(analysis: Analysis, time: CallTime): Looked[] {
   const sentence = `${phase} waits for pages: ${inWords}${where(rows, ({ counters, blocked_ns }) => counters['major_faults'] ?? blocked_ns)}`
   const inCalls = areOfOperators && !isRead ? slicesIn(phase, 'operator') : ofCalls(phase)
   const key = isRead ? 'disk_bytes' : 'major_faults'
-  const finding = {
-    sentence,
+  return found(sentence, {
     time_ns: withFaultsNs,
     ...confidenceOf(analysis, calls),
     evidence: {
@@ -119,8 +118,7 @@ function lookAt(analysis: Analysis, time: CallTime): Looked[] {
       ...(resources && { disk_bytes: resources.disk_bytes }),
     },
     check: { sql: `select sum(extract_arg(s.arg_set_id, 'debug.${key}')) ${inCalls}`, evidence: key },
-  }
-  return [{ figure: sentence, finding }]
+  })
 }
 
 /** Slices `s` of the calls of a phase. */
@@ -137,15 +135,18 @@ function blockedIn(analysis: Analysis, time: CallTime): Looked[] {
   const counted = faults === undefined ? 'page faults were not counted' : `${number(faults)} major page faults a call`
   const sentence = `${phase}: workers are blocked ${percent(share)} of it in operators (${by}: ${counted})${where(rows, ({ blocked_ns }) => blocked_ns)}`
   if (share < SHARE.value || waitsForPages(blocked, time)) return [{ figure: sentence }]
-  const finding = {
-    sentence,
+  return found(sentence, {
     time_ns: ns,
-    confidence: 'medium' as const,
+    confidence: 'medium',
     confidence_reason: `blocked in operators; what they wait for is not recorded, ${counted}`,
-    evidence: { phase, blocked_share: share, blocked_ns: ns, ...(faults !== undefined && { faults_per_call: faults }) },
+    evidence: {
+      phase,
+      blocked_share: share,
+      blocked_ns: ns,
+      ...(faults !== undefined && { faults_per_call: faults }),
+    },
     check: { command: 'ggml2perfetto stats <logs>', evidence: 'blocked_share' },
-  }
-  return [{ figure: sentence, finding }]
+  })
 }
 
 /** The layer with most of a figure. */

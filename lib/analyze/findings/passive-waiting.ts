@@ -1,5 +1,5 @@
 import type { Analysis, CallTime } from '../analysis.ts'
-import { confidenceOf, type Limit, type Looked, partsNs, phasesOf, type Rule } from './rule.ts'
+import { confidenceOf, found, type Limit, type Looked, partsNs, phasesOf, type Rule } from './rule.ts'
 import { slicesIn } from './sql.ts'
 import { percent } from './words.ts'
 
@@ -25,7 +25,7 @@ export const passiveWaiting: Rule = {
     const variable = variableOf(analysis)
     return variable === undefined || analysis.run.workers < 2
       ? []
-      : phasesOf(analysis).map((time) => lookAt(analysis, time, variable))
+      : phasesOf(analysis).flatMap((time) => lookAt(analysis, time, variable))
   },
 }
 
@@ -37,7 +37,7 @@ function variableOf({ run: { variables } }: Analysis): string | undefined {
   return /^passive$/i.test(policy) ? `OMP_WAIT_POLICY=${policy}` : undefined
 }
 
-function lookAt(analysis: Analysis, time: CallTime, variable: string): Looked {
+function lookAt(analysis: Analysis, time: CallTime, variable: string): Looked[] {
   const { phase, calls, time_ns } = time
   const rows = analysis.operators.rows.filter((row) => row.phase === phase)
   const workers = analysis.scheduling?.workers.filter((worker) => worker.phase === phase) ?? []
@@ -49,13 +49,12 @@ function lookAt(analysis: Analysis, time: CallTime, variable: string): Looked {
   const share = lostNs / time_ns
   const inWords = asleep === undefined ? '' : `: workers sleep there ${percent(asleep)} of the time`
   const sentence = `${percent(share)} of ${phase} is waiting at barriers, with ${variable}${inWords}`
-  if (share < SHARE.value || (asleep ?? 1) < ASLEEP.value) return { figure: sentence }
+  if (share < SHARE.value || (asleep ?? 1) < ASLEEP.value) return [{ figure: sentence }]
   const waitNs = sum(rows, ({ wait_ns }) => wait_ns)
   const { confidence, confidence_reason } = confidenceOf(analysis, calls)
-  const finding = {
-    sentence,
+  return found(sentence, {
     time_ns: lostNs,
-    confidence: asleep === undefined && confidence === 'high' ? ('medium' as const) : confidence,
+    confidence: asleep === undefined && confidence === 'high' ? 'medium' : confidence,
     confidence_reason:
       asleep === undefined
         ? `${confidence_reason}; whether they sleep there is not recorded (no states of threads)`
@@ -68,8 +67,7 @@ function lookAt(analysis: Analysis, time: CallTime, variable: string): Looked {
       wait_of_all_workers_ns: waitNs,
     },
     check: { sql: `select sum(s.dur) ${slicesIn(phase, 'barrier')}`, evidence: 'wait_of_all_workers_ns' },
-  }
-  return { figure: sentence, finding }
+  })
 }
 
 const sum = <T>(items: readonly T[], figure: (item: T) => number) => items.reduce((sum, one) => sum + figure(one), 0)

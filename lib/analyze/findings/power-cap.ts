@@ -1,5 +1,5 @@
-import { capFinding, held } from './capped.ts'
-import type { Limit, Rule } from './rule.ts'
+import { lookAtCap } from './capped.ts'
+import { found, type Limit, type Rule } from './rule.ts'
 
 const SHARE: Limit = {
   value: 0.1,
@@ -22,20 +22,18 @@ export const powerCap: Rule = {
     (power?.devices ?? []).flatMap((device) => {
       const { power_capped: capped, power_w, power_limit_w: limit } = device
       const limited = limit === null ? 'its power limit' : `its power limit of ${Math.round(limit)} W`
-      if (capped) return [held(capped, SHARE, capFinding(device, capped, limited))]
+      if (capped) return lookAtCap(device, capped, SHARE, limited)
       if (!power_w || limit === null || limit <= 0) return []
       const share = power_w.mean / limit
       const figure = `${device.device} takes ${Math.round(power_w.mean)} W on average, of ${limited}`
       if (share < NEAR.value) return [{ figure }]
-      const evidence = { device: device.device, limit_share: share, mean_w: power_w.mean, power_limit_w: limit }
-      const finding = {
+      return found(figure, {
         sentence: `${figure}: it is held there`,
         time_ns: 0,
-        confidence: 'medium' as const,
+        confidence: 'medium',
         confidence_reason: 'from the power alone: the log does not contain what holds the clock down',
-        evidence,
+        evidence: { device: device.device, limit_share: share, mean_w: power_w.mean, power_limit_w: limit },
         check: { command: 'ggml2perfetto stats <logs>', evidence: 'limit_share' },
-      }
-      return [{ figure, finding }]
+      })
     }),
 }

@@ -1,6 +1,6 @@
 import type { Analysis, CallTime, WorkerScheduling } from '../analysis.ts'
 import { CALLS } from '../run/losses.ts'
-import { confidenceOf, type Limit, type Looked, phasesOf, type Rule } from './rule.ts'
+import { confidenceOf, found, type Limit, type Looked, phasesOf, type Rule } from './rule.ts'
 import { slicesIn } from './sql.ts'
 import { percent, shares } from './words.ts'
 
@@ -40,8 +40,7 @@ function lookAt(analysis: Analysis, { phase, calls }: CallTime): Looked[] {
   const sentence = `worker ${worker} was preempted ${percent(share)} of ${phase}${largest === '' ? '' : `: ${largest}`}`
   if (share < SHARE.value) return [{ figure: sentence }]
   const { confidence, confidence_reason } = confidenceOf(analysis, calls, [...CALLS, 'states', 'scheduler'])
-  const finding = {
-    sentence,
+  return found(sentence, {
     time_ns: preempted_ns,
     confidence,
     confidence_reason:
@@ -62,8 +61,7 @@ function lookAt(analysis: Analysis, { phase, calls }: CallTime): Looked[] {
         `and t.name = 'worker ${worker}: state' and s.name = 'runnable (preempted)'`,
       evidence: 'preempted_ns',
     },
-  }
-  return [{ figure: sentence, finding }]
+  })
 }
 
 /** The threads that had its CPU, and their shares of the time; those of the program itself are named so. */

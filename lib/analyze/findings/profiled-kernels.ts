@@ -1,5 +1,6 @@
 import { plural } from '../../model/units.ts'
 import type { Analysis, Finding, KernelProfileRow } from '../analysis.ts'
+import type { Confidence } from './rule.ts'
 
 // What the rules of kernels that Nsight Compute measured share.
 
@@ -25,7 +26,7 @@ export function functionOf({ name }: KernelProfileRow): string {
 }
 
 /** Measured in a profile: high where the launches are those of the log, medium where they are like them. */
-export function confidenceOf({ kernel_profiles }: Analysis): Pick<Finding, 'confidence' | 'confidence_reason'> {
+export function confidenceOf({ kernel_profiles }: Analysis): Confidence {
   const { joined, launches } = kernel_profiles!
   const confidence_reason = `${plural(launches, 'kernel')} that Nsight Compute measured, each alone`
   if (!joined) return { confidence: 'medium', confidence_reason: `${confidence_reason}, without their time in a run` }

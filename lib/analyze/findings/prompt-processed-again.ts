@@ -1,7 +1,7 @@
 import { count, plural } from '../../model/units.ts'
 import type { Analysis, LostRow } from '../analysis.ts'
 import { confidenceOfRequests, nameOf } from './requests.ts'
-import type { Limit, Looked, Rule } from './rule.ts'
+import { found, type Limit, type Looked, type Rule } from './rule.ts'
 import { requestOf, WITH_REQUESTS } from './sql.ts'
 import { percent, time } from './words.ts'
 
@@ -36,7 +36,7 @@ export const promptProcessedAgain: Rule = {
   look: (analysis) => {
     const { requests } = analysis
     if (!requests || requests.reuse.requests === 0) return []
-    return [lookAt(analysis, requests.reuse.most_lost.filter(isSame), requests.latency_ns)]
+    return lookAt(analysis, requests.reuse.most_lost.filter(isSame), requests.latency_ns)
   },
 }
 
@@ -52,19 +52,18 @@ function takenOf({ time_ns, latency_ns }: LostRow): string {
   return latency_ns === null ? time(time_ns) : `${time(time_ns)}, ${percent(time_ns / latency_ns)} of its latency`
 }
 
-function lookAt(analysis: Analysis, rows: readonly LostRow[], latencyNs: number): Looked {
+function lookAt(analysis: Analysis, rows: readonly LostRow[], latencyNs: number): Looked[] {
   const [worst] = rows
-  if (!worst) return { figure: 'no prompt that was in the cache of its slot was processed again' }
+  if (!worst) return [{ figure: 'no prompt that was in the cache of its slot was processed again' }]
   const { id, task, position, processed_again, prompt_tokens, reason, tokens } = worst
   const ns = rows.reduce((sum, { time_ns }) => sum + (time_ns ?? 0), 0)
   const why = reason === null ? `token ${count(position)} differs from that in its slot` : reason
   const sentence =
     `${count(processed_again)} of ${plural(prompt_tokens, 'token')} of the prompt of ${nameOf(id, task)} were processed again ` +
     `(${takenOf(worst)}): ${why}`
-  if (latencyNs === 0 || ns < SHARE.value * latencyNs) return { figure: sentence }
+  if (latencyNs === 0 || ns < SHARE.value * latencyNs) return [{ figure: sentence }]
   const unknown = reason === null ? 'that the rest is the same text, from its length' : ''
-  const finding = {
-    sentence,
+  return found(sentence, {
     time_ns: ns,
     ...confidenceOfRequests(analysis, unknown),
     evidence: {
@@ -75,6 +74,5 @@ function lookAt(analysis: Analysis, rows: readonly LostRow[], latencyNs: number)
       sql: `${WITH_REQUESTS}select prompt_tokens from ${requestOf(id)}`,
       evidence: 'prompt_tokens',
     },
-  }
-  return { figure: sentence, finding }
+  })
 }

@@ -2,7 +2,7 @@ import type { RequestPartKind } from '../../model/events.ts'
 import type { RequestFigures } from '../requests/figures.ts'
 import { IN_QUEUE, sumOf } from '../requests/parts.ts'
 import { confidenceOfRequests } from './requests.ts'
-import type { Limit, Rule } from './rule.ts'
+import { found, type Limit, type Rule } from './rule.ts'
 import { requestParts, WITH_REQUESTS } from './sql.ts'
 import { percent, time } from './words.ts'
 
@@ -45,8 +45,7 @@ export const queueTime: Rule = {
     const [{ advice }] = CAUSES.toSorted((a, b) => (parts[b.key] ?? 0) - (parts[a.key] ?? 0)) as [
       (typeof CAUSES)[number],
     ]
-    const finding = {
-      sentence,
+    return found(sentence, {
       advice,
       time_ns: queuedNs,
       ...confidenceOfRequests(analysis, ''),
@@ -61,8 +60,7 @@ export const queueTime: Rule = {
         )}`,
         evidence: 'queued_ns',
       },
-    }
-    return [{ figure: sentence, finding }]
+    })
   },
 }
 

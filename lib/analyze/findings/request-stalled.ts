@@ -1,7 +1,7 @@
 import { plural } from '../../model/units.ts'
 import type { Analysis, StallPair } from '../analysis.ts'
 import { confidenceOfRequests, nameOf } from './requests.ts'
-import type { Limit, Rule } from './rule.ts'
+import { found, type Limit, type Rule } from './rule.ts'
 import { requestParts, WITH_REQUESTS } from './sql.ts'
 import { percent, time } from './words.ts'
 
@@ -31,8 +31,7 @@ export const requestStalled: Rule = {
     const sentence = sentenceOf(worst)
     const share = worst.prefill_ns / latencyOf(worst)
     if (share < SHARE.value || ns < ALL.value * requests.latency_ns) return [{ figure: sentence }]
-    const finding = {
-      sentence,
+    return found(sentence, {
       time_ns: ns,
       ...confidenceOfRequests(
         analysis,
@@ -51,8 +50,7 @@ export const requestStalled: Rule = {
           'on p.ts < s.ts + s.dur and s.ts < p.ts + p.dur',
         evidence: 'overlap_ns',
       },
-    }
-    return [{ figure: sentence, finding }]
+    })
   },
 }
 

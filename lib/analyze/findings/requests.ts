@@ -1,16 +1,13 @@
-import type { Analysis, Finding } from '../analysis.ts'
+import type { Analysis } from '../analysis.ts'
 import type { RequestRow } from '../requests/figures.ts'
 import { CALLS } from '../run/losses.ts'
-import { confidenceOf } from './rule.ts'
+import { type Confidence, confidenceOf } from './rule.ts'
 
 /** `task 12`, as the server's log has it; else `request 3`. */
 export const nameOf = (id: number, task: number | null) => (task === null ? `request ${id}` : `task ${task}`)
 
 /** Confidence in figures of requests. `inferred`: what of them is inferred; empty: nothing. */
-export function confidenceOfRequests(
-  analysis: Analysis,
-  inferred: string,
-): Pick<Finding, 'confidence' | 'confidence_reason'> {
+export function confidenceOfRequests(analysis: Analysis, inferred: string): Confidence {
   const { confidence, confidence_reason } = confidenceOf(analysis, Infinity, [...CALLS, 'requests'])
   if (confidence === 'low') return { confidence, confidence_reason }
   const { slowest, count } = analysis.requests!

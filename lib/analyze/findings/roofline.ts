@@ -1,6 +1,6 @@
 import { plural } from '../../model/units.ts'
 import type { Roofline } from '../model/figures.ts'
-import type { Limit, Rule } from './rule.ts'
+import { found, type Limit, type Rule } from './rule.ts'
 import { number, percent } from './words.ts'
 
 /** From this part of the roof on, the roof is the limit. */
@@ -26,7 +26,7 @@ export const roofline: Rule = {
   look: (analysis) =>
     analysis.rooflines
       .filter(({ scope, roof_share }) => scope === 'phase' && roof_share !== null)
-      .map(
+      .flatMap(
         ({
           what,
           phase,
@@ -46,10 +46,9 @@ export const roofline: Rule = {
           const speed = isMemory ? `${number(bytes_per_s! / 1e9)} GB/s` : `${number(flop_per_s / 1e9)} GFLOP/s`
           const sentence = `${what} is ${bound === 'near the ridge' ? 'bound by memory and arithmetic' : `${bound}-bound`}: ${speed}, ${percent(share)} of this machine's peak`
           if (share < ROOF.value) return { figure: `${what} reaches ${percent(share)} of this machine's peak` }
-          const finding = {
-            sentence,
+          return found(sentence, {
             time_ns,
-            confidence: share > 1 ? ('low' as const) : ('high' as const),
+            confidence: share > 1 ? 'low' : 'high',
             confidence_reason: note ?? `${plural(count, 'call')} against the peak of the machine`,
             evidence: {
               phase: phase ?? what,
@@ -59,8 +58,7 @@ export const roofline: Rule = {
               ...(intensity !== null && { intensity }),
             },
             check: { command: 'ggml2perfetto stats <logs>', evidence: 'roof_share' },
-          }
-          return { figure: sentence, finding }
+          })
         },
       ),
 }

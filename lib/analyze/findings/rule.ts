@@ -11,6 +11,9 @@ export interface Limit {
   readonly why: string
 }
 
+/** How sure a finding is. */
+export type Confidence = Pick<Finding, 'confidence' | 'confidence_reason'>
+
 /** Advice of one finding, in place of its rule's. */
 export interface OwnAdvice {
   /** Where the rule's own depends on what was found. */
@@ -24,6 +27,12 @@ export interface Looked {
   /** Undefined where the figure is within what a quiet run shows. */
   readonly finding?: (Omit<Finding, 'rule' | 'advice'> & OwnAdvice) | undefined
 }
+
+/** What a rule found: its sentence is the figure, unless it has one of its own. */
+export const found = (
+  figure: string,
+  finding: Omit<Finding, 'rule' | 'advice' | 'sentence'> & OwnAdvice & { readonly sentence?: string },
+): Looked[] => [{ figure, finding: { sentence: figure, ...finding } }]
 
 /** A rule of the diagnosis: a pure function of the Analysis. docs/findings.md describes all of them. */
 export interface Rule<Of = Analysis> {
@@ -53,11 +62,7 @@ export function partsNs({ parts }: CallTime, ...what: readonly CallTime['parts']
 }
 
 /** Confidence in figures of these calls: losses of what they are made of (`kinds`) make them doubtful, few calls too. */
-export function confidenceOf(
-  analysis: Analysis,
-  calls: number,
-  kinds: readonly LostKind[] = CALLS,
-): Pick<Finding, 'confidence' | 'confidence_reason'> {
+export function confidenceOf(analysis: Analysis, calls: number, kinds: readonly LostKind[] = CALLS): Confidence {
   const lost = lossesOf(analysis, kinds)
   if (lost > 0) return doubtful(lost)
   if (calls < FEW)
@@ -69,8 +74,8 @@ export function confidenceOf(
 }
 
 /** Confidence in figures of which a part is lost. */
-export const doubtful = (lost: number) => ({
-  confidence: 'low' as const,
+export const doubtful = (lost: number): Confidence => ({
+  confidence: 'low',
   confidence_reason: `${plural(lost, 'loss')} of what it is made of: a part of the run was not recorded`,
 })
 

@@ -1,4 +1,4 @@
-import { confidenceOf, type Limit, type Rule } from './rule.ts'
+import { confidenceOf, found, type Limit, type Rule } from './rule.ts'
 import { time } from './words.ts'
 
 const TIMES: Limit = {
@@ -25,8 +25,7 @@ export const slowClient: Rule = {
     const { latency_ns } = requests
     const sentence = `answers wait ${time(ns)} until clients read them, at most ${time(longest)} at a time; the server took ${time(latency_ns)} for them`
     if (ns < TIMES.value * latency_ns) return [{ figure: sentence }]
-    const finding = {
-      sentence,
+    return found(sentence, {
       time_ns: ns,
       ...confidenceOf(analysis, calls, ['requests']),
       evidence: { send_wait_ns: ns, latency_ns, calls, longest_ns: longest },
@@ -34,7 +33,6 @@ export const slowClient: Rule = {
         sql: "select sum(dur) from slice where category = 'function' and name = 'wait-to-send'",
         evidence: 'send_wait_ns',
       },
-    }
-    return [{ figure: sentence, finding }]
+    })
   },
 }

@@ -1,6 +1,6 @@
 import type { Analysis, LoadFigures, LoadStage } from '../analysis.ts'
 import { type Advice, adviceOf, either } from './program.ts'
-import type { Limit, Looked, Rule } from './rule.ts'
+import { type Confidence, found, type Limit, type Looked, type Rule } from './rule.ts'
 import { percent, time } from './words.ts'
 
 const TIME: Limit = { value: 2e9, why: 'ns of loading: a program that starts once may take so long' }
@@ -67,7 +67,7 @@ export const slowLoad: Rule = {
     }
     return `For a disk: ${adviceOn('disk')}. Without a CPU: ${adviceOn('starved')}. Computing: ${adviceOn('computed')}. Reserving: ${adviceOn('reserve')}`
   },
-  look: (analysis) => (analysis.load && analysis.load.time_ns > 0 ? [lookAt(analysis, analysis.load)] : []),
+  look: (analysis) => (analysis.load && analysis.load.time_ns > 0 ? lookAt(analysis, analysis.load) : []),
 }
 
 /** The time of a stage by cause. */
@@ -95,7 +95,7 @@ function isFromDisk(load: LoadFigures, diskNs: number): boolean {
   return isLarge && diskNs >= SHARE.value * load.time_ns && 2 * diskNs >= readingNs
 }
 
-function lookAt(analysis: Analysis, load: LoadFigures): Looked {
+function lookAt(analysis: Analysis, load: LoadFigures): Looked[] {
   const { time_ns, stages } = load
   const byCause = new Map<Cause, number>()
   for (const stage of stages)
@@ -111,9 +111,8 @@ function lookAt(analysis: Analysis, load: LoadFigures): Looked {
   const read = cause === 'disk' ? `, ${Math.round(bytes / 1e6)} MB read` : cause === 'unknown' ? rate : ''
   const sentence = `loading takes ${time(time_ns)}, ${percent(causeNs / time_ns)} of it ${CAUSES[cause].is} (most in ${slowest.stage}${read})`
   const isSlow = time_ns >= TIME.value && !(cause === 'unknown' && (slowest.bytes_per_s ?? 0) > RATE.value)
-  if (!isSlow && !(cause === 'disk' && isDisk)) return { figure: sentence }
-  const finding = {
-    sentence,
+  if (!isSlow && !(cause === 'disk' && isDisk)) return [{ figure: sentence }]
+  return found(sentence, {
     advice: adviceOf(CAUSES[cause].advice, analysis),
     time_ns: causeNs,
     ...confidenceIn(cause),
@@ -123,14 +122,13 @@ function lookAt(analysis: Analysis, load: LoadFigures): Looked {
       ...(cause !== 'unknown' && { disk_bytes: bytes }),
     },
     check: { command: 'ggml2perfetto stats <logs>', evidence: 'stage_ns' },
-  }
-  return { figure: sentence, finding }
+  })
 }
 
 const ofCause = (stage: LoadStage, cause: Cause) => causesOf(stage).find(([key]) => key === cause)?.[1] ?? 0
 
-function confidenceIn(cause: Cause) {
+function confidenceIn(cause: Cause): Confidence {
   if (cause === 'unknown' || cause === 'other')
-    return { confidence: 'low' as const, confidence_reason: 'the time is measured, its cause is not' }
-  return { confidence: 'high' as const, confidence_reason: 'the kernel counted reads and the times of the thread' }
+    return { confidence: 'low', confidence_reason: 'the time is measured, its cause is not' }
+  return { confidence: 'high', confidence_reason: 'the kernel counted reads and the times of the thread' }
 }

@@ -1,5 +1,5 @@
 import type { Analysis, SamplerFigures } from '../analysis.ts'
-import { confidenceOf, type Limit, type Looked, type Rule } from './rule.ts'
+import { confidenceOf, found, type Limit, type Looked, type Rule } from './rule.ts'
 import { percent, shares, time } from './words.ts'
 
 const GRAMMAR_SHARE: Limit = {
@@ -60,8 +60,7 @@ function lookAt(
   const each = perToken === null ? '' : ` (${time(perToken)} a token)`
   const sentence = `${subject} ${percent(share)} of the time of tokens${each}${by === '' ? '' : `: ${by}`}`
   if (share < limit.value) return [{ figure: sentence }]
-  const finding = {
-    sentence,
+  return found(sentence, {
     time_ns: ns,
     ...confidenceOf(analysis, calls),
     evidence: {
@@ -69,6 +68,5 @@ function lookAt(
       ...(perToken !== null && { per_token_ns: perToken, tokens: sampling.tokens! }),
     },
     check: { command: 'ggml2perfetto stats <logs>', evidence: `${key}_share` },
-  }
-  return [{ figure: sentence, finding }]
+  })
 }

@@ -1,5 +1,5 @@
 import type { Analysis, CallTime, OperatorRow } from '../analysis.ts'
-import { confidenceOf, type Limit, type Looked, phasesOf, type Rule } from './rule.ts'
+import { confidenceOf, found, type Limit, type Looked, phasesOf, type Rule } from './rule.ts'
 import { slicesIn, text } from './sql.ts'
 import { number, percent, shares } from './words.ts'
 
@@ -47,7 +47,7 @@ function lookAt(analysis: Analysis, { phase, calls, time_ns }: CallTime): Looked
   const all = productsOf(analysis.operators.rows.filter((row) => row.phase === phase))
   const slower = all.flatMap((products) => comparedTo(products, all, COMPARED.value * time_ns))
   const keyOf = ({ of: { row } }: Slower) => `${row.op} ${row.type}`
-  return [...new Set(slower.map(keyOf))].map((key) => {
+  return [...new Set(slower.map(keyOf))].flatMap((key) => {
     const list = slower.filter((slower) => keyOf(slower) === key)
     const { op, type } = list[0]!.of.row
     const sum = (value: (slower: Slower) => number) => list.reduce((sum, slower) => sum + value(slower), 0)
@@ -66,8 +66,7 @@ function lookAt(analysis: Analysis, { phase, calls, time_ns }: CallTime): Looked
     if (times < TIMES.value || lostNs < SHARE.value * time_ns) return { figure: sentence }
     const sliceNs = sum(({ of: products }) => products.timeNs)
     const names = [...new Set(list.map(({ of: { row } }) => text(row.role === '' ? op : `${row.role} ${op}`)))]
-    const finding = {
-      sentence,
+    return found(sentence, {
       time_ns: lostNs,
       ...confidenceOf(analysis, calls),
       evidence: {
@@ -80,8 +79,7 @@ function lookAt(analysis: Analysis, { phase, calls, time_ns }: CallTime): Looked
           `and s.name in (${names.join(', ')})`,
         evidence: 'products_time_ns',
       },
-    }
-    return { figure: sentence, finding }
+    })
   })
 }
 

@@ -1,6 +1,6 @@
 import { count, plural } from '../../model/units.ts'
 import type { DraftFigures } from '../requests/figures.ts'
-import { confidenceOf, type Limit, type Rule } from './rule.ts'
+import { confidenceOf, found, type Limit, type Rule } from './rule.ts'
 import { requestParts, WITH_REQUESTS } from './sql.ts'
 import { number, percent, time } from './words.ts'
 
@@ -34,10 +34,9 @@ export const speculationSlower: Rule = {
     const { without_from, draft_ns, verify_ns, sample_ns } = speculation
     const { confidence, confidence_reason } = confidenceOf(analysis, cycles)
     const isExtrapolated = without_from !== 'plain decode calls'
-    const finding = {
-      sentence,
+    return found(sentence, {
       time_ns: (with_token_ns - without_token_ns) * generated_tokens,
-      confidence: isExtrapolated && confidence === 'high' ? ('medium' as const) : confidence,
+      confidence: isExtrapolated && confidence === 'high' ? 'medium' : confidence,
       confidence_reason: `${confidence_reason}; without drafts: ${without_from}`,
       evidence: {
         ...{ speedup, with_token_ns, without_token_ns, without_from: without_from!, cycles },
@@ -48,7 +47,6 @@ export const speculationSlower: Rule = {
         sql: `${WITH_REQUESTS}select sum(dur) from ${requestParts(undefined, ['draft'])}`,
         evidence: 'draft_ns',
       },
-    }
-    return [{ figure: sentence, finding }]
+    })
   },
 }

@@ -1,6 +1,5 @@
 import { plural } from '../../model/units.ts'
-import type { Limit, Rule } from './rule.ts'
-import { confidenceOf } from './rule.ts'
+import { confidenceOf, found, type Limit, type Rule } from './rule.ts'
 import { percent, time } from './words.ts'
 
 const SHARE: Limit = {
@@ -26,13 +25,11 @@ export const stateSaves: Rule = {
     const share = ns / requests.latency_ns
     const sentence = `states of slots were saved and restored ${plural(calls, 'time')}: ${time(ns)}, ${percent(share)} of the latency of requests`
     if (share < SHARE.value) return [{ figure: sentence }]
-    const finding = {
-      sentence,
+    return found(sentence, {
       time_ns: ns,
       ...confidenceOf(analysis, calls),
       evidence: { state_share: share, state_ns: ns, calls, state_bytes: bytes },
       check: { command: 'ggml2perfetto stats <logs>', evidence: 'state_ns' },
-    }
-    return [{ figure: sentence, finding }]
+    })
   },
 }

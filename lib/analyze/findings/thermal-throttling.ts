@@ -1,4 +1,4 @@
-import { capFinding, held } from './capped.ts'
+import { lookAtCap } from './capped.ts'
 import type { Limit, Rule } from './rule.ts'
 
 const SHARE: Limit = {
@@ -19,6 +19,6 @@ export const thermalThrottling: Rule = {
       const { thermal_capped: capped, temperature_c: hottest } = device
       if (!capped) return []
       const by = hottest === null ? 'its temperature' : `its temperature (${Math.round(hottest.max)} °C)`
-      return [held(capped, SHARE, capFinding(device, capped, by))]
+      return lookAtCap(device, capped, SHARE, by)
     }),
 }

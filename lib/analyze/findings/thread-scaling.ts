@@ -1,6 +1,6 @@
 import { plural } from '../../model/units.ts'
 import type { PhaseScaling, ScalingFigures, ScalingFit, WorkerCount } from '../scaling/figures.ts'
-import type { Limit, Looked, Rule } from './rule.ts'
+import { found, type Limit, type Looked, type Rule } from './rule.ts'
 import { number, percent } from './words.ts'
 
 const R_SQUARED: Limit = {
@@ -58,8 +58,7 @@ function lookAt(phase: 'decode' | 'prefill', scaling: PhaseScaling, { runs }: Sc
   const at = isSlower ? 0 : counts.findIndex(({ workers }) => workers === knee)
   if (at < 0) return [{ figure: sentence }]
   const [best, next] = [counts[at]!, counts[at + 1]!]
-  const finding = {
-    sentence,
+  return found(sentence, {
     time_ns: 0,
     ...confidenceOf(counts.length, fit, runs),
     evidence: {
@@ -73,8 +72,7 @@ function lookAt(phase: 'decode' | 'prefill', scaling: PhaseScaling, { runs }: Sc
       ...(fit ? { r_squared: fit.r2, contention_share: fit.contention, coherency_share: fit.coherency } : {}),
     },
     check: { command: `ggml2perfetto stats ${runs.map(({ name }) => quoted(name)).join(' ')}`, evidence: 'threads' },
-  }
-  return [{ figure: sentence, finding }]
+  })
 }
 
 function confidenceOf(numbers: number, law: ScalingFit | null, runs: ScalingFigures['runs']) {

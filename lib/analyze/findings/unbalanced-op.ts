@@ -1,7 +1,7 @@
 import type { Analysis, CallTime, OperatorRow } from '../analysis.ts'
 import { computingNs } from '../operators/computing.ts'
 import { lostIn } from './barrier-wait.ts'
-import { confidenceOf, type Limit, type Looked, phasesOf, type Rule } from './rule.ts'
+import { confidenceOf, found, type Limit, type Looked, phasesOf, type Rule } from './rule.ts'
 import { slicesIn, text } from './sql.ts'
 import { number, percent } from './words.ts'
 
@@ -63,14 +63,13 @@ function lookAt(analysis: Analysis, { phase, calls, time_ns }: CallTime): Looked
       },
     ]
   }
-  return uneven.map((role) => {
+  return uneven.flatMap((role) => {
     const [busiest, busyNs] = [...role.computingNs].reduce((a, b) => (b[1] > a[1] ? b : a))
     const othersNs = [...role.computingNs.values()].reduce((sum, ns) => sum + ns, -busyNs) / (role.computingNs.size - 1)
     const sentence =
       `${percent(role.lostNs / time_ns)} of ${phase} is lost in ${nameOf(role)}: worker ${busiest} computes ` +
       `${othersNs > 0 ? `${number(busyNs / othersNs)} × as long as the others` : 'alone'}`
-    const finding = {
-      sentence,
+    return found(sentence, {
       time_ns: role.lostNs,
       ...confidenceOf(analysis, calls),
       evidence: {
@@ -89,8 +88,7 @@ function lookAt(analysis: Analysis, { phase, calls, time_ns }: CallTime): Looked
           `and s.name = ${text(nameOf(role))}`,
         evidence: 'worker_time_ns',
       },
-    }
-    return { figure: sentence, finding }
+    })
   })
 }
 

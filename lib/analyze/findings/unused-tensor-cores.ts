@@ -1,5 +1,5 @@
 import { CHECK, confidenceOf, functionOf, productsOf, timeOf } from './profiled-kernels.ts'
-import type { Limit, Rule } from './rule.ts'
+import { found, type Limit, type Rule } from './rule.ts'
 import { percent } from './words.ts'
 
 const TENSOR: Limit = {
@@ -25,20 +25,19 @@ export const unusedTensorCores: Rule = {
       ({ tensor_share, sm_share }) => tensor_share !== null && sm_share !== null,
     )
     if (products.length === 0) return []
-    const found = products.filter((row) => row.tensor_share! < TENSOR.value && row.sm_share! >= SM.value)
-    if (found.length === 0) {
+    const unused = products.filter((row) => row.tensor_share! < TENSOR.value && row.sm_share! >= SM.value)
+    if (unused.length === 0) {
       const most = Math.max(...products.map(({ tensor_share }) => tensor_share!))
       return [{ figure: `tensor cores are active for up to ${percent(most)} of the cycles of matrix products` }]
     }
-    const timeNs = found.reduce((sum, row) => sum + timeOf(row), 0)
-    const [first] = found
-    const others = found.length > 1 ? ` and ${found.length - 1} more` : ''
+    const timeNs = unused.reduce((sum, row) => sum + timeOf(row), 0)
+    const [first] = unused
+    const others = unused.length > 1 ? ` and ${unused.length - 1} more` : ''
     const sentence = `${functionOf(first!)}${others}: the multiprocessors are ${percent(first!.sm_share!)} busy, the tensor cores ${percent(first!.tensor_share!)}`
     const evidence = {
-      ...{ kernel: first!.name, kernels: found.length, time_ns: timeNs },
+      ...{ kernel: first!.name, kernels: unused.length, time_ns: timeNs },
       ...{ sm_share: first!.sm_share!, tensor_share: first!.tensor_share! },
     }
-    const finding = { sentence, time_ns: timeNs, ...confidenceOf(analysis), evidence, check: CHECK }
-    return [{ figure: sentence, finding }]
+    return found(sentence, { time_ns: timeNs, ...confidenceOf(analysis), evidence, check: CHECK })
   },
 }

@@ -1,6 +1,6 @@
 import { plural } from '../../model/units.ts'
 import type { Analysis, CallTime } from '../analysis.ts'
-import { confidenceOf, type Limit, type Looked, phasesOf, type Rule } from './rule.ts'
+import { type Confidence, confidenceOf, found, type Limit, type Looked, phasesOf, type Rule } from './rule.ts'
 import { number, percent } from './words.ts'
 
 const AGAIN: Limit = {
@@ -28,8 +28,8 @@ export const weightFaults: Rule = {
 function lookAt(analysis: Analysis, { phase, calls }: CallTime): Looked[] {
   const { page_faults } = analysis
   if (!page_faults || page_faults.in_tensors === 0) return []
-  const found = page_faults.weights_in_calls?.find((faults) => faults.phase === phase)
-  const { events = 0, again = 0, major = null, by_tensor = [] } = found ?? {}
+  const faults = page_faults.weights_in_calls?.find((faults) => faults.phase === phase)
+  const { events = 0, again = 0, major = null, by_tensor = [] } = faults ?? {}
   const before = again === 0 ? '' : `, ${number(again / calls)} of them in pages that had faulted before`
   const figure = `${phase}: ${number(events / calls)} page faults in weights a call${before}`
   const isMajor = major !== null && major >= MAJOR.value * calls
@@ -39,22 +39,20 @@ function lookAt(analysis: Analysis, { phase, calls }: CallTime): Looked[] {
   const what = isMajor
     ? `waits for weights that are read from a disk: ${number(major / calls)} major page faults a call`
     : `has page faults in weights that were in memory before: ${number(again / calls)} a call`
-  const finding = {
-    sentence: `${phase} ${what}, most in ${most.tensor} (${share})`,
+  return found(`${phase} ${what}, most in ${most.tensor} (${share})`, {
     time_ns: 0,
     ...(page_faults.not_held > 0
       ? {
-          confidence: 'low' as const,
+          confidence: 'low',
           confidence_reason: `${plural(page_faults.not_held, 'sample')} did not fit into the memory for them`,
         }
       : countedBy(analysis, calls)),
     evidence: { phase, weight_faults: events, again, ...(major !== null && { major }), calls, tensor: most.tensor },
     check: { command: 'ggml2perfetto stats <logs>', evidence: 'weight_faults' },
-  }
-  return [{ figure: finding.sentence, finding }]
+  })
 }
 
-function countedBy(analysis: Analysis, calls: number): ReturnType<typeof confidenceOf> {
+function countedBy(analysis: Analysis, calls: number): Confidence {
   const confidence = confidenceOf(analysis, calls)
   return {
     ...confidence,

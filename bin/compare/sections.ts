@@ -1,5 +1,5 @@
 import type { Comparison, Effect, EffectGroup, Gate } from '../../lib/cli.ts'
-import { firstRows, more, type Section } from '../stats/section.ts'
+import { firstRows, more, number, type Section, tableOf, text } from '../stats/section.ts'
 import { duration, percent, plural, size } from '../units.ts'
 
 const TITLES: Readonly<Record<EffectGroup, string>> = {
@@ -40,19 +40,12 @@ export function comparisonSections(comparison: Comparison, top: number | undefin
               ? 'what differs'
               : 'not comparable: marked differences explain other times by themselves',
             tables: [
-              {
-                columns: [
-                  { title: '', isText: true },
-                  { title: '' },
-                  { title: a, isText: true },
-                  { title: b, isText: true },
-                ],
-                rows: differences.map(({ what, before, after, is_obstacle }) => [
-                  what,
-                  is_obstacle ? '!' : '',
-                  ...withoutCommon(before, after),
-                ]),
-              },
+              tableOf(differences, {}, [
+                text('', ({ what }) => what),
+                number('', ({ is_obstacle }) => (is_obstacle ? '!' : '')),
+                text(a, ({ before, after }) => withoutCommon(before, after)[0]),
+                text(b, ({ before, after }) => withoutCommon(before, after)[1]),
+              ]),
             ],
           },
         ]
@@ -129,37 +122,20 @@ function groupSection(group: EffectGroup, comparison: Comparison, top: number | 
   const changed = inGroup.filter(({ verdict }) => CHANGED.has(verdict))
   const unclear = inGroup.filter(({ verdict }) => !CHANGED.has(verdict))
   const most = top ?? Math.max(UNCLEAR_TOP, Math.min(changed.length, TOP))
-  const { shown, rest } = group === 'speed' ? { shown: inGroup, rest: [] } : firstRows([...changed, ...unclear], most)
-  const widest = scaleOf(shown)
-  const rows = shown.map((effect) => [
-    effect.name,
-    effect.group === 'speed' ? '' : (effect.phase ?? ''),
-    valueText(effect, effect.before),
-    valueText(effect, effect.after),
-    changeText(effect),
-    drawn(effect, widest),
-    WORDS[effect.verdict] ?? effect.verdict,
+  const max = group === 'speed' ? Infinity : most
+  const sorted = group === 'speed' ? inGroup : [...changed, ...unclear]
+  const widest = scaleOf(firstRows(sorted, max).shown)
+  const rest = (rest: readonly Effect[]) => [more(rest), '', '', '', '', '', changed.length > most ? '' : '~']
+  const table = tableOf(sorted, { max, rest }, [
+    text('', ({ name }) => name),
+    text('phase', ({ phase }) => (group === 'speed' ? '' : (phase ?? ''))),
+    number(a, (effect) => valueText(effect, effect.before)),
+    number(b, (effect) => valueText(effect, effect.after)),
+    number('[low estimate high] %', changeText),
+    { ...text(`±${percent(widest)}`, (effect) => drawn(effect, widest), DRAWING), isDrawing: true },
+    text('', ({ verdict }) => WORDS[verdict] ?? verdict),
   ])
-  if (rest.length > 0) rows.push([more(rest), '', '', '', '', '', changed.length > most ? '' : '~'])
-  return [
-    {
-      title: TITLES[group],
-      tables: [
-        {
-          columns: [
-            { title: '', isText: true },
-            { title: 'phase', isText: true },
-            { title: a },
-            { title: b },
-            { title: '[low estimate high] %' },
-            { title: `±${percent(widest)}`, isText: true, isDrawing: true, rank: DRAWING },
-            { title: '', isText: true },
-          ],
-          rows,
-        },
-      ],
-    },
-  ]
+  return [{ title: TITLES[group], tables: [table] }]
 }
 
 function valueText({ unit }: Effect, value: number | null): string {

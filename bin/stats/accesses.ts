@@ -1,6 +1,6 @@
 import type { Analysis } from '../../lib/cli.ts'
 import { count, percent, plural, threeDigits } from '../units.ts'
-import { type Column, firstRows, type Section, type StatsTable } from './section.ts'
+import { firstRows, known, number, type Section, type StatsTable, tableOf, text } from './section.ts'
 
 type Accesses = NonNullable<Analysis['page_faults'] | Analysis['data_accesses']>
 type Faults = NonNullable<Analysis['page_faults']>
@@ -11,9 +11,8 @@ type Fact = readonly [string, string]
 const ROWS_MAX = 10
 const NAMED_MAX = 6
 
-const text = (title: string): Column => ({ title, isText: true })
-const numbers = (...titles: readonly string[]): Column[] => titles.map((title) => ({ title }))
-const cycles = (value: number | null) => (value === null ? '' : threeDigits(value))
+const cycles = ({ mean_latency_cycles }: { readonly mean_latency_cycles: number | null }) =>
+  known(mean_latency_cycles, threeDigits)
 
 /** Page faults, loads and stores that perf sampled, by tensor. */
 export function accessSections({ page_faults, data_accesses }: Analysis): Section[] {
@@ -68,32 +67,35 @@ function sectionOf(
 }
 
 function tensorTable({ by_tensor, further_tensors, further_events }: Accesses, unit: string): StatsTable {
-  const { shown, rest } = firstRows(by_tensor, ROWS_MAX)
-  const rows = shown.map((accesses) => [
-    accesses.tensor || '(unnamed)',
-    accesses.usage,
-    accesses.layer < 0 ? '' : String(accesses.layer),
-    count(accesses.events),
-    count(accesses.pages),
-    cycles(accesses.mean_latency_cycles),
+  const rest = (rest: Accesses['by_tensor']) => {
+    const events = rest.reduce((sum, accesses) => sum + accesses.events, further_events)
+    return [`${count(rest.length + further_tensors)} more`, '', '', count(events)]
+  }
+  return tableOf(by_tensor, { max: ROWS_MAX, further: further_tensors, rest }, [
+    text('tensor', ({ tensor }) => tensor || '(unnamed)'),
+    text('in', ({ usage }) => usage),
+    number('layer', ({ layer }) => (layer < 0 ? '' : String(layer))),
+    number(unit, ({ events }) => count(events)),
+    number('pages', ({ pages }) => count(pages)),
+    number('cycles, mean', cycles),
   ])
-  const left = rest.length + further_tensors
-  const events = rest.reduce((sum, accesses) => sum + accesses.events, further_events)
-  if (left > 0) rows.push([`${count(left)} more`, '', '', count(events), '', ''])
-  const columns = [text('tensor'), text('in'), ...numbers('layer', unit, 'pages'), { title: 'cycles, mean' }]
-  return { columns, rows }
 }
 
 function dataTables({ by_level, by_role }: Data): StatsTable[] {
-  const levels = by_level.map(({ level, events, share, mean_latency_cycles }) => {
-    return [level || '(not recorded)', count(events), percent(share), cycles(mean_latency_cycles)]
-  })
-  const roles = firstRows(by_role, ROWS_MAX).shown.map(({ role, usage, events, memory_share, mean_latency_cycles }) => {
-    return [role, usage, count(events), percent(memory_share), cycles(mean_latency_cycles)]
-  })
   const tables = [
-    { columns: [text('loads from'), ...numbers('events', 'share', 'cycles, mean')], rows: levels },
-    { columns: [text('loads of'), text('in'), ...numbers('events', 'from memory', 'cycles, mean')], rows: roles },
+    tableOf(by_level, {}, [
+      text('loads from', ({ level }) => level || '(not recorded)'),
+      number('events', ({ events }) => count(events)),
+      number('share', ({ share }) => percent(share)),
+      number('cycles, mean', cycles),
+    ]),
+    tableOf(firstRows(by_role, ROWS_MAX).shown, {}, [
+      text('loads of', ({ role }) => role),
+      text('in', ({ usage }) => usage),
+      number('events', ({ events }) => count(events)),
+      number('from memory', ({ memory_share }) => percent(memory_share)),
+      number('cycles, mean', cycles),
+    ]),
   ]
   return tables.filter(({ rows }) => rows.length > 0)
 }

@@ -1,6 +1,6 @@
 import type { Analysis } from '../../lib/cli.ts'
 import { duration, threeDigits } from '../units.ts'
-import type { Section } from './section.ts'
+import { known, number, type Section, tableOf, text } from './section.ts'
 
 type Test = Analysis['benchmarks'][number]
 
@@ -28,13 +28,16 @@ export function benchmarksSection({ benchmarks = [] }: Partial<Analysis>): Secti
   const textOf = (key: string) => `${parameterOf(benchmarks[0]!, key)}`
   const others = common.filter((key) => !TITLES.has(key)).map((key) => `${key} ${textOf(key)}`)
   const titleOf = (key: string) => TITLES.get(key) ?? key
-  const rows = benchmarks.map((benchmark) => [
-    benchmark.test,
-    ...differing.map((key) => `${parameterOf(benchmark, key) ?? ''}`),
-    benchmark.repetitions === null ? '' : `${benchmark.repetitions}`,
-    speed(benchmark.tokens_per_s),
-    deviation(benchmark),
-    duration(benchmark.time_ns),
+  const table = tableOf(benchmarks, {}, [
+    text('test', ({ test }) => test),
+    ...differing.map((key) => {
+      const column = typeof parameterOf(benchmarks[0]!, key) === 'string' ? text : number
+      return column<Test>(titleOf(key), (benchmark) => `${parameterOf(benchmark, key) ?? ''}`)
+    }),
+    number('repetitions', ({ repetitions }) => known(repetitions, String)),
+    number('tok/s', ({ tokens_per_s }) => speed(tokens_per_s)),
+    number('±', deviation),
+    number('time', ({ time_ns }) => duration(time_ns)),
   ])
   return {
     title: 'benchmarks',
@@ -42,19 +45,7 @@ export function benchmarksSection({ benchmarks = [] }: Partial<Analysis>): Secti
       ...common.filter((key) => TITLES.has(key)).map((key): [string, string] => [titleOf(key), textOf(key)]),
       ...(others.length > 0 ? [['options', others.join(', ')] as [string, string]] : []),
     ],
-    tables: [
-      {
-        columns: [
-          { title: 'test', isText: true },
-          ...differing.map((key) => ({
-            title: titleOf(key),
-            isText: typeof parameterOf(benchmarks[0]!, key) === 'string',
-          })),
-          ...['repetitions', 'tok/s', '±', 'time'].map((title) => ({ title })),
-        ],
-        rows,
-      },
-    ],
+    tables: [table],
   }
 }
 

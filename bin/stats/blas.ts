@@ -1,8 +1,6 @@
 import { type Analysis, BLAS_TITLES, type BlasFigures, type BlasRow, type QueryResult } from '../../lib/cli.ts'
 import { count, duration, plural, threeDigits } from '../units.ts'
-import { type Column, firstRows, type Section } from './section.ts'
-
-const text = (title: string): Column => ({ title, isText: true })
+import { known, number, type Section, tableOf, text } from './section.ts'
 
 /** Calls of BLAS libraries and of oneDNN; undefined where none were logged. */
 export function blasSection({ blas }: Analysis, top: number): Section | undefined {
@@ -11,26 +9,19 @@ export function blasSection({ blas }: Analysis, top: number): Section | undefine
     const facts = [plural(calls, 'call'), plural(products, 'matrix product'), `${threeDigits(flop / 1e9)} GFLOP`]
     return [BLAS_TITLES[library], [...facts, ...(time_ns === null ? [] : [duration(time_ns)])].join(', ')]
   })
-  const { shown, rest } = firstRows(blas.calls, top)
-  const rows = shown.map((row) => [
-    ...[row.name, sizesOf(row), row.transposes, row.types, row.compute, row.algorithm],
-    count(row.calls),
-    row.flop > 0 ? threeDigits(row.flop / 1e9) : '',
-    row.time_ns === null ? '' : duration(row.time_ns),
-    row.flop_per_s === null ? '' : threeDigits(row.flop_per_s / 1e9),
+  const table = tableOf(blas.calls, { max: top, further: blas.other_calls?.rows ?? 0 }, [
+    text('call', ({ name }) => name),
+    text('M×N×K', sizesOf),
+    text('transposes', ({ transposes }) => transposes),
+    text('types', ({ types }) => types),
+    text('computes in', ({ compute }) => compute, 2),
+    text('algorithm', ({ algorithm }) => algorithm, 1),
+    number('calls', ({ calls }) => count(calls)),
+    number('GFLOP', ({ flop }) => (flop > 0 ? threeDigits(flop / 1e9) : '')),
+    number('time', ({ time_ns }) => known(time_ns, duration)),
+    number('GFLOP/s', ({ flop_per_s }) => known(flop_per_s, (rate) => threeDigits(rate / 1e9))),
   ])
-  const further = rest.length + (blas.other_calls?.rows ?? 0)
-  if (further > 0) rows.push([`${count(further)} more`, ...Array<string>(9).fill('')])
-  const columns: Column[] = [
-    text('call'),
-    text('M×N×K'),
-    text('transposes'),
-    text('types'),
-    { ...text('computes in'), rank: 2 },
-    { ...text('algorithm'), rank: 1 },
-    ...['calls', 'GFLOP', 'time', 'GFLOP/s'].map((title) => ({ title })),
-  ]
-  return { title: 'math libraries', facts, tables: [{ columns, rows }] }
+  return { title: 'math libraries', facts, tables: [table] }
 }
 
 function sizesOf({ m, n, k, batch, problem }: BlasRow): string {

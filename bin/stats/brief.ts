@@ -1,9 +1,9 @@
 import { type Analysis, groupOperators, type OperatorGroup, partsOfWorker, type WorkerPart } from '../../lib/cli.ts'
 import { oneLine, quoted, wrapped } from '../terminal.ts'
-import { count, duration, percent, plural } from '../units.ts'
+import { duration, percent, plural } from '../units.ts'
 import { verdictLines } from '../verdict.ts'
 import { firstTokenText } from './first-token.ts'
-import { firstRows, more, type Section, toText } from './section.ts'
+import { firstRows, known, more, number, type Section, some, tableOf, text, toText } from './section.ts'
 import { sectionsOf } from './sections.ts'
 
 /** Lines of statistics for a first look. */
@@ -117,12 +117,12 @@ function figuresOf(...groups: readonly OperatorGroup[]): string[] {
 /** What each worker did in its calls; preempted time is not computing. */
 function workersSection({ workers }: Analysis): Section[] {
   if (workers.length === 0) return []
-  const { shown, rest } = firstRows(workers, WORKERS)
   const time = ({ time_ns, share }: WorkerPart) =>
-    time_ns === null || time_ns === 0 ? '' : `${duration(time_ns)}${share === null ? '' : ` ${percent(share)}`}`
-  const rows = shown.map((worker) => [`worker ${worker.worker}`, ...partsOfWorker(worker).map(time)])
-  if (rest.length > 0) rows.push([`${count(rest.length)} more`, '', '', '', ''])
-  const titles = ['workers', 'computing', 'without a CPU', 'barrier wait', 'idle']
-  const columns = titles.map((title, i) => ({ title, isText: i === 0 }))
-  return [{ title: '', tables: [{ columns, rows }] }]
+    some(time_ns, (ns) => `${duration(ns)}${known(share, (share) => ` ${percent(share)}`)}`)
+  const rows = workers.map((worker) => ({ ...worker, parts: partsOfWorker(worker) }))
+  const table = tableOf(rows, { max: WORKERS }, [
+    text('workers', ({ worker }) => `worker ${worker}`),
+    ...rows[0]!.parts.map(({ what }, i) => number<(typeof rows)[number]>(what, ({ parts }) => time(parts[i]!))),
+  ])
+  return [{ title: '', tables: [table] }]
 }

@@ -1,7 +1,7 @@
 import type { Analysis } from '../../lib/cli.ts'
 import { ofRuns } from '../summary.ts'
 import { count, duration, percent, plural, threeDigits } from '../units.ts'
-import { type Column, firstRows, more, type Section, type StatsTable } from './section.ts'
+import { known, number, type Section, type StatsTable, shareOf, some, tableOf, text } from './section.ts'
 
 type Calls = Analysis['calls']
 type Context = Calls['contexts'][number]
@@ -72,100 +72,73 @@ function slopeText({ tpot, points, from_tokens, to_tokens, is_clear }: Slope): s
   return `${growth}${fit}; ${range}`
 }
 
-const text = (title: string): Column => ({ title, isText: true })
-const numbers = (...titles: readonly string[]): Column[] => titles.map((title) => ({ title }))
-
 /** Only of several runs. */
 function runsTable({ runs, further_runs }: Calls): StatsTable | undefined {
   if (runs.length === 0) return undefined
-  const { shown, rest } = firstRows(runs, ROWS_MAX)
-  const columns = numbers(
-    'depth',
-    'prompt',
-    'generated',
-    'runs',
-    'TTFT',
-    'prefill tok/s',
-    'TPOT',
-    'decode tok/s',
-    'tok/s',
-  )
-  const time = (ns: number | null) => (ns === null ? '' : duration(ns))
-  const rate = (perS: number | null) => (perS === null ? '' : threeDigits(perS))
-  const rows = shown.map((figures) => [
-    ...[figures.depth, figures.prompt_tokens, figures.generated_tokens, figures.runs].map(count),
-    ...[
-      time(figures.ttft_ns),
-      rate(figures.prefill_tokens_per_s),
-      time(figures.tpot_ns),
-      rate(figures.decode_tokens_per_s),
-    ],
-    rate(figures.tokens_per_s),
+  const sum = (rest: Calls['runs']) => rest.reduce((sum, { runs }) => sum + runs, further_runs)
+  const rest = (rest: Calls['runs']) => [`${plural(sum(rest), 'run')} more`]
+  return tableOf(runs, { max: ROWS_MAX, further: further_runs, rest }, [
+    number('depth', ({ depth }) => count(depth)),
+    number('prompt', ({ prompt_tokens }) => count(prompt_tokens)),
+    number('generated', ({ generated_tokens }) => count(generated_tokens)),
+    number('runs', ({ runs }) => count(runs)),
+    number('TTFT', ({ ttft_ns }) => known(ttft_ns, duration)),
+    number('prefill tok/s', ({ prefill_tokens_per_s }) => known(prefill_tokens_per_s, threeDigits)),
+    number('TPOT', ({ tpot_ns }) => known(tpot_ns, duration)),
+    number('decode tok/s', ({ decode_tokens_per_s }) => known(decode_tokens_per_s, threeDigits)),
+    number('tok/s', ({ tokens_per_s }) => known(tokens_per_s, threeDigits)),
   ])
-  const left = rest.reduce((sum, { runs }) => sum + runs, further_runs)
-  return { columns, rows: withRest(rows, left > 0 ? `${plural(left, 'run')} more` : '', columns) }
 }
 
 /** Only of several contexts. */
 function contextsTable({ contexts }: Calls): StatsTable | undefined {
   if (contexts.length < 2) return undefined
-  const { shown, rest } = firstRows(contexts, ROWS_MAX)
-  const columns = [
-    text('context'),
-    ...numbers('calls', 'TTFT', 'prefill tok/s', 'TPOT', 'p99', 'decode tok/s', 'jitter'),
-  ]
-  const rows = shown.map((figures, i) => [
-    figures.role ?? String(i + 1),
-    count(figures.calls),
-    figures.ttft_ns === null ? '' : duration(figures.ttft_ns),
-    figures.prefill_tokens_per_s === null ? '' : threeDigits(figures.prefill_tokens_per_s),
-    figures.tpot ? duration(figures.tpot.mean_ns) : '',
-    figures.tpot ? duration(figures.tpot.p99_ns) : '',
-    figures.decode_tokens_per_s === null ? '' : threeDigits(figures.decode_tokens_per_s),
-    figures.jitter?.mean_difference_ns ? duration(figures.jitter.mean_difference_ns) : '',
+  return tableOf(contexts, { max: ROWS_MAX }, [
+    text('context', ({ role }, i) => role ?? String(i + 1)),
+    number('calls', ({ calls }) => count(calls)),
+    number('TTFT', ({ ttft_ns }) => known(ttft_ns, duration)),
+    number('prefill tok/s', ({ prefill_tokens_per_s }) => known(prefill_tokens_per_s, threeDigits)),
+    number('TPOT', ({ tpot }) => known(tpot?.mean_ns, duration)),
+    number('p99', ({ tpot }) => known(tpot?.p99_ns, duration)),
+    number('decode tok/s', ({ decode_tokens_per_s }) => known(decode_tokens_per_s, threeDigits)),
+    number('jitter', ({ jitter }) => some(jitter?.mean_difference_ns)),
   ])
-  return { columns, rows: withRest(rows, rest.length > 0 ? more(rest) : '', columns) }
 }
 
 /** Only of several sequences. */
 function sequencesTable({ contexts }: Calls): StatsTable | undefined {
   const all = contexts.flatMap((context, i) =>
-    context.by_sequence.map((sequence) => ({ name: context.role ?? String(i + 1), sequence })),
+    context.by_sequence.map((figures) => ({ name: context.role ?? String(i + 1), ...figures })),
   )
   if (all.length < 2) return undefined
-  const { shown } = firstRows(all, ROWS_MAX)
-  const left = all.length - shown.length + contexts.reduce((sum, context) => sum + context.further_sequences, 0)
-  const columns = [text('sequence'), ...numbers('tokens', 'TPOT', 'p50', 'p90', 'p99', 'jitter')]
-  const rows = shown.map(({ name, sequence: { sequence, tpot, jitter } }) => [
-    contexts.length > 1 ? `${sequence} (${name})` : String(sequence),
-    count(tpot.count),
-    ...[tpot.mean_ns, tpot.p50_ns, tpot.p90_ns, tpot.p99_ns].map(duration),
-    jitter.mean_difference_ns === null ? '' : duration(jitter.mean_difference_ns),
+  const further = contexts.reduce((sum, context) => sum + context.further_sequences, 0)
+  return tableOf(all, { max: ROWS_MAX, further }, [
+    text('sequence', ({ name, sequence }) => (contexts.length > 1 ? `${sequence} (${name})` : String(sequence))),
+    number('tokens', ({ tpot }) => count(tpot.count)),
+    number('TPOT', ({ tpot }) => duration(tpot.mean_ns)),
+    number('p50', ({ tpot }) => duration(tpot.p50_ns)),
+    number('p90', ({ tpot }) => duration(tpot.p90_ns)),
+    number('p99', ({ tpot }) => duration(tpot.p99_ns)),
+    number('jitter', ({ jitter }) => known(jitter.mean_difference_ns, duration)),
   ])
-  return { columns, rows: withRest(rows, left > 0 ? `${count(left)} more` : '', columns) }
 }
 
 /** The roles that cause the growth of TPOT. */
 function rolesTable(slope: Calls['slope']): StatsTable | undefined {
   if (!slope?.operators || !slope.is_clear) return undefined
   const { parts, call } = slope.operators
-  const { shown, rest } = firstRows(parts, ROWS_MAX)
-  const columns = [text('growth of calls by operator'), ...numbers('ms per 1 000 tokens', 'share', 'R²', 'mean')]
-  const cells = (name: string, fit: Slope['tpot']) => [
-    name,
-    `${threeDigits(fit.ms_per_1000_tokens)} ±${threeDigits(fit.standard_error_ms)}`,
-    call.ms_per_1000_tokens > 0 ? percent(fit.ms_per_1000_tokens / call.ms_per_1000_tokens) : '',
-    fit.r_squared === null ? '' : fit.r_squared.toFixed(2),
-    duration(fit.mean_ns),
-  ]
-  const rows = shown.map((slopePart) =>
-    cells(slopePart.what === 'role' ? `${slopePart.role} ${slopePart.op}`.trim() : slopePart.what, slopePart),
-  )
-  return { columns, rows: [...withRest(rows, rest.length > 0 ? more(rest) : '', columns), cells('all', call)] }
-}
-
-function withRest(rows: string[][], rest: string, columns: readonly Column[]): string[][] {
-  return rest === '' ? rows : [...rows, columns.map((_, i) => (i === 0 ? rest : ''))]
+  const nameOf = (part: (typeof parts)[number]) => (part.what === 'role' ? `${part.role} ${part.op}`.trim() : part.what)
+  const rows: (Slope['tpot'] & { readonly name: string })[] = parts.map((part) => ({ ...part, name: nameOf(part) }))
+  return tableOf(rows, { max: ROWS_MAX, sum: { ...call, name: 'all' } }, [
+    text('growth of calls by operator', ({ name }) => name),
+    number(
+      'ms per 1 000 tokens',
+      (fit) => `${threeDigits(fit.ms_per_1000_tokens)} ±${threeDigits(fit.standard_error_ms)}`,
+    ),
+    number('share', (fit) => shareOf(fit.ms_per_1000_tokens, call.ms_per_1000_tokens)),
+    number('R²', ({ r_squared }) => known(r_squared, (value) => value.toFixed(2))),
+    number('mean', ({ mean_ns }) => duration(mean_ns)),
+  ])
 }
 
 /** A row per call; undefined where the Analysis does not contain them. */
@@ -174,27 +147,26 @@ export function callTable({ series }: Analysis): Section | undefined {
   const { rows, every, count: all } = series.calls
   const hasContexts = new Set(rows.map(({ context }) => context)).size > 1
   const hasFailed = rows.some(({ result }) => result !== 0)
-  const time = (ns: number | null) => (ns === null ? '' : duration(ns))
-  const number = (value: number | null) =>
+  const numeral = (value: number | null) =>
     value === null ? '' : Number.isInteger(value) ? count(value) : threeDigits(value)
   const figures: readonly (readonly [string, (row: CallRow) => string])[] = [
     ['call', ({ call }) => count(call)],
     ['phase', ({ phase }) => phase],
-    ['tokens', ({ tokens }) => number(tokens)],
-    ['sequences', ({ sequences }) => number(sequences)],
-    ['context tokens', ({ context_tokens }) => number(context_tokens)],
+    ['tokens', ({ tokens }) => numeral(tokens)],
+    ['sequences', ({ sequences }) => numeral(sequences)],
+    ['context tokens', ({ context_tokens }) => numeral(context_tokens)],
     ['start', ({ start_ns }) => duration(start_ns)],
     ['time', ({ time_ns }) => duration(time_ns)],
-    ['tpot', ({ tpot_ns }) => time(tpot_ns)],
+    ['tpot', ({ tpot_ns }) => known(tpot_ns, duration)],
     [
       'operator time',
-      ({ operator_time_ns: parts }) => time(parts && Object.values(parts).reduce((sum, ns) => sum + ns, 0)),
+      ({ operator_time_ns: parts }) => known(parts && Object.values(parts).reduce((sum, ns) => sum + ns, 0), duration),
     ],
-    ['wait', ({ wait_ns }) => time(wait_ns)],
+    ['wait', ({ wait_ns }) => known(wait_ns, duration)],
     ['context', ({ context }) => (hasContexts && context !== 0 ? `0x${context.toString(16)}` : '')],
-    ['result', ({ result }) => (hasFailed ? number(result) : '')],
+    ['result', ({ result }) => (hasFailed ? numeral(result) : '')],
   ]
-  const columns = figures.map(([title], rank) => ({ title, isText: rank < 2, rank }))
+  const columns = figures.map(([title, cell], rank) => ({ title, isText: rank < 2, rank, cell }))
   const title = every === 1 ? 'each call' : `every ${every}th call of ${count(all)}`
-  return { title, tables: [{ columns, rows: rows.map((row) => figures.map(([, textOf]) => textOf(row))) }] }
+  return { title, tables: [tableOf(rows, {}, columns)] }
 }

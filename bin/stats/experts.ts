@@ -1,19 +1,16 @@
 import type { Analysis } from '../../lib/cli.ts'
 import { count, duration, percent, plural, size, threeDigits } from '../units.ts'
-import { type Column, firstRows, more, type Section, type StatsTable } from './section.ts'
+import { type CellsOf, known, number, type Section, type StatsTable, tableOf, text } from './section.ts'
 
 type Experts = NonNullable<Analysis['experts']>
 type PhaseName = keyof Experts['by_phase']
+type Totals = NonNullable<Experts['by_phase'][PhaseName]>
 type Pairs = NonNullable<Experts['reuse_and_time']>
 
 /** Layers of a table without --experts. */
 const LAYERS_MAX = 8
 /** Pairs from which correlations of layers, and means of quarters, are shown: of fewer they are chance. */
 const PAIRS_MIN = 32
-
-const text = (title: string): Column => ({ title, isText: true })
-const numbers = (...titles: readonly string[]): Column[] => titles.map((title) => ({ title }))
-const known = (value: number | null, as: (value: number) => string = threeDigits) => (value === null ? '' : as(value))
 
 /** Which experts were chosen. `top`: rows of the table of experts; without it there is none, and layers are few. */
 export function expertsSection({ experts }: Analysis, top: number | undefined): Section | undefined {
@@ -33,69 +30,50 @@ export function expertsSection({ experts }: Analysis, top: number | undefined): 
 
 function totalsTable({ by_phase, layers }: Experts): StatsTable {
   const all = layers.reduce((sum, { experts }) => sum + experts, 0)
-  const rows = Object.entries(by_phase).map(([phase, totals]) => [
-    phase,
-    count(totals.activations),
-    percent(totals.entropy_share),
-    percent(totals.top_share),
-    `${count(totals.unused)} of ${count(all)}`,
-    known(totals.repeated_share, percent),
-    known(totals.independent_share, percent),
-    known(totals.mean_reuse_tokens),
-    known(totals.mean_reuse_experts),
-    threeDigits(totals.distinct_per_batch),
-    threeDigits(totals.tokens_per_expert),
+  const rows = Object.entries(by_phase).map(([phase, totals]) => {
+    return { ...totals, phase, unused: `${count(totals.unused)} of ${count(all)}` }
+  })
+  return tableOf(rows, {}, [
+    text('all layers', ({ phase }) => phase),
+    ...CHOICES,
+    number('experts a batch', ({ distinct_per_batch }) => threeDigits(distinct_per_batch), 1),
+    number('tokens an expert', ({ tokens_per_expert }) => threeDigits(tokens_per_expert), 2),
   ])
-  return {
-    columns: [
-      text('all layers'),
-      ...COLUMNS,
-      { title: 'experts a batch', rank: 1 },
-      { title: 'tokens an expert', rank: 2 },
-    ],
-    rows,
-  }
 }
 
-const COLUMNS: readonly Column[] = [
-  { title: 'activations', rank: 3 },
-  ...numbers('entropy', 'top eighth', 'unused', 'repeated', 'by chance'),
-  ...numbers('reuse (tokens)', 'reuse (experts)'),
+/** Choices of a phase: of a layer, or of all. */
+type Choices = Omit<Totals, 'unused' | 'distinct_per_batch' | 'tokens_per_expert'> & { readonly unused: string }
+
+const CHOICES: readonly CellsOf<Choices>[] = [
+  number('activations', ({ activations }) => count(activations), 3),
+  number('entropy', ({ entropy_share }) => percent(entropy_share)),
+  number('top eighth', ({ top_share }) => percent(top_share)),
+  number('unused', ({ unused }) => unused),
+  number('repeated', ({ repeated_share }) => known(repeated_share, percent)),
+  number('by chance', ({ independent_share }) => known(independent_share, percent)),
+  number('reuse (tokens)', ({ mean_reuse_tokens }) => known(mean_reuse_tokens, threeDigits)),
+  number('reuse (experts)', ({ mean_reuse_experts }) => known(mean_reuse_experts, threeDigits)),
 ]
 
 function layersTable({ layers }: Experts, phase: PhaseName, max: number): StatsTable {
-  const expertLayers = layers.filter(({ by_phase }) => by_phase[phase])
-  const { shown, rest } = firstRows(expertLayers, max)
-  const columns = [
-    text(`layers in ${phase}`),
-    ...numbers('experts'),
-    ...COLUMNS,
-    { title: 'Gini', rank: 2 },
-    { title: 'most used', rank: 1 },
-    ...numbers('time with reuse'),
-  ]
-  const rows = shown.map(({ layer, experts, experts_are_min, experts_per_token, by_phase, reuse_and_time }) => {
-    const { activations, balance, repeated, reuse } = by_phase[phase]!
-    const pairs = phase === 'decode' && (reuse_and_time?.count ?? 0) >= PAIRS_MIN ? reuse_and_time : null
-    const correlation = pairs?.time_with_reuse?.spearman ?? null
-    return [
-      layer < 0 ? 'not known' : `${layer}`,
-      `${experts_per_token} of ${experts_are_min ? '≥ ' : ''}${experts}`,
-      count(activations),
-      percent(balance.entropy_share),
-      percent(balance.top_share),
-      count(balance.unused),
-      repeated === null ? '' : percent(repeated.share),
-      repeated === null ? '' : percent(repeated.independent_share),
-      known(reuse.mean_tokens),
-      known(reuse.mean_experts),
-      balance.gini.toFixed(2),
-      `${balance.most_used}`,
-      known(correlation, (value) => value.toFixed(2)),
-    ]
+  const rows = layers.flatMap(({ by_phase, ...layer }) => {
+    const choices = by_phase[phase]
+    if (!choices) return []
+    const { balance, repeated, reuse } = choices
+    const figures = { repeated_share: repeated?.share ?? null, independent_share: repeated?.independent_share ?? null }
+    const distances = { mean_reuse_tokens: reuse.mean_tokens, mean_reuse_experts: reuse.mean_experts }
+    return [{ ...layer, ...choices, ...balance, ...figures, ...distances, unused: count(balance.unused) }]
   })
-  if (rest.length > 0) rows.push([more(rest), ...columns.slice(1).map(() => '')])
-  return { columns, rows }
+  const correlation = (pairs: Experts['layers'][number]['reuse_and_time']) =>
+    phase === 'decode' && pairs && pairs.count >= PAIRS_MIN ? pairs.time_with_reuse?.spearman : null
+  return tableOf(rows, { max }, [
+    text(`layers in ${phase}`, ({ layer }) => (layer < 0 ? 'not known' : `${layer}`)),
+    number('experts', (row) => `${row.experts_per_token} of ${row.experts_are_min ? '≥ ' : ''}${row.experts}`),
+    ...CHOICES,
+    number('Gini', ({ gini }) => gini.toFixed(2), 2),
+    number('most used', ({ most_used }) => `${most_used}`, 1),
+    number('time with reuse', ({ reuse_and_time }) => known(correlation(reuse_and_time), (value) => value.toFixed(2))),
+  ])
 }
 
 /** The experts with the most activations of a phase. */
@@ -111,58 +89,48 @@ function mostUsedTable({ layers }: Experts, phase: PhaseName, top: number): Stat
     }))
   })
   const sorted = all.sort((a, b) => b.activations - a.activations || a.layer - b.layer || a.expert - b.expert)
-  const { shown, rest } = firstRows(sorted, top)
-  const rows = shown.map(({ layer, expert, activations, tokens, toMean }) => {
-    return [`blk.${layer}`, `${expert}`, count(activations), percent(tokens), `${threeDigits(toMean)} ×`]
-  })
-  if (rest.length > 0) rows.push([more(rest), '', '', '', ''])
-  const columns = [text(`most used experts in ${phase}`), ...numbers('expert', 'activations', 'of tokens', 'of mean')]
-  return { columns, rows }
+  return tableOf(sorted, { max: top }, [
+    text(`most used experts in ${phase}`, ({ layer }) => `blk.${layer}`),
+    number('expert', ({ expert }) => `${expert}`),
+    number('activations', ({ activations }) => count(activations)),
+    number('of tokens', ({ tokens }) => percent(tokens)),
+    number('of mean', ({ toMean }) => `${threeDigits(toMean)} ×`),
+  ])
 }
 
 function cachesTable({ caches }: Experts, phase: PhaseName, hasLayers: boolean): StatsTable[] {
   if (caches.length === 0) return []
-  const columns = [
-    text(`simulated caches: hits in ${phase}`),
-    text('for'),
-    ...numbers('experts', 'bytes', 'LRU', 'LFU', 'most used', 'learned'),
+  const rows = caches.flatMap(({ by_phase, ...cache }) =>
+    by_phase[phase] && (cache.scope !== 'layer' || hasLayers) ? [{ ...cache, ...by_phase[phase] }] : [],
+  )
+  return [
+    tableOf(rows, {}, [
+      text(`simulated caches: hits in ${phase}`, ({ size }) => size),
+      text('for', ({ scope }) => (scope === 'layer' ? 'each layer' : 'all layers')),
+      number('experts', ({ experts }) => count(experts)),
+      number('bytes', ({ bytes }) => known(bytes, size)),
+      number('LRU', ({ lru_share }) => percent(lru_share)),
+      number('LFU', ({ lfu_share }) => known(lfu_share, percent)),
+      number('most used', ({ pinned_share }) => percent(pinned_share)),
+      number('learned', ({ learned_share }) => known(learned_share, percent)),
+    ]),
   ]
-  const rows = caches.flatMap((cache) => {
-    const hits = cache.by_phase[phase]
-    if (!hits || (cache.scope === 'layer' && !hasLayers)) return []
-    return [
-      [
-        cache.size,
-        cache.scope === 'layer' ? 'each layer' : 'all layers',
-        count(cache.experts),
-        known(cache.bytes, size),
-        percent(hits.lru_share),
-        known(hits.lfu_share, percent),
-        percent(hits.pinned_share),
-        known(hits.learned_share, percent),
-      ],
-    ]
-  })
-  return [{ columns, rows }]
 }
 
 function quartersTable(reuseAndTime: Experts['reuse_and_time']): StatsTable[] {
   if (!reuseAndTime || reuseAndTime.count < PAIRS_MIN) return []
   const names = ['shortest', 'short', 'long', 'longest']
-  const rows = reuseAndTime.quarters.map((quarter, i) => [
-    names[i]!,
-    count(quarter.pairs),
-    threeDigits(quarter.mean_reuse_tokens),
-    duration(quarter.mean_time_ns),
-    known(quarter.mean_faults),
-  ])
-  const columns = numbers(
-    'calls',
-    'reuse (tokens)',
-    'MUL_MAT_ID',
-    (reuseAndTime.fault_counter ?? 'faults').replaceAll('_', ' '),
-  )
-  return [{ columns: [text('decode by reuse distance'), ...columns], rows }]
+  return [
+    tableOf(reuseAndTime.quarters, {}, [
+      text('decode by reuse distance', (_, i) => names[i]!),
+      number('calls', ({ pairs }) => count(pairs)),
+      number('reuse (tokens)', ({ mean_reuse_tokens }) => threeDigits(mean_reuse_tokens)),
+      number('MUL_MAT_ID', ({ mean_time_ns }) => duration(mean_time_ns)),
+      number((reuseAndTime.fault_counter ?? 'faults').replaceAll('_', ' '), ({ mean_faults }) =>
+        known(mean_faults, threeDigits),
+      ),
+    ]),
+  ]
 }
 
 /** How far times of decode calls follow from reuse distances. */

@@ -1,16 +1,11 @@
 import type { Analysis, Distribution, GpuDevice, GpuFigures, GpuRest, QueryResult } from '../../lib/cli.ts'
 import { count, duration, percent, plural, size, threeDigits } from '../units.ts'
-import { type Column, firstRows, more, type Section, type StatsTable } from './section.ts'
+import { known, number, type Section, type StatsTable, shareOf, some, tableOf, text } from './section.ts'
 
 /** Rows of the smaller tables. */
 const ROWS_MAX = 10
 /** Characters of a kernel's name. */
 const NAME_MAX = 64
-
-const text = (title: string): Column => ({ title, isText: true })
-const numbers = (...titles: readonly string[]): Column[] => titles.map((title) => ({ title }))
-/** Zeros are not shown. */
-const ns = (value: number | null | undefined) => (!value ? '' : duration(value))
 
 /** A section for each device, and one for the calls of each process. */
 export function gpuSections({ gpu }: Analysis, top: number): Section[] {
@@ -43,78 +38,73 @@ const distributionText = ({ mean_ns, p50_ns, p99_ns, max_ns }: Distribution) =>
 
 /** The parts of the time; they sum up to all. */
 function timeTable({ time, idle }: GpuDevice): StatsTable {
-  const columns = [text('time'), ...numbers('', 'share', 'gaps')]
-  if (!time) return { columns, rows: [] }
-  const row = (title: string, value: number, gaps = '') => [
-    title,
-    duration(value),
-    time.total_ns > 0 ? percent(value / time.total_ns) : '',
-    gaps,
-  ]
-  const causes = idle && [
-    row('idle, waits for launches', idle.host_wait.time_ns, count(idle.host_wait.count)),
-    row('idle, between kernels', idle.kernel_wait.time_ns, count(idle.kernel_wait.count)),
-    row('idle, other', idle.other.time_ns, count(idle.other.count)),
-  ]
-  const rows = [
-    row('computation', time.computation_ns),
-    row('exposed communication', time.exposed_communication_ns),
-    row('exposed copies', time.exposed_copy_ns),
-    ...(causes ?? [row('idle', time.idle_ns)]),
-  ]
-  return { columns, rows: [...rows.filter(([, value]) => value !== duration(0)), row('all', time.total_ns)] }
+  const parts: readonly (readonly [title: string, ns: number, gaps?: number])[] = time
+    ? [
+        ['computation', time.computation_ns],
+        ['exposed communication', time.exposed_communication_ns],
+        ['exposed copies', time.exposed_copy_ns],
+        ...(idle
+          ? ([
+              ['idle, waits for launches', idle.host_wait.time_ns, idle.host_wait.count],
+              ['idle, between kernels', idle.kernel_wait.time_ns, idle.kernel_wait.count],
+              ['idle, other', idle.other.time_ns, idle.other.count],
+            ] as const)
+          : ([['idle', time.idle_ns]] as const)),
+      ]
+    : []
+  const shown = parts.filter(([, ns]) => duration(ns) !== duration(0))
+  return tableOf(shown, { ...(time && { sum: ['all', time.total_ns] }) }, [
+    text('time', ([title]) => title),
+    number('', ([, ns]) => duration(ns)),
+    number('share', ([, ns]) => shareOf(ns, time!.total_ns)),
+    number('gaps', ([, , gaps]) => known(gaps, count)),
+  ])
 }
 
 /** Why the GPU waited for launches. */
 function hostTable({ host_wait, idle }: GpuDevice): StatsTable {
-  const all = idle?.host_wait.time_ns ?? 0
-  const rows = (host_wait ?? []).map((gpuHostTime) => [
-    gpuHostTime.what,
-    duration(gpuHostTime.time_ns),
-    percent(gpuHostTime.time_ns / all),
+  return tableOf(host_wait ?? [], {}, [
+    text('the program, while the GPU waited for it', ({ what }) => what),
+    number('time', ({ time_ns }) => duration(time_ns)),
+    number('share', ({ time_ns }) => percent(time_ns / (idle?.host_wait.time_ns ?? 0))),
   ])
-  return { columns: [text('the program, while the GPU waited for it'), ...numbers('time', 'share')], rows }
 }
 
 function kindsTable({ kinds }: GpuDevice): StatsTable {
-  const rows = kinds.map((kind) => [kind.kind, count(kind.count), duration(kind.time_ns), percent(kind.share)])
-  return { columns: [text('kind'), ...numbers('count', 'time', 'share')], rows }
+  return tableOf(kinds, {}, [
+    text('kind', ({ kind }) => kind),
+    number('count', (kind) => count(kind.count)),
+    number('time', ({ time_ns }) => duration(time_ns)),
+    number('share', ({ share }) => percent(share)),
+  ])
 }
 
 function kernelsTable({ kernels, other_kernels, work_ns }: GpuDevice, top: number): StatsTable {
-  const { shown, rest } = firstRows(kernels, top)
-  const rows = shown.map((kernel) => [
-    shortName(kernel.name),
-    count(kernel.count),
-    duration(kernel.time_ns),
-    percent(kernel.share),
-    ns(kernel.time_ns / kernel.count),
-    ...[ns(kernel.duration?.p50_ns), ns(kernel.duration?.p99_ns), ns(kernel.duration?.max_ns)],
+  return tableOf(kernels, { max: top, ...restOf(other_kernels, work_ns, ({ count }) => count) }, [
+    text('kernel', ({ name }) => shortName(name)),
+    number('count', (kernel) => count(kernel.count)),
+    number('time', ({ time_ns }) => duration(time_ns)),
+    number('share', ({ share }) => percent(share)),
+    number('mean', (kernel) => some(kernel.time_ns / kernel.count)),
+    number('p50', ({ duration: one }) => some(one?.p50_ns), 2),
+    number('p99', ({ duration: one }) => some(one?.p99_ns), 1),
+    number('max', ({ duration: one }) => some(one?.max_ns), 3),
   ])
-  const columns = [
-    text('kernel'),
-    ...numbers('count', 'time', 'share', 'mean'),
-    ...[
-      { title: 'p50', rank: 2 },
-      { title: 'p99', rank: 1 },
-      { title: 'max', rank: 3 },
-    ],
-  ]
-  return { columns, rows: [...rows, ...restRows(rest, other_kernels, work_ns, columns.length)] }
 }
 
 /** Rows that are not shown, and those that the document sums up, as one. */
-function restRows(
-  rest: readonly { readonly time_ns: number; readonly count: number }[],
+function restOf<Row extends { readonly time_ns: number }>(
   other: GpuRest | null,
   allNs: number,
-  width: number,
-): string[][] {
-  const names = rest.length + (other?.names ?? 0)
-  if (names === 0) return []
-  const sum = (key: 'count' | 'time_ns') => rest.reduce((sum, row) => sum + row[key], other?.[key] ?? 0)
-  const cells = [`${count(names)} more`, count(sum('count')), duration(sum('time_ns')), percent(sum('time_ns') / allNs)]
-  return [Array.from({ length: width }, (_, i) => cells[i] ?? '')]
+  countOf: (row: Row) => number,
+) {
+  const further = other?.names ?? 0
+  const rest = (rest: readonly Row[]) => {
+    const ns = rest.reduce((sum, { time_ns }) => sum + time_ns, other?.time_ns ?? 0)
+    const times = rest.reduce((sum, row) => sum + countOf(row), other?.count ?? 0)
+    return [`${count(rest.length + further)} more`, count(times), duration(ns), percent(ns / allNs)]
+  }
+  return { further, rest }
 }
 
 /** Without arguments, return type and common namespaces. */
@@ -130,34 +120,30 @@ function shortName(name: string): string {
 const cut = (name: string) => (name.length > NAME_MAX ? `${name.slice(0, NAME_MAX - 1)}…` : name)
 
 function streamsTable({ streams }: GpuDevice): StatsTable {
-  const { shown, rest } = firstRows(streams, ROWS_MAX)
-  const rows = shown.map(({ gaps, launch_latency: latency, queue, ...rest }) => [
-    [rest.stream ?? 'all', rest.name].join(' ').trim(),
-    ...[count(rest.work), duration(rest.time_ns)],
-    ...[ns(gaps?.host_wait.time_ns), ns(gaps?.kernel_wait.time_ns), ns(gaps?.other.time_ns)],
-    ...[ns(latency?.p50_ns), ns(latency?.p99_ns)],
-    ...(queue ? [threeDigits(queue.mean), count(queue.max)] : ['', '']),
+  return tableOf(streams, { max: ROWS_MAX }, [
+    text('stream', ({ stream, name }) => [stream ?? 'all', name].join(' ').trim()),
+    number('work', ({ work }) => count(work)),
+    number('time', ({ time_ns }) => duration(time_ns)),
+    number('waits for launches', ({ gaps }) => some(gaps?.host_wait.time_ns)),
+    number('between kernels', ({ gaps }) => some(gaps?.kernel_wait.time_ns)),
+    number('other gaps', ({ gaps }) => some(gaps?.other.time_ns)),
+    number('launch p50', ({ launch_latency }) => some(launch_latency?.p50_ns)),
+    number('p99', ({ launch_latency }) => some(launch_latency?.p99_ns)),
+    number('queue', ({ queue }) => known(queue?.mean, threeDigits), 1),
+    number('max', ({ queue }) => known(queue?.max, count), 2),
   ])
-  if (rest.length > 0) rows.push([more(rest), ...Array<string>(9).fill('')])
-  const columns = numbers('work', 'time', 'waits for launches', 'between kernels', 'other gaps', 'launch p50', 'p99')
-  return { columns: [text('stream'), ...columns, { title: 'queue', rank: 1 }, { title: 'max', rank: 2 }], rows }
 }
 
 function transfersTable({ transfers }: GpuDevice): StatsTable {
-  const { shown, rest } = firstRows(transfers, ROWS_MAX)
-  const rows = shown.map((transfer) => [
-    transfer.direction,
-    [transfer.from, transfer.to].filter((memory) => memory !== '').join(' to '),
-    ...[
-      count(transfer.count),
-      transfer.bytes > 0 ? size(transfer.bytes) : '',
-      duration(transfer.time_ns),
-      ns(transfer.exposed_ns),
-    ],
-    transfer.gb_per_s === null ? '' : threeDigits(transfer.gb_per_s),
+  return tableOf(transfers, { max: ROWS_MAX }, [
+    text('copies', ({ direction }) => direction),
+    text('memory', ({ from, to }) => [from, to].filter((memory) => memory !== '').join(' to ')),
+    number('count', (transfer) => count(transfer.count)),
+    number('bytes', ({ bytes }) => some(bytes, size)),
+    number('time', ({ time_ns }) => duration(time_ns)),
+    number('exposed', ({ exposed_ns }) => some(exposed_ns)),
+    number('GB/s', ({ gb_per_s }) => known(gb_per_s, threeDigits)),
   ])
-  if (rest.length > 0) rows.push([more(rest), '', '', '', '', '', ''])
-  return { columns: [text('copies'), text('memory'), ...numbers('count', 'bytes', 'time', 'exposed', 'GB/s')], rows }
 }
 
 const LAUNCHERS = { operator: 'operator', module: 'module', annotation: 'annotation', nvtx: 'NVTX range' } as const
@@ -169,74 +155,71 @@ function launcherTables({ launchers, work_ns }: GpuDevice): StatsTable[] {
     const before = launchers[i - 1]
     if (launcher.level === 'outermost' && before?.kind === launcher.kind && namesOf(before) === namesOf(launcher))
       return []
-    const { shown, rest } = firstRows(launcher.rows, ROWS_MAX)
-    const rows = shown.map((row) => [
-      cut(row.name),
-      ...[count(row.work), duration(row.time_ns), percent(row.share), count(row.launches)],
-    ])
-    rows.push(
-      ...restRows(
-        rest.map(({ work, time_ns }) => ({ count: work, time_ns })),
-        launcher.other,
-        work_ns,
-        5,
+    const { rows, other, none_ns } = launcher
+    const none = { name: 'none', work: 0, time_ns: none_ns, share: none_ns / work_ns, launches: 0 }
+    const rest = restOf<(typeof rows)[number]>(other, work_ns, ({ work }) => work)
+    return [
+      tableOf<Omit<(typeof rows)[number], 'duration'>>(
+        rows,
+        { max: ROWS_MAX, ...rest, ...(none_ns > 0 && { sum: none }) },
+        [
+          text(`launched in the ${launcher.level} ${LAUNCHERS[launcher.kind]}`, ({ name }) => cut(name)),
+          number('work', ({ work }) => some(work, count)),
+          number('time', ({ time_ns }) => duration(time_ns)),
+          number('share', ({ share }) => percent(share)),
+          number('launches', ({ launches }) => some(launches, count)),
+        ],
       ),
-    )
-    if (launcher.none_ns > 0)
-      rows.push(['none', '', duration(launcher.none_ns), percent(launcher.none_ns / work_ns), ''])
-    const title = `launched in the ${launcher.level} ${LAUNCHERS[launcher.kind]}`
-    return [{ columns: [text(title), ...numbers('work', 'time', 'share', 'launches')], rows }]
+    ]
   })
 }
 
 function stepsTable({ steps, further_steps }: GpuDevice): StatsTable {
-  const { shown, rest } = firstRows(steps, ROWS_MAX)
-  const rows = shown.map(({ name, work, time }) => [
-    ...[name, count(work), duration(time.total_ns), duration(time.computation_ns)],
-    ...[ns(time.exposed_communication_ns), ns(time.exposed_copy_ns), ns(time.idle_ns)],
+  return tableOf(steps, { max: ROWS_MAX, further: further_steps }, [
+    text('step', ({ name }) => name),
+    number('work', ({ work }) => count(work)),
+    number('time', ({ time }) => duration(time.total_ns)),
+    number('computation', ({ time }) => duration(time.computation_ns)),
+    number('exposed communication', ({ time }) => some(time.exposed_communication_ns)),
+    number('exposed copies', ({ time }) => some(time.exposed_copy_ns)),
+    number('idle', ({ time }) => some(time.idle_ns)),
   ])
-  if (rest.length + further_steps > 0)
-    rows.push([`${count(rest.length + further_steps)} more`, ...Array<string>(6).fill('')])
-  const columns = numbers('work', 'time', 'computation', 'exposed communication', 'exposed copies', 'idle')
-  return { columns: [text('step'), ...columns], rows }
 }
 
 function callSections({ processes }: GpuFigures): Section[] {
   return processes.map(({ pid, kinds, calls, other_calls }) => {
-    const { shown, rest } = firstRows(calls, ROWS_MAX)
-    const rows = shown.map((call) => [
-      call.name,
-      ...[count(call.count), duration(call.time_ns), duration(call.mean_ns), duration(call.max_ns)],
-      call.work > 0 ? count(call.work) : '',
-    ])
-    const names = rest.length + (other_calls?.names ?? 0)
-    const sum = rest.reduce((sum, { time_ns }) => sum + time_ns, other_calls?.time_ns ?? 0)
-    if (names > 0) rows.push([`${count(names)} more`, '', duration(sum), '', '', ''])
     const facts = kinds.map((kind): [string, string] => [
       kind.kind,
       `${plural(kind.count, 'call')}, ${duration(kind.time_ns)}`,
     ])
-    const columns = [text('call'), ...numbers('count', 'time', 'mean', 'max', 'work')]
-    const isOnly = processes.length === 1 || pid === null
-    return {
-      title: `calls of the GPU's library${isOnly ? '' : `, process ${pid}`}`,
-      facts,
-      tables: [{ columns, rows }],
+    const further = other_calls?.names ?? 0
+    const rest = (rest: typeof calls) => {
+      const ns = rest.reduce((sum, { time_ns }) => sum + time_ns, other_calls?.time_ns ?? 0)
+      return [`${count(rest.length + further)} more`, '', duration(ns)]
     }
+    const table = tableOf(calls, { max: ROWS_MAX, further, rest }, [
+      text('call', ({ name }) => name),
+      number('count', (call) => count(call.count)),
+      number('time', ({ time_ns }) => duration(time_ns)),
+      number('mean', ({ mean_ns }) => duration(mean_ns)),
+      number('max', ({ max_ns }) => duration(max_ns)),
+      number('work', ({ work }) => some(work, count)),
+    ])
+    const isOnly = processes.length === 1 || pid === null
+    return { title: `calls of the GPU's library${isOnly ? '' : `, process ${pid}`}`, facts, tables: [table] }
   })
 }
 
 function rangeSection({ ranges, other_ranges }: GpuFigures): Section[] {
   if (ranges.length === 0) return []
-  const { shown, rest } = firstRows(ranges, ROWS_MAX)
-  const rows = shown.map((range) => [
-    cut(range.name),
-    ...[count(range.count), duration(range.time_ns), ns(range.busy_ns), range.work === null ? '' : count(range.work)],
+  const table = tableOf(ranges, { max: ROWS_MAX, further: other_ranges?.names ?? 0 }, [
+    text('range', ({ name }) => cut(name)),
+    number('count', (range) => count(range.count)),
+    number('first to last work', ({ time_ns }) => duration(time_ns)),
+    number('durations of work', ({ busy_ns }) => some(busy_ns)),
+    number('work', ({ work }) => known(work, count)),
   ])
-  const names = rest.length + (other_ranges?.names ?? 0)
-  if (names > 0) rows.push([`${count(names)} more`, '', '', '', ''])
-  const columns = [text('range'), ...numbers('count', 'first to last work', 'durations of work', 'work')]
-  return [{ title: 'ranges on the GPU', tables: [{ columns, rows }] }]
+  return [{ title: 'ranges on the GPU', tables: [table] }]
 }
 
 /** Kernels of all devices with all their figures, for logs without operators. */

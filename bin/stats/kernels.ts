@@ -1,6 +1,6 @@
 import type { Analysis, KernelJoin, KernelProfileRow, KernelProfiles, QueryResult } from '../../lib/cli.ts'
 import { count, duration, percent, plural } from '../units.ts'
-import { firstRows, type Section } from './section.ts'
+import { known, number, type Section, some, tableOf, text } from './section.ts'
 
 /** Characters of a kernel's name. */
 const NAME_MAX = 56
@@ -21,24 +21,16 @@ export function kernelsSection({ kernel_profiles }: Analysis, top: number): Sect
   const { launches, joined, kernels, other_kernels } = kernel_profiles
   const facts: [string, string][] = [['profiled', plural(launches, 'kernel')]]
   if (joined) facts.push(['in the logs', joinText(joined)])
-  const { shown, rest } = firstRows(kernels, top)
-  const rows = shown.map((row) => [
-    row.name.length > NAME_MAX ? `${row.name.slice(0, NAME_MAX - 1)}…` : row.name,
-    count(row.launches),
-    row.profile_time_ns === null ? '' : duration(row.profile_time_ns / row.launches),
-    row.gpu_time_ns === 0 ? '' : duration(row.gpu_time_ns),
-    ...COLUMNS.map(([, key]) => (row[key] === null ? '' : percent(row[key]))),
+  const table = tableOf(kernels, { max: top, further: other_kernels }, [
+    text('kernel', ({ name }) => (name.length > NAME_MAX ? `${name.slice(0, NAME_MAX - 1)}…` : name)),
+    number('profiled', ({ launches }) => count(launches)),
+    number('mean', ({ profile_time_ns, launches }) => known(profile_time_ns, (ns) => duration(ns / launches))),
+    number('time in the logs', ({ gpu_time_ns }) => some(gpu_time_ns)),
+    ...COLUMNS.map(([title, key], i) =>
+      number<KernelProfileRow>(title, (row) => known(row[key], percent), i < 4 ? 0 : i - 3),
+    ),
   ])
-  if (rest.length + other_kernels > 0)
-    rows.push([`${count(rest.length + other_kernels)} more`, ...Array<string>(10).fill('')])
-  const columns = [
-    { title: 'kernel', isText: true },
-    { title: 'profiled' },
-    { title: 'mean' },
-    { title: 'time in the logs' },
-    ...COLUMNS.map(([title], i) => ({ title, rank: i < 4 ? 0 : i - 3 })),
-  ]
-  return { title: 'kernels by Nsight Compute', facts, tables: [{ columns, rows }] }
+  return { title: 'kernels by Nsight Compute', facts, tables: [table] }
 }
 
 function joinText({ kernels, same_launch, same_shape, time_ns, joined_time_ns }: KernelJoin): string {

@@ -1,6 +1,16 @@
 import type { Analysis } from '../../lib/cli.ts'
 import { count, percent, plural, size, threeDigits } from '../units.ts'
-import { type Column, firstRows, more, type Section, type StatsTable } from './section.ts'
+import {
+  type CellsOf,
+  firstRows,
+  known,
+  more,
+  number,
+  type Section,
+  type StatsTable,
+  tableOf,
+  text,
+} from './section.ts'
 
 type Memory = NonNullable<Analysis['memory']>
 type Buffer = Memory['buffers'][number]
@@ -14,11 +24,6 @@ const CACHES_MAX = 4
 const TYPES_MAX = 2
 
 const USAGES = { weights: 'weights', 'kv-cache': 'KV cache', compute: 'compute buffer', other: 'buffer' } as const
-
-const text = (title: string): Column => ({ title, isText: true })
-const numbers = (...titles: readonly string[]): Column[] => titles.map((title) => ({ title }))
-const known = <T>(value: T | null | undefined, textOf: (value: T) => string) =>
-  value === null || value === undefined ? '' : textOf(value)
 
 /** What the buffers contain, what is read, and what was allocated. */
 export function memorySection({ memory }: Analysis): Section | undefined {
@@ -42,24 +47,18 @@ export function memorySection({ memory }: Analysis): Section | undefined {
 const titleOf = ({ usage, name }: Buffer) => (name === '' ? USAGES[usage] : `${USAGES[usage]} (${name})`)
 
 function bufferTable({ buffers, further_buffers }: Memory): StatsTable {
-  const { shown, rest } = firstRows(buffers, ROWS_MAX)
-  const rows = shown.map((figures) => [
-    titleOf(figures),
-    known(figures.size_bytes, size),
-    count(figures.tensors),
-    known(figures.tensor_bytes, size),
-    known(figures.arena?.peak_live_bytes, size),
-    known(figures.arena?.peak_share, percent),
-    known(figures.arena?.mean_live_bytes, size),
-    known(figures.arena?.last_live_bytes, size),
-    known(figures.arena?.reuse, (reuse) => `${threeDigits(reuse)} ×`),
-    known(figures.arena?.writes_per_offset, threeDigits),
+  return tableOf(buffers, { max: ROWS_MAX, further: further_buffers }, [
+    text('buffer', titleOf),
+    number('size', ({ size_bytes }) => known(size_bytes, size)),
+    number('tensors', ({ tensors }) => count(tensors)),
+    number('their bytes', ({ tensor_bytes }) => known(tensor_bytes, size)),
+    number('peak live', ({ arena }) => known(arena?.peak_live_bytes, size)),
+    number('share', ({ arena }) => known(arena?.peak_share, percent)),
+    number('mean live', ({ arena }) => known(arena?.mean_live_bytes, size)),
+    number('at the end', ({ arena }) => known(arena?.last_live_bytes, size)),
+    number('reuse', ({ arena }) => known(arena?.reuse, (reuse) => `${threeDigits(reuse)} ×`)),
+    number('writes per offset', ({ arena }) => known(arena?.writes_per_offset, threeDigits), 2),
   ])
-  const left = rest.length + further_buffers
-  const titles = ['size', 'tensors', 'their bytes', 'peak live', 'share', 'mean live', 'at the end', 'reuse']
-  const columns = [text('buffer'), ...numbers(...titles), { title: 'writes per offset', rank: 2 }]
-  if (left > 0) rows.push(columns.map((_, i) => (i === 0 ? `${count(left)} more` : '')))
-  return { columns, rows }
 }
 
 /** When the buffer has most live bytes. */
@@ -74,19 +73,19 @@ function peakOf(figures: Buffer): Fact[] {
 function liveTable(figures: Buffer): StatsTable[] {
   if (!figures.arena) return []
   const { live, further_tensors, further_bytes } = figures.arena.peak
-  const { shown, rest } = firstRows(live, NAMED_MAX)
-  const rows = shown.map((tensor) => [
-    tensor.tensor || '(unnamed)',
-    tensor.op,
-    size(tensor.bytes),
-    count(tensor.offset),
-    tensor.last_reader,
-  ])
-  const left = rest.length + further_tensors
-  const leftBytes = rest.reduce((sum, { bytes }) => sum + bytes, further_bytes)
-  if (left > 0) rows.push([`${count(left)} more`, '', size(leftBytes), '', ''])
-  const titles = [text(`live at the peak of the ${titleOf(figures)}`), text('op'), ...numbers('bytes', 'offset')]
-  return [{ columns: [...titles, text('last reader')], rows }]
+  const rest = (rest: typeof live) => {
+    const bytes = rest.reduce((sum, { bytes }) => sum + bytes, further_bytes)
+    return [`${count(rest.length + further_tensors)} more`, '', size(bytes)]
+  }
+  return [
+    tableOf(live, { max: NAMED_MAX, further: further_tensors, rest }, [
+      text(`live at the peak of the ${titleOf(figures)}`, ({ tensor }) => tensor || '(unnamed)'),
+      text('op', ({ op }) => op),
+      number('bytes', ({ bytes }) => size(bytes)),
+      number('offset', ({ offset }) => count(offset)),
+      text('last reader', ({ last_reader }) => last_reader),
+    ]),
+  ]
 }
 
 function cacheFacts(figures: Memory['kv_caches'][number]): Fact[] {
@@ -114,46 +113,37 @@ function allocatedText({ peak_bytes, by_type }: NonNullable<Memory['allocations'
 }
 
 function weightsTable(read: Memory['weights_read']): StatsTable {
-  const shown = read.filter(({ bytes }) => bytes !== null)
   const shares = (parts: readonly { readonly bytes: number }[], all: number, name: (i: number) => string) =>
     firstRows(parts, NAMED_MAX)
       .shown.map(({ bytes }, i) => `${name(i)} ${percent(bytes / all)}`)
       .join(', ')
-  const rows = shown.map(({ phase, bytes, bytes_per_token, bytes_per_call, bytes_are_max, by_type, by_block }) => [
-    phase,
-    `${bytes_are_max ? '≤ ' : ''}${known(bytes_per_token, size)}`,
-    known(bytes_per_call, size),
-    shares(by_block, bytes!, (i) => by_block[i]!.block),
-    shares(by_type, bytes!, (i) => by_type[i]!.type || '?'),
+  const shown = read.filter(({ bytes }) => bytes !== null)
+  return tableOf(shown, {}, [
+    text('weights read', ({ phase }) => phase),
+    number(
+      'per token',
+      ({ bytes_per_token, bytes_are_max }) => `${bytes_are_max ? '≤ ' : ''}${known(bytes_per_token, size)}`,
+    ),
+    number('per call', ({ bytes_per_call }) => known(bytes_per_call, size)),
+    text('by block', ({ bytes, by_block }) => shares(by_block, bytes!, (i) => by_block[i]!.block)),
+    text('by type', ({ bytes, by_type }) => shares(by_type, bytes!, (i) => by_type[i]!.type || '?'), 1),
   ])
-  return {
-    columns: [
-      text('weights read'),
-      ...numbers('per token', 'per call'),
-      text('by block'),
-      { ...text('by type'), rank: 1 },
-    ],
-    rows,
-  }
 }
 
 function faultTables(phases: readonly Faults[]): StatsTable[] {
-  const titles = ['major', 'minor', 'major and minor', 'read from disks']
-  const cells = ({ major_faults, minor_faults, page_faults, read_bytes }: Faults['further']) => [
-    ...[major_faults, minor_faults, page_faults].map((value) => known(value, count)),
-    known(read_bytes, size),
+  const figures: readonly CellsOf<Faults['further']>[] = [
+    number('major', ({ major_faults }) => known(major_faults, count)),
+    number('minor', ({ minor_faults }) => known(minor_faults, count)),
+    number('major and minor', ({ page_faults }) => known(page_faults, count)),
+    number('read from disks', ({ read_bytes }) => known(read_bytes, size)),
   ]
-  const roles = phases.flatMap(({ phase, by_role }) =>
-    by_role.map((faults) => [`${faults.role} ${faults.op}`.trim() || '(unnamed)', phase, ...cells(faults)]),
-  )
+  const roles = phases.flatMap(({ phase, by_role }) => by_role.map((faults) => ({ phase, ...faults })))
   return [
-    {
-      columns: [text('page faults'), ...numbers(...titles)],
-      rows: phases.map((phase) => [phase.phase, ...cells(phase)]),
-    },
-    {
-      columns: [text('page faults by operator'), text('phase'), ...numbers(...titles)],
-      rows: roles.slice(0, ROWS_MAX),
-    },
+    tableOf(phases, {}, [text('page faults', ({ phase }) => phase), ...figures]),
+    tableOf(roles.slice(0, ROWS_MAX), {}, [
+      text('page faults by operator', ({ role, op }) => `${role} ${op}`.trim() || '(unnamed)'),
+      text('phase', ({ phase }) => phase),
+      ...figures,
+    ]),
   ]
 }

@@ -1,6 +1,6 @@
 import type { ContextFunction, ModelFigures, WeightGroup } from '../../lib/cli.ts'
 import { count, percent, plural, size, threeDigits } from '../units.ts'
-import type { Section, StatsTable } from './section.ts'
+import { type CellsOf, number, type Section, type StatsTable, tableOf, text } from './section.ts'
 
 type Fact = readonly [string, string]
 
@@ -28,43 +28,37 @@ export function modelSections(model: ModelFigures): Section[] {
   ]
 }
 
-const columns = (...titles: readonly string[]) => titles.map((title, i) => ({ title, isText: i === 0 }))
+const groupColumns = (model: ModelFigures): CellsOf<WeightGroup>[] => [
+  number('tensors', ({ tensors }) => count(tensors)),
+  number('parameters', ({ parameters }) => scaled(parameters)),
+  number('bytes', (group) => bytes(group.bytes)),
+  number('share', (group) => (group.bytes === null || !model.bytes ? '' : percent(group.bytes / model.bytes))),
+]
 
-function groupCells(model: ModelFigures, { tensors, parameters, bytes: own }: WeightGroup): string[] {
-  return [
-    count(tensors),
-    scaled(parameters),
-    bytes(own),
-    own === null || !model.bytes ? '' : percent(own / model.bytes),
-  ]
-}
-
-function typeTable(model: ModelFigures): StatsTable {
-  const rows = model.by_type.map((group) => [group.type, ...groupCells(model, group)])
-  return { columns: columns('type', 'tensors', 'parameters', 'bytes', 'share'), rows }
-}
+const typeTable = (model: ModelFigures) =>
+  tableOf(model.by_type, {}, [text('type', ({ type }) => type), ...groupColumns(model)])
 
 function blockTable(model: ModelFigures): StatsTable {
   const perToken = new Map(model.decode.by_block.map((part) => [part.block, part]))
-  const rows = model.by_block.map((group) => {
-    const used = perToken.get(group.block)
-    const read = used ? bytes(used.weight_bytes) : size(0)
-    return [group.block, ...groupCells(model, group), read, scaled(used?.flop ?? 0)]
-  })
-  const titles = ['block', 'tensors', 'parameters', 'bytes', 'share', 'read per token', 'FLOP per token']
-  return { columns: columns(...titles), rows }
+  return tableOf(model.by_block, {}, [
+    text('block', ({ block }) => block),
+    ...groupColumns(model),
+    number('read per token', ({ block }) =>
+      bytes(perToken.get(block)?.weight_bytes ?? (perToken.has(block) ? null : 0)),
+    ),
+    number('FLOP per token', ({ block }) => scaled(perToken.get(block)?.flop ?? 0)),
+  ])
 }
 
 function contextTable(model: ModelFigures): StatsTable {
-  const known = (value: number | null, text: (value: number) => string) => (value === null ? '?' : text(value))
-  const rows = model.at.map((at) => [
-    count(at.context),
-    bytes(at.decode_bytes),
-    known(at.decode_flop, scaled),
-    known(at.decode_intensity, threeDigits),
-    known(at.prefill_flop, scaled),
+  const orNot = (value: number | null, text: (value: number) => string) => (value === null ? '?' : text(value))
+  return tableOf(model.at, {}, [
+    text('context', ({ context }) => count(context)),
+    number('decode: bytes', ({ decode_bytes }) => bytes(decode_bytes)),
+    number('FLOP', ({ decode_flop }) => orNot(decode_flop, scaled)),
+    number('FLOP/byte', ({ decode_intensity }) => orNot(decode_intensity, threeDigits)),
+    number('prefill: FLOP', ({ prefill_flop }) => orNot(prefill_flop, scaled)),
   ])
-  return { columns: columns('context', 'decode: bytes', 'FLOP', 'FLOP/byte', 'prefill: FLOP'), rows }
 }
 
 const ORIGINS = { gguf: 'GGUF', config: 'config.json', graph: 'recorded graph' } as const

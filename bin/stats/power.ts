@@ -1,8 +1,6 @@
 import type { Analysis, EnergyRow, GaugeFigures, PowerDevice } from '../../lib/cli.ts'
 import { count, duration, percent, threeDigits } from '../units.ts'
-import type { Column, Section, StatsTable } from './section.ts'
-
-const text = (title: string): Column => ({ title, isText: true })
+import { known, number, type Section, type StatsTable, some, tableOf, text } from './section.ts'
 
 /** Energy by phase and token, clocks and what held them down; undefined without logs of power. */
 export function powerSection({ power }: Analysis): Section | undefined {
@@ -33,25 +31,25 @@ function titleOf({ device, meters, method, interval_ns, window_ns }: PowerDevice
 }
 
 function energyTable(title: string, rows: readonly EnergyRow[]): StatsTable {
-  const columns = [
-    text('phase'),
-    ...['calls', 'tokens', 'time', 'energy', '±', 'W', 'J/call', 'J/token', '±'].map((title) => ({ title })),
-  ]
-  const cell = (value: number | null) => (value === null ? '' : threeDigits(value))
-  const rowOf = (row: EnergyRow) => [
-    row.phase,
-    row.calls > 0 ? count(row.calls) : '',
-    row.tokens > 0 ? count(row.tokens) : '',
-    duration(row.time_ns),
-    row.measured_ns > 0 ? joules(row.energy_j) : 'not measured',
-    row.measured_ns > 0 ? joules(row.error_j) : '',
-    ...[cell(row.mean_w), cell(row.j_per_call), cell(row.j_per_token), cell(row.j_per_token_error)],
-  ]
-  return { title, columns, rows: rows.map(rowOf) }
+  const joules = (row: EnergyRow, value: number, otherwise = '') =>
+    row.measured_ns > 0 ? joulesText(value) : otherwise
+  const table = tableOf(rows, {}, [
+    text('phase', ({ phase }) => phase),
+    number('calls', ({ calls }) => some(calls, count)),
+    number('tokens', ({ tokens }) => some(tokens, count)),
+    number('time', ({ time_ns }) => duration(time_ns)),
+    number('energy', (row) => joules(row, row.energy_j, 'not measured')),
+    number('±', (row) => joules(row, row.error_j)),
+    number('W', ({ mean_w }) => known(mean_w, threeDigits)),
+    number('J/call', ({ j_per_call }) => known(j_per_call, threeDigits)),
+    number('J/token', ({ j_per_token }) => known(j_per_token, threeDigits)),
+    number('±', ({ j_per_token_error }) => known(j_per_token_error, threeDigits)),
+  ])
+  return { title, ...table }
 }
 
 /** `1.57 kJ`, `26.1 J`, `637 mJ`. */
-function joules(value: number): string {
+function joulesText(value: number): string {
   if (value >= 1e6) return `${threeDigits(value / 1e6)} MJ`
   if (value >= 1e3) return `${threeDigits(value / 1e3)} kJ`
   return value >= 1 || value === 0 ? `${threeDigits(value)} J` : `${threeDigits(value * 1e3)} mJ`
@@ -65,21 +63,20 @@ function clockTable(devices: readonly PowerDevice[]): StatsTable {
       : figures.min === figures.max
         ? shown(figures.mean)
         : `${shown(figures.mean)} (${shown(figures.min)} to ${shown(figures.max)})`
-  const capped = (figures: PowerDevice['slowed']) => (figures === null ? '' : percent(figures.share))
-  const rows = devices.map((device) => [
-    device.device,
-    gauge(device.clock_hz, (Hz) => `${threeDigits(Hz / 1e6)}`),
-    device.max_clock_hz === null ? '' : threeDigits(device.max_clock_hz / 1e6),
-    device.utilization_share === null ? '' : percent(device.utilization_share.mean),
-    gauge(device.power_w, threeDigits),
-    device.power_limit_w === null ? '' : threeDigits(device.power_limit_w),
-    device.temperature_c === null ? '' : threeDigits(device.temperature_c.max),
-    ...[capped(device.power_capped), capped(device.thermal_capped), capped(device.slowed)],
+  const capped = (figures: PowerDevice['slowed']) => known(figures?.share, percent)
+  const MHz = (Hz: number) => threeDigits(Hz / 1e6)
+  const table = tableOf(devices, {}, [
+    text('device', ({ device }) => device),
+    number('MHz', ({ clock_hz }) => gauge(clock_hz, MHz)),
+    number('at most', ({ max_clock_hz }) => known(max_clock_hz, MHz)),
+    number('utilization', ({ utilization_share }) => known(utilization_share?.mean, percent)),
+    number('W', ({ power_w }) => gauge(power_w, threeDigits)),
+    number('limit in W', ({ power_limit_w }) => known(power_limit_w, threeDigits)),
+    number('hottest °C', ({ temperature_c }) => known(temperature_c?.max, threeDigits)),
+    number('held by power', ({ power_capped }) => capped(power_capped)),
+    number('by heat', ({ thermal_capped }) => capped(thermal_capped)),
+    number('other', ({ slowed }) => capped(slowed)),
   ])
-  const titles = ['MHz', 'at most', 'utilization', 'W', 'limit in W', 'hottest °C', 'held by power', 'by heat', 'other']
-  return {
-    title: 'clocks and limits, during calls',
-    columns: [text('device'), ...titles.map((title) => ({ title }))],
-    rows: rows.filter((cells) => cells.slice(1).some((cell) => cell !== '')),
-  }
+  const rows = table.rows.filter((cells) => cells.slice(1).some((cell) => cell !== ''))
+  return { title: 'clocks and limits, during calls', ...table, rows }
 }

@@ -1,7 +1,7 @@
 import type { Analysis, QueryResult, RequestParts, RequestRow, SlotFigures } from '../../lib/cli.ts'
 import { count, duration, percent, plural, size, threeDigits } from '../units.ts'
 import { acceptance } from './calls.ts'
-import { type Column, firstRows, more, type Section, type StatsTable } from './section.ts'
+import { known, number, type Section, type StatsTable, shareOf, some, tableOf, text } from './section.ts'
 
 type Requests = NonNullable<Analysis['requests']>
 type Speculation = NonNullable<Analysis['speculation']>
@@ -9,12 +9,6 @@ type Distribution = NonNullable<Analysis['calls']['tpot']>
 
 /** Rows of a table of stalls, and of samplers. */
 const ROWS_MAX = 8
-
-const text = (title: string): Column => ({ title, isText: true })
-const numbers = (...titles: readonly string[]): Column[] => titles.map((title) => ({ title }))
-const known = (value: number | null, as: (value: number) => string) => (value === null ? '' : as(value))
-const time = (ns: number | null) => known(ns, duration)
-const some = (ns: number | null) => (ns === null || ns === 0 ? '' : duration(ns))
 
 /** Parts of a latency, as they are shown, in the order of a request. */
 const PARTS: readonly (readonly [title: string, key: keyof RequestParts])[] = [
@@ -78,7 +72,7 @@ function requestsSection(requests: Requests): Section {
     const inferred = stalls.inferred_ns > 0 ? `, of which ${duration(stalls.inferred_ns)} are inferred` : ''
     facts.push([
       'stalled',
-      `${time(parts.stalled_ns)}, by prompts of others ${duration(stalls.by_prompts_ns)}${inferred}`,
+      `${known(parts.stalled_ns, duration)}, by prompts of others ${duration(stalls.by_prompts_ns)}${inferred}`,
     ])
   }
   if (requests.drafts) facts.push(['drafts', acceptance(requests.drafts)])
@@ -100,27 +94,26 @@ const quantiles = ({ mean_ns, p50_ns, p90_ns, p99_ns, max_ns }: Distribution) =>
   `${duration(mean_ns)}: p50 ${duration(p50_ns)}, p90 ${duration(p90_ns)}, p99 ${duration(p99_ns)}, max ${duration(max_ns)}`
 
 function partsTable({ parts, latency_ns }: Requests): StatsTable {
-  const rows = PARTS.flatMap(([title, key]) => {
-    const ns = parts[key] ?? 0
-    return ns > 0 ? [[title, duration(ns), latency_ns > 0 ? percent(ns / latency_ns) : '']] : []
-  })
-  return { columns: [text('latency of all requests'), ...numbers('time', 'share')], rows }
+  const shown = PARTS.filter(([, key]) => (parts[key] ?? 0) > 0)
+  return tableOf(shown, {}, [
+    text('latency of all requests', ([title]) => title),
+    number('time', ([, key]) => duration(parts[key]!)),
+    number('share', ([, key]) => shareOf(parts[key]!, latency_ns)),
+  ])
 }
 
 function stallsTable({ stalls: { pairs } }: Requests): StatsTable[] {
   if (pairs.length === 0) return []
-  const { shown, rest } = firstRows(pairs, ROWS_MAX)
-  const rows = shown.map((pair) => [
-    nameOf(pair.stalled_id, pair.stalled_task),
-    nameOf(pair.id, pair.task),
-    duration(pair.time_ns),
-    percent(pair.share),
-    some(pair.prefill_ns),
-    pair.prefill_tokens === 0 ? '' : count(pair.prefill_tokens),
-  ])
-  if (rest.length > 0) rows.push([more(rest), '', '', '', '', ''])
-  const columns = [text('waited'), text('for'), ...numbers('time', 'of its latency', 'in its prompt', 'tokens')]
-  return [{ columns, rows }]
+  return [
+    tableOf(pairs, { max: ROWS_MAX }, [
+      text('waited', ({ stalled_id, stalled_task }) => nameOf(stalled_id, stalled_task)),
+      text('for', ({ id, task }) => nameOf(id, task)),
+      number('time', ({ time_ns }) => duration(time_ns)),
+      number('of its latency', ({ share }) => percent(share)),
+      number('in its prompt', ({ prefill_ns }) => some(prefill_ns)),
+      number('tokens', ({ prefill_tokens }) => some(prefill_tokens, count)),
+    ]),
+  ]
 }
 
 /** `task 12`, as the server's log has it; else the request's number. */
@@ -136,21 +129,15 @@ function samplingSection({
   const each = per_token_ns === null ? '' : `, ${duration(per_token_ns)} a token`
   const facts: [string, string][] = [['time', `${duration(time_ns)}, ${percent(share)} of decoding${each}`]]
   if (tokens !== null) facts.push(['tokens', count(tokens)])
-  const { shown, rest } = firstRows(samplers, ROWS_MAX)
-  const rows = shown.map((figures) => [
-    `${figures.what} ${figures.name}`.trim(),
-    count(figures.calls),
-    duration(figures.time_ns),
-    time(figures.per_token_ns),
-    percent(figures.share),
-    duration(figures.max_ns),
+  const table = tableOf(samplers, { max: ROWS_MAX }, [
+    text('sampler', ({ what, name }) => `${what} ${name}`.trim()),
+    number('calls', ({ calls }) => count(calls)),
+    number('time', ({ time_ns }) => duration(time_ns)),
+    number('a token', ({ per_token_ns }) => known(per_token_ns, duration)),
+    number('share', ({ share }) => percent(share)),
+    number('max', ({ max_ns }) => duration(max_ns)),
   ])
-  if (rest.length > 0) rows.push([more(rest), '', '', '', '', ''])
-  return {
-    title: 'sampling',
-    facts,
-    tables: [{ columns: [text('sampler'), ...numbers('calls', 'time', 'a token', 'share', 'max')], rows }],
-  }
+  return { title: 'sampling', facts, tables: [table] }
 }
 
 function speculationSection(figures: Speculation): Section {
@@ -167,45 +154,38 @@ function speculationSection(figures: Speculation): Section {
       `${duration(figures.without_token_ns)} a token, inferred from ${figures.without_calls} ${figures.without_from}`,
     ])
   if (figures.speedup !== null) facts.push(['speedup', `× ${threeDigits(figures.speedup)}`])
-  const { shown, rest } = firstRows(figures.by_length, 2 * ROWS_MAX)
-  const rows = shown.map(({ drafted, cycles, accepted_tokens, acceptance_share, verify_mean_ns }) => [
-    count(drafted),
-    count(cycles),
-    count(accepted_tokens),
-    percent(acceptance_share),
-    duration(verify_mean_ns),
+  const table = tableOf(figures.by_length, { max: 2 * ROWS_MAX }, [
+    text('tokens of a draft', ({ drafted }) => count(drafted)),
+    number('drafts', ({ cycles }) => count(cycles)),
+    number('accepted', ({ accepted_tokens }) => count(accepted_tokens)),
+    number('share', ({ acceptance_share }) => percent(acceptance_share)),
+    number('verify (mean)', ({ verify_mean_ns }) => duration(verify_mean_ns)),
   ])
-  if (rest.length > 0) rows.push([more(rest), '', '', '', ''])
-  const columns = [text('tokens of a draft'), ...numbers('drafts', 'accepted', 'share', 'verify (mean)')]
-  return { title: 'speculative decoding', facts, tables: [{ columns, rows }] }
+  return { title: 'speculative decoding', facts, tables: [table] }
 }
 
 function loadSection({ time_ns, stages }: NonNullable<Analysis['load']>): Section {
-  const rows = stages.map((stage) => [
-    stage.stage,
-    count(stage.calls),
-    duration(stage.time_ns),
-    percent(time_ns > 0 ? stage.time_ns / time_ns : 0),
-    known(stage.bytes, size),
-    known(stage.bytes_per_s, (rate) => `${threeDigits(rate / 1e9)} GB/s`),
+  const table = tableOf(stages, {}, [
+    text('stage', ({ stage }) => stage),
+    number('calls', ({ calls }) => count(calls)),
+    number('time', (stage) => duration(stage.time_ns)),
+    number('share', (stage) => percent(time_ns > 0 ? stage.time_ns / time_ns : 0)),
+    number('bytes', ({ bytes }) => known(bytes, size)),
+    number('rate', ({ bytes_per_s }) => known(bytes_per_s, (rate) => `${threeDigits(rate / 1e9)} GB/s`)),
   ])
-  const columns = [text('stage'), ...numbers('calls', 'time', 'share', 'bytes', 'rate')]
-  return { title: 'loading', facts: [['time', duration(time_ns)]], tables: [{ columns, rows }] }
+  return { title: 'loading', facts: [['time', duration(time_ns)]], tables: [table] }
 }
 
 function functionsSection(functions: Analysis['functions']): Section {
-  const { shown, rest } = firstRows(functions, 2 * ROWS_MAX)
-  const rows = shown.map((figures) => [
-    `${figures.what} ${figures.name}`.trim(),
-    count(figures.calls),
-    duration(figures.time_ns),
-    duration(figures.max_ns),
-    known(figures.tokens, count),
-    known(figures.bytes, size),
+  const table = tableOf(functions, { max: 2 * ROWS_MAX }, [
+    text('function', ({ what, name }) => `${what} ${name}`.trim()),
+    number('calls', ({ calls }) => count(calls)),
+    number('time', ({ time_ns }) => duration(time_ns)),
+    number('max', ({ max_ns }) => duration(max_ns)),
+    number('tokens', ({ tokens }) => known(tokens, count)),
+    number('bytes', ({ bytes }) => known(bytes, size)),
   ])
-  if (rest.length > 0) rows.push([more(rest), '', '', '', '', ''])
-  const columns = [text('function'), ...numbers('calls', 'time', 'max', 'tokens', 'bytes')]
-  return { title: 'functions around calls', tables: [{ columns, rows }] }
+  return { title: 'functions around calls', tables: [table] }
 }
 
 /** A figure of a row, as a column of a table and of CSV. */
@@ -281,19 +261,16 @@ function rowsOf({ series, requests }: Analysis, by: RequestKey): Rows<RequestRow
 
 /** A row per request, or per slot. */
 export function requestTable(analysis: Analysis, by: RequestKey, top: number): Section {
-  const made = <Row>({ figures, rows }: Rows<Row>): StatsTable => {
-    const { shown, rest } = firstRows(rows, top)
-    const columns = figures.map(
-      ([title], i): Column => ({
+  const made = <Row>({ figures, rows }: Rows<Row>): StatsTable =>
+    tableOf(
+      rows,
+      { max: top },
+      figures.map(([title, , figureOf, as]) => ({
         title,
-        isText: i > 0 && (RANKS[title] ?? 0) === 0 && ['type', 'outcome'].includes(title),
         rank: RANKS[title] ?? 0,
-      }),
+        cell: (row) => cellOf(figureOf(row), as),
+      })),
     )
-    const cells = shown.map((row) => figures.map(([, , figureOf, as]) => cellOf(figureOf(row), as)))
-    if (rest.length > 0) cells.push(figures.map((_, i) => (i === 0 ? more(rest) : '')))
-    return { columns, rows: cells }
-  }
   const found = rowsOf(analysis, by)
   const { every = 1, count: all = 0 } = analysis.series?.requests ?? {}
   const title = by === 'slot' ? 'slots' : every === 1 ? 'requests' : `every ${every}th of ${count(all)} requests`

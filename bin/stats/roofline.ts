@@ -1,6 +1,6 @@
 import { limitOf, type Roofline } from '../../lib/cli.ts'
 import { duration, percent, threeDigits } from '../units.ts'
-import type { Section } from './section.ts'
+import { known, number, type Section, tableOf, text } from './section.ts'
 
 /** Rooflines of operators, and of kernels, that are printed, those with most time first. */
 const OPERATORS_MAX = 12
@@ -16,20 +16,17 @@ export function rooflineSection(rooflines: readonly Roofline[]): Section | undef
   const kernels = rooflines.filter(({ scope }) => scope === 'kernel').slice(0, OPERATORS_MAX)
   const others = rooflines.filter(({ scope }) => scope !== 'operator' && scope !== 'kernel')
   const shown = [...others, ...kernels, ...operators]
-  const known = (value: number | null, unit: number) => (value === null ? '' : threeDigits(value / unit))
-  const share = (value: number | null) => (value === null ? '' : percent(value))
-  const rows = shown.map((line) => [
-    titleOf(line),
-    duration(line.time_ns),
-    known(line.flop_per_s, 1e9),
-    known(line.bytes_per_s, 1e9),
-    known(line.intensity, 1),
-    share(line.mfu_share),
-    share(line.mbu_share),
-    boundOf(line),
+  const inG = (value: number | null) => known(value, (value) => threeDigits(value / 1e9))
+  const table = tableOf(shown, {}, [
+    text('what', titleOf),
+    number('time', ({ time_ns }) => duration(time_ns)),
+    number('GFLOP/s', ({ flop_per_s }) => inG(flop_per_s)),
+    number('GB/s', ({ bytes_per_s }) => inG(bytes_per_s)),
+    number('FLOP/byte', ({ intensity }) => known(intensity, threeDigits)),
+    number('MFU', ({ mfu_share }) => known(mfu_share, percent)),
+    number('MBU', ({ mbu_share }) => known(mbu_share, percent)),
+    text('bound by', boundOf),
   ])
-  const titles = ['what', 'time', 'GFLOP/s', 'GB/s', 'FLOP/byte', 'MFU', 'MBU', 'bound by']
-  const columns = titles.map((title, i) => ({ title, isText: i === 0 || i === titles.length - 1 }))
   const notes = new Map<string, string[]>()
   for (const line of shown) {
     if (line.note !== null) notes.set(line.note, [...(notes.get(line.note) ?? []), titleOf(line)])
@@ -37,7 +34,7 @@ export function rooflineSection(rooflines: readonly Roofline[]): Section | undef
   const explained = [...notes].map(([note, titles]) => `${titles.join(', ')}: ${note}`)
   const isFar = shown.some((line) => limitOf(line).endsWith(' side'))
   const side = isFar ? [SIDE] : []
-  return { title: 'roofline', tables: [{ columns, rows }], lines: [...peakLines(shown), ...side, ...explained] }
+  return { title: 'roofline', tables: [table], lines: [...peakLines(shown), ...side, ...explained] }
 }
 
 /** What is far below the roof is limited by something else. */

@@ -13,7 +13,7 @@ import {
 import { asLog, openAny } from '../inputs.ts'
 import { percent } from '../units.ts'
 import { analysisOf, type StatsInputs } from './inputs.ts'
-import type { Section } from './section.ts'
+import { known, number, type Section, tableOf, text } from './section.ts'
 
 /**
  * The inputs of each run: an Analysis is one, a log of another process than those before it begins one, and inputs that name no process
@@ -97,13 +97,12 @@ export function scalingSections(figures: ScalingFigures): Section[] {
 
 function phaseSection(title: 'decode' | 'prefill', scaling: PhaseScaling): Section {
   const { counts, fit } = scaling
-  const columns = ['threads', 'tok/s', 'speed-up', 'efficiency', 'gain per thread'].map((title) => ({ title }))
-  const rows = counts.map((count) => [
-    `${count.workers}`,
-    count.tokens_per_s.toFixed(1),
-    `${count.speedup.toFixed(2)}×`,
-    percent(count.efficiency),
-    count.gain_share === null ? '' : percent(count.gain_share),
+  const table = tableOf(counts, {}, [
+    number('threads', ({ workers }) => `${workers}`),
+    number('tok/s', ({ tokens_per_s }) => tokens_per_s.toFixed(1)),
+    number('speed-up', ({ speedup }) => `${speedup.toFixed(2)}×`),
+    number('efficiency', ({ efficiency }) => percent(efficiency)),
+    number('gain per thread', ({ gain_share }) => known(gain_share, percent)),
   ])
   const lines = [scalingSentence(title, scaling)]
   if (fit) {
@@ -112,18 +111,15 @@ function phaseSection(title: 'decode' | 'prefill', scaling: PhaseScaling): Secti
     const parameters = `contention ${percent(contention)}, coherency ${percent(coherency)}${peak}`
     lines.push(`Universal Scalability Law: ${parameters}; R² ${r2.toFixed(3)} of ${counts.length} numbers of threads`)
   }
-  return { title, tables: [{ columns, rows }], lines }
+  return { title, tables: [table], lines }
 }
 
 function roleSection(roles: readonly RoleScalingFigures[]): Section {
-  const columns = [{ title: 'operator', isText: true }, { title: 'speed-up' }, { title: 'threads that pay' }]
-  const rows = roles.map(({ role, op, counts, knee }) => {
-    const last = counts.at(-1)!
-    return [
-      `${role} ${op}`.trim(),
-      `${last.speedup.toFixed(2)}× with ${last.workers}`,
-      knee === null ? 'all' : `${knee}`,
-    ]
-  })
-  return { title: `${roles[0]!.phase} by role`, tables: [{ columns, rows }] }
+  const last = ({ counts }: RoleScalingFigures) => counts.at(-1)!
+  const table = tableOf(roles, {}, [
+    text('operator', ({ role, op }) => `${role} ${op}`.trim()),
+    number('speed-up', (figures) => `${last(figures).speedup.toFixed(2)}× with ${last(figures).workers}`),
+    number('threads that pay', ({ knee }) => (knee === null ? 'all' : `${knee}`)),
+  ])
+  return { title: `${roles[0]!.phase} by role`, tables: [table] }
 }

@@ -1,5 +1,5 @@
 import { aligned, table } from '../terminal.ts'
-import { count } from '../units.ts'
+import { count, duration, percent } from '../units.ts'
 
 /** A part of the statistics: facts, tables, sentences. */
 export interface Section {
@@ -126,6 +126,53 @@ function escaped(text: string): string {
     .replace(/[\\`*|[\]<>]/g, '\\$&')
     .replace(/@(?=\w)/g, '@\u200b')
 }
+
+/** A column, with the text of its cells. */
+export interface CellsOf<Row> extends Column {
+  readonly cell: (row: Row, i: number) => string
+}
+
+/** A column of texts. */
+export const text = <Row>(title: string, cell: CellsOf<Row>['cell'], rank = 0): CellsOf<Row> => {
+  return { title, isText: true, rank, cell }
+}
+
+/** A column of numbers. */
+export const number = <Row>(title: string, cell: CellsOf<Row>['cell'], rank = 0): CellsOf<Row> => ({
+  title,
+  rank,
+  cell,
+})
+
+/** What is shown of rows. `further`: rows that are not among them. `rest`: the first cells of the row that counts the others. */
+interface Rest<Row> {
+  readonly max?: number
+  readonly further?: number
+  readonly rest?: (rest: readonly Row[]) => readonly string[]
+  /** Shown behind all others. */
+  readonly sum?: Row
+}
+
+/** A table with a row for each of these, and one that counts those that are not shown. */
+export function tableOf<Row>(all: readonly Row[], what: Rest<Row>, columns: readonly CellsOf<Row>[]): StatsTable {
+  const { max = Infinity, further = 0, rest: restOf = (rest) => [`${count(rest.length + further)} more`], sum } = what
+  const { shown, rest } = firstRows(all, max)
+  const cellsOf = (row: Row, i: number) => columns.map(({ cell }) => cell(row, i))
+  const left = rest.length + further > 0 ? restOf(rest) : []
+  const rows = [...shown.map(cellsOf), ...(left.length > 0 ? [columns.map((_, i) => left[i] ?? '')] : [])]
+  return { columns, rows: sum === undefined ? rows : [...rows, cellsOf(sum, rows.length)] }
+}
+
+/** The text of a value that is known. */
+export const known = <T>(value: T | null | undefined, textOf: (value: T) => string) =>
+  value === null || value === undefined ? '' : textOf(value)
+
+/** The share of a whole, if that is not 0. */
+export const shareOf = (part: number, whole: number) => (whole > 0 ? percent(part / whole) : '')
+
+/** The text of a value that is neither unknown nor 0. */
+export const some = (value: number | null | undefined, textOf: (value: number) => string = duration) =>
+  value ? textOf(value) : ''
 
 /** The first rows, and one that counts the others; `rest` makes it. */
 export function firstRows<T>(all: readonly T[], max: number): { shown: readonly T[]; rest: readonly T[] } {

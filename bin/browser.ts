@@ -28,9 +28,14 @@ const PATIENCE_MS = 2000
 function run(program: string, args: readonly string[]): Promise<string | undefined> {
   return new Promise((resolve) => {
     const child = spawn(program, args, { stdio: 'ignore', detached: true })
-    child.once('error', ({ code, message }: NodeJS.ErrnoException) => resolve(code ?? message))
-    child.once('exit', (code) => resolve(code === 0 ? undefined : `${program} failed`))
-    setTimeout(resolve, PATIENCE_MS, undefined).unref()
+    // It keeps the process alive: else nothing does, and Node ends with code 13 before the program has answered.
+    const timer = setTimeout(resolve, PATIENCE_MS, undefined)
+    const end = (failure: string | undefined) => {
+      clearTimeout(timer)
+      resolve(failure)
+    }
+    child.once('error', ({ code, message }: NodeJS.ErrnoException) => end(code ?? message))
+    child.once('exit', (code) => end(code === 0 ? undefined : `${program} failed`))
     child.unref()
   })
 }

@@ -1,0 +1,74 @@
+import { spawnSync } from 'node:child_process'
+import { cpSync, rmSync } from 'node:fs'
+import { test } from '@jest/globals'
+import { at, HANGS_MS, run } from '../cli/helpers.ts'
+import { canRun } from '../cli/record-helpers.ts'
+import { hasLlama } from '../llama/testbed.ts'
+import { canBpftrace } from '../machine.ts'
+import { bin, file } from './files.ts'
+
+/** Executes the printed command lines, each in a folder of its own with the same files (files.ts). */
+
+/** The words of a line that needs no shell; undefined of one that does. */
+function wordsOf(line: string): string[] | undefined {
+  const words = [...line.matchAll(/(?:"[^"]*"|'[^']*'|[^\s"'])+/g)].map(([word]) => word)
+  const isPlain = words.every((word) => /^(?:"[^"`$\\]*"|'[^']*'|[^\s"'`$|&;<>()*?{}~\\#])+$/.test(word))
+  return isPlain ? words.map((word) => word.replaceAll(/"([^"]*)"|'([^']*)'/g, '$1$2')) : undefined
+}
+
+/** Exit codes other than 0 that are right. */
+const OTHER_CODES: readonly (readonly [line: RegExp, codes: readonly number[]])[] = [
+  [/--fail-above/, [0, 2, 3]], // not slower, slower, not certain
+  [/^timeout -s INT /, [0, 124]], // what runs until Ctrl-C
+]
+
+/** Runs a line in a folder; what is wrong with its end, if anything is. */
+function problemOf(line: string, cwd: string): string | undefined {
+  const words = wordsOf(line)
+  const isInThread = words?.[0] === 'ggml2perfetto' && !/ (?:record|open|--open|--) /.test(`${line} `)
+  const { code, stderr } = isInThread ? run(words!.slice(1), { cwd }) : inShell(line, cwd)
+  const codes = OTHER_CODES.find(([pattern]) => pattern.test(line))?.[1] ?? [0]
+  return codes.includes(code ?? -1) ? undefined : `exit code ${code}: ${stderr.trim().slice(-800)}`
+}
+
+function inShell(line: string, cwd: string) {
+  const env = { ...process.env, PATH: `${bin()}:${process.env['PATH']}`, DISPLAY: ':0', BROWSER: '' }
+  const script = `GITHUB_STEP_SUMMARY=summary.md; run() { echo "$1/llama-cli -m new/models/small.gguf"; }; set -o pipefail\n${line}`
+  const options = { cwd, env, encoding: 'utf8', timeout: HANGS_MS, maxBuffer: 1 << 28 } as const
+  const { status, stderr } = spawnSync('bash', ['-c', script], options)
+  return { code: status, stderr }
+}
+
+/** A test of one line; skipped, with the reason in its name, where it cannot be executed here. */
+export function lineTest(line: string, filled: string, reason = missing(filled)): void {
+  const name = line.slice(0, 120)
+  if (reason !== undefined) return test.skip(`${name} (${reason})`, () => undefined)
+  test(name, () => {
+    const place = at('place')
+    cpSync(file(), place, { recursive: true, verbatimSymlinks: true })
+    const problem = problemOf(filled, place)
+    rmSync(place, { recursive: true })
+    if (problem !== undefined) throw new Error(`${filled}\n${problem}`)
+  })
+}
+
+/** What a line needs that is not here. */
+const NEEDS: readonly (readonly [line: RegExp, isHere: () => boolean, reason: string])[] = [
+  ...['dot', 'jq'].map((name) => [new RegExp(`\\| ${name} `), () => canRun('which', name), `needs ${name}`] as const),
+  [/(?:^|\s|-- )perf /, () => canRun('perf', 'record', '-a', '-o', '/dev/null', 'true'), 'needs perf, as root'],
+  [/perf\.data/, () => canRun('perf', 'record', '-a', '-o', '/dev/null', 'true'), 'needs perf, as root'],
+  [/bpftrace /, canBpftrace, 'needs bpftrace, as root'],
+  [
+    /^trace-cmd /,
+    () => canRun('trace-cmd', 'record', '-e', 'sched:sched_switch', '-o', '/dev/null', 'true'),
+    'needs ftrace, as root',
+  ],
+  [/--mem /, () => canRun('perf', 'record', '-a', '-o', '/dev/null', 'true'), 'needs perf'],
+  [
+    /(?: |^)(?:record|compare --|perf record|\S*llama-\w+) |\bcompared?\b|(?:old|now|t1)[/.]|-bench -m/,
+    hasLlama,
+    'needs llama.cpp',
+  ],
+]
+
+const missing = (line: string) => NEEDS.find(([pattern, isHere]) => pattern.test(line) && !isHere())?.[2]

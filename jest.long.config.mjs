@@ -9,7 +9,7 @@ const inParts = readdirSync(root, { recursive: true })
   .filter(
     (name) =>
       name.endsWith('.test.ts') &&
-      /from '\.\.?\/(\.\.\/)*(long|values)\.ts'/.test(readFileSync(join(root, name), 'utf8')),
+      /from '\.\.?\/(\.\.\/)*(long|values|workplace)\.ts'/.test(readFileSync(join(root, name), 'utf8')),
   )
   .map((name) => `**/test/${name}`)
 

@@ -4,6 +4,7 @@ import { test } from '@jest/globals'
 import { at, HANGS_MS, run } from '../cli/helpers.ts'
 import { canRun } from '../cli/record-helpers.ts'
 import { hasLlama } from '../llama/testbed.ts'
+import { isLong } from '../long.ts'
 import { canBpftrace } from '../machine.ts'
 import { bin, file } from './files.ts'
 
@@ -39,8 +40,18 @@ function inShell(line: string, cwd: string) {
   return { code: status, stderr }
 }
 
+/** Lines that start programs, which takes seconds: `npm test` has one of each kind, `npm run test:long` all. */
+const STARTING = /(?:^| )(record|open|--open|--|peaks|perf|bpftrace) /
+const started = new Set<string>()
+
+function isLeft(line: string): boolean {
+  const kind = STARTING.exec(`${line} `)?.[1]
+  return !isLong && kind !== undefined && (started.has(kind) || !started.add(kind))
+}
+
 /** A test of one line; skipped, with the reason in its name, where it cannot be executed here. */
-export function lineTest(line: string, filled: string, reason = missing(filled)): void {
+export function lineTest(line: string, filled: string, given?: string): void {
+  const reason = given ?? missing(filled) ?? (isLeft(filled) ? 'npm run test:long' : undefined)
   const name = line.slice(0, 120)
   if (reason !== undefined) return test.skip(`${name} (${reason})`, () => undefined)
   test(name, () => {

@@ -37,14 +37,26 @@ const AMOUNT_MAX = 1e24
 
 /** A number anywhere in an event that no amount can be. For kinds of which there are few events. */
 export function wrongAmount(event: object): Wrong | undefined {
-  return wrongWithin(event, '')
+  return areAmounts(event) ? undefined : wrongWithin(event, '')
 }
+
+function areAmounts(part: object): boolean {
+  for (const key in part) {
+    const value: unknown = part[key as keyof typeof part]
+    if (typeof value === 'number') {
+      if (!(Math.abs(value) <= AMOUNT_MAX)) return false
+    } else if (isPart(value) && !areAmounts(value)) return false
+  }
+  return true
+}
+
+const isPart = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !ArrayBuffer.isView(value)
 
 function wrongWithin(part: object, path: string): Wrong | undefined {
   for (const key in part) {
     const value: unknown = part[key as keyof typeof part]
-    const isPart = typeof value === 'object' && value !== null && !ArrayBuffer.isView(value)
-    const wrong = isPart
+    const wrong = isPart(value)
       ? wrongWithin(value, `${path}${key}.`)
       : typeof value === 'number' && wrongValue(path + key, value)
     if (wrong) return wrong

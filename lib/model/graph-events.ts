@@ -135,6 +135,6 @@ export function isSound({
     cpu <= CPU_MAX &&
     call >> 0 === call &&
     call >= -1 &&
-    fusedTo === undefined
+    (fusedTo === undefined || (fusedTo >>> 0 === fusedTo && fusedTo <= ID_MAX))
   )
 }

@@ -48,22 +48,23 @@ export class CallEndStage {
 
   constructor(private readonly names: Names) {}
 
-  /** Returns the batch, with the calls that are known by now. */
-  take(batch: TraceEvent[]): TraceEvent[] {
+  /** Returns the batch, with the calls that are known by now. `others`: places of the events that are no operators. */
+  take(batch: TraceEvent[], others: readonly number[]): TraceEvent[] {
     const ready: TraceEvent[] = []
     let out: TraceEvent[] | undefined
-    for (let i = 0; i < batch.length; i++) {
-      const event = batch[i]!
-      if (event.kind === 'operator') {
-        out?.push(event)
-        continue
-      }
-      const isHeld = this.see(event, ready)
-      if (ready.length > 0 || isHeld) out ??= batch.slice(0, i)
-      if (ready.length > 0) out!.push(...ready.splice(0))
-      if (!isHeld) out?.push(event)
+    /** Events before this place are in `out`. */
+    let done = 0
+    for (const i of others) {
+      const isHeld = this.see(batch[i]!, ready)
+      if (ready.length === 0 && !isHeld) continue
+      out ??= []
+      for (; done < i; done++) out.push(batch[done]!)
+      if (ready.length > 0) out.push(...ready.splice(0))
+      if (isHeld) done++
     }
-    return out ?? batch
+    if (!out) return batch
+    for (; done < batch.length; done++) out.push(batch[done]!)
+    return out
   }
 
   /** The calls that are left at the end of the input. */

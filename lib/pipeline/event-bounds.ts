@@ -12,6 +12,8 @@ import { StreamWork } from './stream-work.ts'
  * A wrong number becomes -1 where -1 means unknown; otherwise the event is left out. Both are issues at the last valid time.
  */
 export class EventBounds {
+  /** Places of the events of the last batch that are no operators: most events are, and the next stages need only the others. */
+  others: number[] = []
   private lastNs = 0
   private readonly order = new SwitchOrder()
   private readonly streams = new StreamWork()
@@ -19,12 +21,19 @@ export class EventBounds {
   /** Returns the batch itself if all of its events are valid. */
   check(batch: TraceEvent[]): TraceEvent[] {
     let checked: TraceEvent[] | undefined
+    const others: number[] = []
     for (let i = 0; i < batch.length; i++) {
       const event = batch[i]!
-      if (event.kind !== 'operator' || !isSound(event)) checked = this.checkOne(event, i, batch, checked)
-      else if (checked) checked.push(event)
+      if (event.kind === 'operator') {
+        if (!isSound(event)) checked = this.checkOne(event, i, batch, checked)
+        else if (checked) checked.push(event)
+        continue
+      }
+      others.push(i)
+      checked = this.checkOne(event, i, batch, checked)
     }
     const sound = checked ?? batch
+    this.others = checked ? othersIn(checked) : others
     this.lastNs = this.lastOf(sound)
     return sound
   }
@@ -83,6 +92,11 @@ export class EventBounds {
     }
     return this.lastNs
   }
+}
+
+/** Places of the events that are no operators. */
+export function othersIn(batch: readonly TraceEvent[]): number[] {
+  return batch.flatMap(({ kind }, i) => (kind === 'operator' ? [] : [i]))
 }
 
 const BOUNDS: ReadonlyMap<string, unknown> = new Map(Object.entries(EVENT_BOUNDS))

@@ -323,7 +323,8 @@ async function* checked(
       format ??= formatNamed(unchecked[0]!, name)
       const batch = bounds.check(unchecked)
       if (strict) stopAtIssue(batch, format)
-      const known = requests.take(ends.take(batch))
+      const ended = ends.take(batch, bounds.others)
+      const known = requests.take(ended, ended === batch ? bounds.others : undefined)
       if (known.length > 0) yield known // a batch of one call may be held
       if (turns.isDue(unchecked.length)) await turns.take()
     }

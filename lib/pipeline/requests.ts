@@ -1,6 +1,7 @@
 import { ReorderWindow, type Timed } from '../input/reorder.ts'
 import type { InputEvent, TraceEvent } from '../model/events.ts'
 import { type RequestSource, Requests } from '../model/requests/requests.ts'
+import { othersIn } from './event-bounds.ts'
 
 /**
  * Events that wait until earlier ones of other threads came: a log contains the space of one thread after the other, at most some
@@ -23,14 +24,12 @@ export class RequestStage {
   private readonly window = new ReorderWindow<Waiting>(WAITING_MAX)
   private isOff = false
 
-  /** Returns the batch, with the requests that ended. */
-  take(batch: TraceEvent[]): TraceEvent[] {
+  /** Returns the batch, with the requests that ended. `others`: places of the events that are no operators. */
+  take(batch: TraceEvent[], others: readonly number[] = othersIn(batch)): TraceEvent[] {
     if (this.isOff) return batch
     const added: TraceEvent[] = []
-    for (let i = 0; i < batch.length; i++) {
-      const event = batch[i]!
-      if (event.kind === 'operator') continue
-      const earliest = this.push(event)
+    for (const i of others) {
+      const earliest = this.push(batch[i]!)
       if (earliest) added.push(...this.requests.take(earliest.event))
     }
     const [first] = batch

@@ -14,19 +14,34 @@ export const PALE = 'nothing'
 
 /** Labels that are cached by their names. */
 const LABELS_MAX = 1 << 15
-const PLAIN = {
-  id: undefined,
-  name: 0,
-  category: '',
-  args: undefined,
-  colour: undefined,
-  extra: undefined,
-  flows: undefined,
-  flowEnds: undefined,
-  arrowsOut: undefined,
-  arrowsIn: undefined,
-  launched: undefined,
-} as const satisfies Label
+
+/** A label of one slice. It has all fields, also undefined ones: objects of one shape are fast. */
+export function labelOf(
+  name: Label['name'],
+  category: Label['category'],
+  extra?: Label['extra'],
+  colour?: Label['colour'],
+  arrowsOut?: Label['arrowsOut'],
+  arrowsIn?: Label['arrowsIn'],
+): Label {
+  return shaped(undefined, name, category, undefined, colour, extra, arrowsOut, arrowsIn)
+}
+
+function shaped(
+  id: Label['id'],
+  name: Label['name'],
+  category: Label['category'],
+  args: Label['args'],
+  colour: Label['colour'],
+  extra?: Label['extra'],
+  arrowsOut?: Label['arrowsOut'],
+  arrowsIn?: Label['arrowsIn'],
+): Label {
+  return {
+    ...{ id, name, category, args, colour, extra },
+    ...{ flows: undefined, flowEnds: undefined, arrowsOut, arrowsIn, launched: undefined },
+  }
+}
 
 /** Makes arguments: interns their keys, and numbers the sets that slices share. */
 export class ArgMaker {
@@ -34,6 +49,7 @@ export class ArgMaker {
   private labels = 0
   private readonly byCategory = new DefaultMap<string, Map<number, Label>>(() => new Map())
   private remembered = 0
+  private readonly inferredArgs = new DefaultMap((bits: number) => [this.word('inferred', inferredText(bits))])
 
   constructor(
     readonly names: Names,
@@ -74,7 +90,7 @@ export class ArgMaker {
     const labels = this.byCategory.of(category)
     let label = labels.get(name)
     if (label) return label
-    if (this.remembered >= LABELS_MAX) return { ...PLAIN, name, category }
+    if (this.remembered >= LABELS_MAX) return labelOf(name, category)
     this.remembered++
     label = this.label({ name, category })
     labels.set(name, label)
@@ -83,14 +99,17 @@ export class ArgMaker {
 
   /** A label for many slices, see {@link Label.id}. */
   label({ name, category, args, colour }: Pick<Label, 'name' | 'category' | 'args' | 'colour'>): Label {
-    // All fields, also undefined ones: objects of one shape are fast.
-    return { ...PLAIN, id: this.labels++, name, category, args, colour } satisfies Label
+    return shaped(this.labels++, name, category, args, colour)
+  }
+
+  /** A label that differs from `label` in these fields. */
+  with({ id, name, category, args, colour }: Label, extra: Label['extra'], arrowsIn?: Label['arrowsIn']): Label {
+    return shaped(id, name, category, args, colour, extra, undefined, arrowsIn)
   }
 
   /** The argument that lists inferred facts, if any. */
-  inferred(bits: number): Arg[] {
-    if (bits === 0) return []
-    return [this.word('inferred', inferredText(bits))]
+  inferred(bits: number): readonly Arg[] {
+    return bits === 0 ? [] : this.inferredArgs.of(bits)
   }
 }
 

@@ -2,6 +2,8 @@ import { resized } from '../bytes/resized.ts'
 
 /** Below this, bytes and ASCII texts are copied in a loop: the built-in calls cost more than they save. */
 export const SHORT = 48
+/** The same of pieces. */
+const PIECE_SHORT = 160
 
 /** Bytes that are written often. They are copied in words, in half the time. */
 export class Piece {
@@ -34,7 +36,7 @@ export class ByteWriter {
 
   /** The bytes written since the last call, as a copy; the buffer is empty afterwards. No message may be open. */
   take(): Uint8Array {
-    const taken = this.bytes.slice(0, this.position)
+    const taken = new Uint8Array(this.bytes.subarray(0, this.position)) // not by `slice`, which clears the copy first
     this.position = 0
     return taken
   }
@@ -61,7 +63,7 @@ export class ByteWriter {
   /** Copies a piece to `at`, where three more bytes than its length are reserved. Returns the end. */
   protected put(at: number, { bytes, view: from, length }: Piece): number {
     const { view } = this
-    if (length > SHORT && bytes.length - length < 4) this.bytes.set(bytes, at)
+    if (length > PIECE_SHORT && bytes.length - length < 4) this.bytes.set(bytes, at)
     else for (let i = 0; i < length; i += 4) view.setInt32(at + i, from.getInt32(i, true), true)
     return at + length
   }

@@ -50,7 +50,8 @@ export class EventBatch {
   }
 
   add(event: TraceEvent): void {
-    this.events.push(event)
+    const { events } = this
+    events[events.length] = event // in place of `push`, which V8 calls for arrays that begin empty
   }
 
   /** Adds the input event ahead of all, with the events `next` after it. */

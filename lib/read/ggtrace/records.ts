@@ -225,8 +225,13 @@ export class EventRecords {
 
   private readToken(at: number, end: number): void {
     const span = this.readSpan(at)
-    const resources = span && this.resources.of(this.tid, span.startNs)
-    if (span) this.calls.read(this.view, at, end, { ...span, tid: this.tid, byte: at + this.shift, resources })
+    if (!span) return
+    const { tid } = this
+    const { startNs, endNs } = span
+    this.calls.read(this.view, at, end, {
+      ...{ startNs, endNs, tid, byte: at + this.shift },
+      resources: this.resources.of(tid, startNs),
+    })
   }
 
   private readGraph(at: number): void {
@@ -240,7 +245,8 @@ export class EventRecords {
     }
     this.batch.add({
       kind: 'graph',
-      ...span,
+      startNs: span.startNs, // spreads of other than literals cost as much as all else here
+      endNs: span.endNs,
       backend: definitions.name(view.getUint32(at + 32, true), at + this.shift) || (graph?.backend ?? 0),
       nodes: graph?.nodes ?? 0,
       call: readNumber(view, at + 24),
@@ -276,7 +282,8 @@ export class EventRecords {
     this.batch.add({
       kind: 'copy',
       what: COPY_KINDS[view.getUint32(at + 40, true)] ?? 'copy',
-      ...span,
+      startNs: span.startNs,
+      endNs: span.endNs,
       bytes: readU64(view, at + 20),
       from: definitions.bufferName(view.getUint32(at + 28, true), byte),
       to: definitions.bufferName(view.getUint32(at + 32, true), byte),

@@ -14,6 +14,7 @@ import type { LeftOutEvent } from '../../model/left-out.ts'
 import { duration } from '../../model/units.ts'
 import type { States } from '../../threads/states.ts'
 import type { TrackContext } from '../context.ts'
+import { labelOf } from '../labels.ts'
 import type { MemoryArea } from '../memory/area.ts'
 import type { DrawOptions } from '../options.ts'
 import type { RequestArea } from '../requests/area.ts'
@@ -176,6 +177,6 @@ class Copies {
     if (endNs > startNs) extra.push(make.arg('gb_per_s', { double: bytes / (endNs - startNs) }))
     if (detail === 'full') extra.push(make.int('tid', tid))
     const name = moved ? `${what} ${make.names.text(moved.name)}` : what
-    this.lanes.place(startNs, endNs, { name: make.names.id(name), category: 'copy', extra: make.shown(extra) })
+    this.lanes.place(startNs, endNs, labelOf(make.names.id(name), 'copy', make.shown(extra)))
   }
 }

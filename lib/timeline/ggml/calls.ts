@@ -4,8 +4,9 @@ import { decodingIn, hasRate, isFailed, isVerification, meaningOf, sequencesOf }
 import { type CallBatch, type EngineStep, Inferred, type SequenceSpan, type TokenEvent } from '../../model/events.ts'
 import { Roles } from '../../model/roles.ts'
 import { nounFor } from '../../model/units.ts'
+import type { Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
-import { PALE } from '../labels.ts'
+import { labelOf, PALE } from '../labels.ts'
 import type { Allocations } from '../memory/allocations.ts'
 import type { RequestArea } from '../requests/area.ts'
 import { functionLabel } from '../requests/functions.ts'
@@ -106,13 +107,8 @@ export class Calls {
     const toGraphs = this.graphs.arrowsOf(event)
     const arrowsOut = toGraphs.length > 0 ? [...(arrows ?? []), ...toGraphs] : arrows
     extra.push(...args, ...make.inferred(event.inferred))
-    row.lanes.place(startNs, endNs, {
-      name,
-      category: 'token',
-      colour: make.names.id(whatOf(event)),
-      extra: make.shown(extra),
-      arrowsOut,
-    })
+    const colour = make.names.id(whatOf(event))
+    row.lanes.place(startNs, endNs, labelOf(name, 'token', make.shown(extra), colour, arrowsOut))
     this.addToSpan(event)
     this.onCall(event)
   }
@@ -206,20 +202,21 @@ export class Calls {
     const extra = known ? [make.int('bytes', known.bytes)] : []
     const words = isIdle ? `${LOAD_BEGIN}; ${LOAD_END}` : LOAD_BEGIN
     if (stages.length === 0) extra.push(make.word('inferred', words))
-    const label = { ...this.phaseLabel('load'), extra: make.shown(extra) }
+    const label = this.phaseLabel('load', extra)
     const inner = stages.map((event) => ({ ...event, label: functionLabel(event, 'load_stage', make) }))
     this.phases.placeAround(firstNs, isIdle ? lastNs : callNs, label, inner)
     if (isIdle) this.phase('idle', lastNs, callNs, [])
   }
 
   /** The colours of phases are those of their calls. */
-  private phase(what: string, startNs: number, endNs: number, extra: Arg[]): void {
-    this.phases.place(startNs, endNs, { ...this.phaseLabel(what), extra: this.context.make.shown(extra) })
+  private phase(what: string, startNs: number, endNs: number, extra: readonly Arg[]): void {
+    this.phases.place(startNs, endNs, this.phaseLabel(what, extra))
   }
 
-  private phaseLabel(what: string) {
-    const { names } = this.context.make
-    return { name: names.id(what), category: 'phase', colour: names.id(what === 'idle' ? PALE : what) } as const
+  private phaseLabel(what: string, extra: readonly Arg[]): Label {
+    const { make } = this.context
+    const { names } = make
+    return labelOf(names.id(what), 'phase', make.shown(extra), names.id(what === 'idle' ? PALE : what))
   }
 
   private endSpan(): void {

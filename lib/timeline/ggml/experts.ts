@@ -4,6 +4,7 @@ import { DefaultMap } from '../../model/default-map.ts'
 import type { ExpertsEvent, OperatorEvent } from '../../model/events.ts'
 import type { Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
+import { labelOf } from '../labels.ts'
 import type { Lanes } from '../tracks.ts'
 
 /** Labels that are kept. */
@@ -128,7 +129,7 @@ export class Experts {
     const { make, names, detail } = this.context
     const { name, category, colour } = newLabel(ids, k, 1)
     const args = detail === 'names' ? undefined : make.set(this.choiceArgs(ids, k, colour))
-    const label = make.label({ name: names.id(name), category, args, colour: names.id(colour!) })
+    const label = make.label({ name: names.id(name as string), category, args, colour: names.id(colour as string) })
     this.labels.set(key, label)
     return label
   }
@@ -143,7 +144,7 @@ export class Experts {
 
 function newLabel(ids: ArrayLike<number>, k: number, tokens: number) {
   const name = tokens === 1 ? `experts ${joined(ids, ' ', k)}` : `experts of ${tokens} tokens`
-  return { name, category: 'expert', colour: tokens === 1 ? setOf(ids) : undefined } as const
+  return labelOf(name, 'expert', undefined, tokens === 1 ? setOf(ids) : undefined)
 }
 
 /** The ids as text, a semicolon between tokens. */

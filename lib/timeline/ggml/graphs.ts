@@ -12,7 +12,7 @@ import type { Names } from '../../model/names.ts'
 import type { Label } from '../../sink/label.ts'
 import { submissionArrows } from '../arrow-ids.ts'
 import type { TrackContext } from '../context.ts'
-import { PALE } from '../labels.ts'
+import { labelOf, PALE } from '../labels.ts'
 import type { Lanes } from '../tracks.ts'
 import { Sums } from './sums.ts'
 
@@ -83,13 +83,12 @@ export class Graphs {
     this.hasGraphs = true
     if (backend) this.usedBackends.add(event.backend)
     const arrows = event.submissions?.map((id) => submissionArrows(this.context.input, id))
-    const [arrowsIn, arrowsOut] = [
-      arrows?.slice(0, 1).map((arrow) => arrow.fromCall),
-      arrows?.map((arrow) => arrow.fromGraph),
-    ]
-    const isDrawn = call >= 0 && arrows !== undefined
-    const ofGpu = { arrowsOut, ...(isDrawn && { arrowsIn }) }
-    this.hold(call, { startNs, endNs, label: { name, category: 'graph', extra: make.shown(extra), ...ofGpu } })
+    const arrowsIn = call >= 0 ? arrows?.slice(0, 1).map((arrow) => arrow.fromCall) : undefined
+    const arrowsOut = arrows?.map((arrow) => arrow.fromGraph)
+    this.hold(call, {
+      ...{ startNs, endNs },
+      label: labelOf(name, 'graph', make.shown(extra), undefined, arrowsOut, arrowsIn),
+    })
   }
 
   /** Draws sums of graphs and parts. */
@@ -105,12 +104,7 @@ export class Graphs {
     if (name === 0) return
     const ofCall = call >= 0 ? [make.int('call', call)] : []
     const extra = detail === 'names' ? undefined : ofCall
-    this.hold(call, {
-      startNs,
-      endNs,
-      what,
-      label: { name, category: 'outside', extra },
-    })
+    this.hold(call, { startNs, endNs, what, label: labelOf(name, 'outside', extra) })
   }
 
   /** Time of a call, before it is drawn, that the recorder took to describe graphs. */
@@ -137,7 +131,7 @@ export class Graphs {
     if (endNs - startNs < STRETCH_NS_MIN) return
     const { make } = this.context
     const extra = make.shown([make.word('what', what), make.int('bytes', bytes)])
-    const piece = { startNs, endNs, label: { name: make.names.id('copy'), category: 'outside', extra } }
+    const piece = { startNs, endNs, label: labelOf(make.names.id('copy'), 'outside', extra) }
     const copies = this.copies.of(tid)
     if (copies.push(piece) > COPIES_MAX) copies.shift()
   }
@@ -215,6 +209,6 @@ export class Graphs {
     if (call >= 0) extra.unshift(make.int('call', call))
     const name = make.names.id(builds ? 'build graph' : 'outside graphs')
     const colour = builds ? undefined : make.names.id(PALE)
-    this.lanes.place(startNs, next.startNs, { name, category: 'outside', colour, extra: make.shown(extra) })
+    this.lanes.place(startNs, next.startNs, labelOf(name, 'outside', make.shown(extra), colour))
   }
 }

@@ -99,6 +99,11 @@ export class Operators {
     const { tensor, fusedTo, inferred } = event
     const last = this.labels[tensor]
     if (last !== undefined && last.fusedTo === fusedTo && last.inferred === inferred) return last.label
+    return this.otherLabel(event)
+  }
+
+  private otherLabel(event: OperatorEvent): Label {
+    const { tensor, fusedTo, inferred } = event
     const key = `${tensor} ${fusedTo} ${inferred}`
     const label = getOrMake(this.allLabels, key, () => {
       const name = this.nodeNames.of(tensor, fusedTo)
@@ -175,9 +180,8 @@ export class Operators {
       this.barriers[bits] = label
     }
     if (wait?.waitedFor === undefined) return label
-    const { id, name, category, args, colour } = label
     const extra = this.waitedFor[wait.waitedFor] ?? this.waitFor(wait.waitedFor)
-    return { id, name, category, args, colour, extra, arrowsIn: wait.arrows }
+    return this.context.make.with(label, extra, wait.arrows)
   }
 
   private waitFor(worker: number): readonly Arg[] {

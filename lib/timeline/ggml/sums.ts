@@ -2,7 +2,7 @@ import { Inferred } from '../../model/events.ts'
 import type { SliceSum, SumsEvent } from '../../model/sums.ts'
 import type { Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
-import { countArgs, PALE } from '../labels.ts'
+import { countArgs, labelOf, PALE } from '../labels.ts'
 import type { Lanes } from '../tracks.ts'
 
 /** Names that are interned: stretches of calls have few different counts. */
@@ -34,7 +34,7 @@ export class Sums {
     if (counts) extra.push(...countArgs(make, counters, counts))
     extra.push(...make.inferred(Inferred.Place))
     const colour = what === 'barrier' ? names.id(PALE) : name
-    return { name: this.nameOf(sum), category: `${what}_sum`, colour, extra: make.shown(extra) }
+    return labelOf(this.nameOf(sum), `${what}_sum`, make.shown(extra), colour)
   }
 
   private nameOf({ name, count }: SliceSum): number | string {

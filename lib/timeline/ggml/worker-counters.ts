@@ -31,10 +31,9 @@ export class WorkerCounters {
 
   place({ worker, startNs, endNs, counts: counted }: OperatorEvent): void {
     const { counters: set } = this.context
-    if (!counted && set.hasRates) return
-    const counts = counted ?? []
     const durationNs = endNs - startNs
-    if (set.counters.length === 0 || durationNs <= 0) return
+    if (set.counters.length === 0 || (!counted && set.hasRates) || durationNs <= 0) return
+    const counts = counted ?? []
     for (const { key, value } of set.rates(counts, durationNs)) {
       this.draw(this.specs.get(key) ?? this.addRate(key), worker, startNs, value)
     }

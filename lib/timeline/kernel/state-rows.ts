@@ -4,7 +4,7 @@ import { duration } from '../../model/units.ts'
 import { type CpuShares, threadText } from '../../model/waits.ts'
 import type { StateSpan } from '../../threads/states.ts'
 import type { TrackContext } from '../context.ts'
-import type { ArgMaker } from '../labels.ts'
+import { type ArgMaker, labelOf } from '../labels.ts'
 import type { Lanes } from '../tracks.ts'
 
 /** Names of slices, by state. */
@@ -29,12 +29,8 @@ export class StateRows {
     if (shares) extra.push(...takenBy(make, shares))
     else if (by > 0) extra.push(make.text(state === 'woken' ? 'woken_by' : 'taken_first_by', make.names.text(by)))
     const which = state === 'running' ? cpu : wait > 0 ? ` (${make.names.text(wait)})` : ''
-    const label = {
-      name: make.names.id(`${TITLES[state]}${which}`),
-      category: 'state' as const,
-      extra: detail === 'names' ? undefined : extra,
-    }
-    this.lanesOf(span).place(span.fromNs, span.toNs, label)
+    const name = make.names.id(`${TITLES[state]}${which}`)
+    this.lanesOf(span).place(span.fromNs, span.toNs, labelOf(name, 'state', detail === 'names' ? undefined : extra))
   }
 
   private lanesOf({ worker, own, tid, isFromSwitches }: StateSpan): Lanes {

@@ -23,14 +23,12 @@ function encoded(write: (out: ProtoWriter) => void): Uint8Array {
 
 const wordOf = (bytes: Uint8Array) => new DataView(Uint8Array.of(...bytes, 0).buffer).getInt32(0, true)
 
-/** The event that ends a slice, from its length on: three bytes. */
-const END = wordOf(
-  encoded((out) => {
-    const event = out.begin(TracePacket.track_event)
-    out.varint(TrackEvent.type, TrackEventType.TYPE_SLICE_END)
-    out.end(event)
-  }).slice(1),
-)
+/** The event that ends a slice. */
+const END = encoded((out) => {
+  const event = out.begin(TracePacket.track_event)
+  out.varint(TrackEvent.type, TrackEventType.TYPE_SLICE_END)
+  out.end(event)
+})
 /** The fields of a counter's sample, up to its value: four bytes. */
 const SAMPLE = wordOf(
   encoded((out) => {
@@ -47,11 +45,14 @@ export class SequenceName {
   readonly piece: Piece
   /** With the tag of an event after it. */
   readonly beforeEvent: Piece
+  /** With the event that ends a slice after it. */
+  readonly end: Piece
 
   /** `name`: the field with its id, encoded. */
   constructor(name: Uint8Array) {
     this.piece = new Piece(name)
     this.beforeEvent = new Piece(Uint8Array.of(...name, EVENT))
+    this.end = new Piece(Uint8Array.of(...name, ...END))
   }
 }
 
@@ -79,11 +80,15 @@ export class PacketWriter extends ProtoWriter {
   }
 
   /** The packets of a whole slice, as by {@link event} and {@link sliceEnd}: most are short, and need one reservation. */
-  slice(ts: number, endTs: number, name: SequenceName, fields: Piece, args: Piece): void {
-    const high = Math.floor(ts / HIGH) | 0
-    const low = (ts - high * HIGH) | 0
-    const endHigh = Math.floor(endTs / HIGH) | 0
-    const endLow = (endTs - endHigh * HIGH) | 0
+  slice(
+    high: number,
+    low: number,
+    endHigh: number,
+    endLow: number,
+    name: SequenceName,
+    fields: Piece,
+    args: Piece,
+  ): void {
     const { beforeEvent } = name
     const size = fields.length + args.length
     if (size > SHORT_FIELDS_MAX - beforeEvent.length) {
@@ -101,22 +106,20 @@ export class PacketWriter extends ProtoWriter {
     bytes[start + 1] = at - start - 2
     bytes[at] = PACKET
     bytes[at + 2] = TIMESTAMP
-    const end = this.put(putTime(bytes, view, at + 3, endHigh, endLow), beforeEvent)
-    view.setInt32(end, END, true)
-    bytes[at + 1] = end - at + 1
-    this.position = end + 3
+    const end = this.put(putTime(bytes, view, at + 3, endHigh, endLow), name.end)
+    bytes[at + 1] = end - at - 2
+    this.position = end
   }
 
   /** A packet with the end of a slice. */
-  sliceEnd(high: number, low: number, { beforeEvent }: SequenceName): void {
-    this.reserve(PACKET_BYTES_MAX + beforeEvent.length)
+  sliceEnd(high: number, low: number, { end }: SequenceName): void {
+    this.reserve(PACKET_BYTES_MAX + end.length)
     const { bytes, view, position: start } = this
     bytes[start] = PACKET
     bytes[start + 2] = TIMESTAMP
-    const at = this.put(putTime(bytes, view, start + 3, high, low), beforeEvent)
-    view.setInt32(at, END, true)
-    bytes[start + 1] = at - start + 1
-    this.position = at + 3
+    const at = this.put(putTime(bytes, view, start + 3, high, low), end)
+    bytes[start + 1] = at - start - 2
+    this.position = at
   }
 
   /** A packet with a counter's sample; its value is an integer from 0 to 2^53 - 1. */
@@ -139,9 +142,14 @@ function putTime(bytes: Uint8Array, view: DataView, at: number, high: number, lo
   if (high === 0) return encodeVarint(bytes, at, low)
   const groups = (low & 0x7f) | ((low & 0x3f80) << 1) | ((low & 0x1fc000) << 2) | ((low & 0xfe00000) << 3)
   view.setInt32(at, groups | 0x80808080, true)
-  if (high > 0x7f) return encodeVarint(bytes, at + 4, high)
-  bytes[at + 4] = high
-  return at + 5
+  if (high <= 0x7f) {
+    bytes[at + 4] = high
+    return at + 5
+  }
+  if (high > 0x3fff) return encodeVarint(bytes, at + 4, high)
+  bytes[at + 4] = high | 0x80 // up to 73 minutes
+  bytes[at + 5] = high >> 7
+  return at + 6
 }
 
 /** Template of an argument with its tags at 0, 2 and from 4; its length, its name's id and its value are added. */

@@ -3,7 +3,7 @@ export { checkTrace, convertFile, inputOf, openTrace, type PathOrBytes, summariz
 export { fileSource } from './node/files.ts'
 export { drawSvg } from './node/graphviz.ts'
 export type { NativeOptions } from './node/native.ts'
-export { measurePeaks, type Peak, type Peaks, type PeaksOptions } from './node/peaks.ts'
+export { keptPeaks, measurePeaks, type Peak, type PeakOfThreads, type Peaks, type PeaksOptions } from './node/peaks.ts'
 export type { MemRecording } from './node/record/memory.ts'
 export type { PowerRecording } from './node/record/power.ts'
 export type { Environment } from './node/record/program.ts'

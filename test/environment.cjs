@@ -1,4 +1,5 @@
 const { existsSync, readFileSync } = require('node:fs')
+const { tmpdir } = require('node:os')
 const { join } = require('node:path')
 const vm = require('node:vm')
 const { TestEnvironment } = require('jest-environment-node')
@@ -8,6 +9,9 @@ const { TestEnvironment } = require('jest-environment-node')
  * slower. ggml's own workers spin all the same.
  */
 process.env['OMP_WAIT_POLICY'] ??= 'passive'
+
+/** Not the user's: peaks of this machine that are kept there would be in the figures of its logs. */
+process.env['XDG_CACHE_HOME'] ??= join(tmpdir(), 'ggml2perfetto-test-cache')
 
 /** What one test file had V8 compile of trace_processor, the next one need not: V8 shares the code while some module of it lives. */
 const vendored = join(__dirname, '../vendor/trace_processor.wasm')

@@ -21,11 +21,12 @@ export const peaksCommand: CommandModule<object, Arguments> = {
       .usage(
         '$0 peaks [options]\n\nMeasures the peak rates of this machine: reading memory, multiply-adds of FP32, dot products of ' +
           'INT8; with one thread, and with one on each CPU that it may use (taskset applies). This takes about two seconds. ' +
-          'Nothing else should compute in this time. The result is stored for this host.',
+          'Nothing else should compute in this time: a result under load is printed as disturbed, and not kept. One that is kept is what ' +
+          'stats, why and report compare runs on this machine with.',
       )
       .options(OPTIONS)
       .example('$0 peaks', 'for people')
-      .example('$0 peaks --json | jq .readBytes.all', 'for scripts: bytes/s')
+      .example('$0 peaks --json | jq .read_bytes.all', 'for scripts: bytes/s')
       .example('taskset -c 0-3 $0 peaks --fresh', 'of four CPUs'),
   handler,
 }
@@ -37,31 +38,32 @@ async function handler({ json, fresh }: ArgumentsCamelCase<Arguments>): Promise<
 }
 
 function describe(peaks: Peaks): string[] {
-  const { cpu, threads, readBytes, fp32Flops, int8Ops, cached } = peaks
-  const row = (title: string, { one, all, instructionSet }: Peak, unit: string) => [
+  const { cpu, threads, read_bytes, fp32_flops, int8_ops, disturbed, cached } = peaks
+  const row = (title: string, { one, all, instruction_set }: Peak, unit: string) => [
     title,
     `${threeDigits(one / 1e9)} ${unit}`,
     `${threeDigits(all / 1e9)} ${unit}`,
-    instructionSet,
+    instruction_set,
   ]
   const balance = (title: string, { one, all }: Peak, unit: string) => [
     title,
-    `${threeDigits(one / readBytes.one)} ${unit}`,
-    `${threeDigits(all / readBytes.all)} ${unit}`,
+    `${threeDigits(one / read_bytes.one)} ${unit}`,
+    `${threeDigits(all / read_bytes.all)} ${unit}`,
     '',
   ]
   const rows = [
     ['', '1 thread', plural(threads, 'thread'), 'measured with'],
-    row('memory, read', readBytes, 'GB/s'),
-    row('FP32', fp32Flops, 'GFLOP/s'),
-    row('INT8 dot products', int8Ops, 'GOP/s'),
-    balance('balance, FP32', fp32Flops, 'FLOP/byte'),
-    balance('balance, INT8', int8Ops, 'OP/byte'),
+    row('memory, read', read_bytes, 'GB/s'),
+    row('FP32', fp32_flops, 'GFLOP/s'),
+    row('INT8 dot products', int8_ops, 'GOP/s'),
+    balance('balance, FP32', fp32_flops, 'FLOP/byte'),
+    balance('balance, INT8', int8_ops, 'OP/byte'),
   ]
-  const time = peaks.measuredAt.replace('T', ' ').replace(/\.\d+Z$/, ' UTC')
+  const time = peaks.measured_at.replace('T', ' ').replace(/\.\d+Z$/, ' UTC')
   return [
     `${cpu}, ${plural(threads, 'CPU')}`,
     ...table(rows, [0, 3]),
     cached ? `measured at ${time}, and kept; --fresh measures again` : `measured now, ${time}`,
+    ...(disturbed === null ? [] : [`disturbed, and not kept: ${disturbed}; measure again when nothing else computes`]),
   ]
 }

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { ArgumentsCamelCase, InferredOptionTypes } from 'yargs'
 import {
   type AnalyzeOptions,
+  keptPeaks,
   measurePeaks,
   type PeakFigures,
   parsePeakFile,
@@ -26,6 +27,7 @@ export const MACHINE = {
   peaks: valued(
     once('--peaks'),
     'The peaks of the machine: `measure` (now, on the machine that recorded), or a file of `peaks --json`',
+    'kept ones',
   ),
   'flops-per-token': seldom(
     valued(
@@ -88,10 +90,15 @@ async function peaksOf(
   const backends = backendPeaks(gflops, gbs)
   if (peaks === 'measure') {
     const onBuild = (compiler: string) => void note(`building the measuring program with ${compiler}, once`)
-    return { ...peaksOfMachine(await measurePeaks({ env: io().env, onBuild })), backends }
+    const measured = await measurePeaks({ env: io().env, onBuild })
+    if (measured.disturbed !== null) await note(`the peaks were disturbed: ${measured.disturbed}`)
+    return { ...peaksOfMachine(measured), backends }
   }
   if (peaks !== undefined) return { ...(await ofFile(peaks)), backends }
-  if (!gflops && !gbs) return undefined
+  if (!gflops && !gbs) {
+    const kept = await keptPeaks(io().env)
+    return kept && { ...peaksOfMachine(kept), is_kept: true }
+  }
   return {
     device: null,
     flop_per_s: scaled(gflops, ''),

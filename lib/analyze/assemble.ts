@@ -130,7 +130,7 @@ export function documentOf(
   const gpu = gpuOf(logs)
   undetermined.push(...(gpu?.undetermined ?? []))
   const run = runOf(main, logs, undetermined)
-  const log = { ...figures, cpu: run.cpu, gpus: gpusOf(summary), rows: figures.operators.rows }
+  const log = { ...figures, run, gpus: gpusOf(summary), rows: figures.operators.rows }
   const { model, rooflines, undetermined: ofModel } = modelOf(log)
   const memory = memoryOf(figures)
   const { undetermined: ofRequests, series: _, ...requests } = requestsOf(figures, logs)

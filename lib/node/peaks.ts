@@ -11,29 +11,44 @@ import type { Environment } from './record/program.ts'
 /** The measured peak rate of one kind of work, per second. */
 export interface Peak {
   /** The instruction set used, such as `AVX-512 VNNI`: the widest that this processor has. */
-  readonly instructionSet: string
+  readonly instruction_set: string
   /** With one thread. */
   readonly one: number
   /** With one thread on each CPU at once. */
   readonly all: number
   /** With 1, 2, 4 … threads, and with `threads`; each on a CPU of its own. */
-  readonly byThreads: readonly { readonly threads: number; readonly rate: number }[]
+  readonly by_threads: readonly PeakOfThreads[]
 }
 
-/** The peak rates of a machine. */
+/** Rates of a number of threads. */
+export interface PeakOfThreads {
+  readonly threads: number
+  /** In the best of its windows. */
+  readonly rate: number
+  /** In the median one: hardly less, unless the machine had something else to do. */
+  readonly median: number
+}
+
+/** The peak rates of a machine. The fields are those of the JSON. */
 export interface Peaks {
   /** The processor's name. */
   readonly cpu: string
+  /** Number of CPUs of the machine. */
+  readonly cpus: number
   /** Number of CPUs that this process may use, and of threads that `all` was measured with. */
   readonly threads: number
   /** Bytes per second read from memory, sequentially. */
-  readonly readBytes: Peak
+  readonly read_bytes: Peak
   /** 32-bit floating-point operations per second; a multiply-add is two. */
-  readonly fp32Flops: Peak
+  readonly fp32_flops: Peak
   /** Operations per second of dot products of 8-bit integers with 32-bit sums; a multiply-add is two. */
-  readonly int8Ops: Peak
+  readonly int8_ops: Peak
+  /** The part of these CPUs' time that others took meanwhile; null: not known. */
+  readonly load_share: number | null
+  /** Why these are not the peaks: the machine had something else to do; null: nothing is known against them. Such ones are not kept. */
+  readonly disturbed: string | null
   /** When it was measured, in ISO 8601. */
-  readonly measuredAt: string
+  readonly measured_at: string
   /** Is this an earlier result from the cache? */
   readonly cached: boolean
 }
@@ -66,8 +81,8 @@ const RUN_MS_MAX = 120_000
 
 /**
  * Measures the peak rates of this machine: reading memory, FP32 and INT8 arithmetic. Takes about two seconds, during which
- * nothing else should compute. The result is cached (`$XDG_CACHE_HOME/ggml2perfetto` or `~/.cache/ggml2perfetto`) for
- * this host, processor and number of usable CPUs. Linux only so far. Throws UsageError if it cannot be measured.
+ * nothing else should compute. The result is kept (`$XDG_CACHE_HOME/ggml2perfetto` or `~/.cache/ggml2perfetto`) for
+ * this host, processor and number of usable CPUs, unless it was disturbed. Linux only so far. Throws UsageError if it cannot be measured.
  */
 export async function measurePeaks(options: PeaksOptions): Promise<Peaks> {
   checkNames('measurePeaks', options, MEASURE_PEAKS_OPTIONS)
@@ -79,24 +94,60 @@ export async function measurePeaks(options: PeaksOptions): Promise<Peaks> {
     )
   }
   const native = { env, platform, arch, onBuild }
-  const cpu = cpus()[0]?.model.trim() || 'unknown'
-  const path = join(cacheFolder(env), `peaks-${hostKey(cpu, await nativeHash(PROGRAM, native))}.json`)
-  const kept = fresh ? undefined : await readFile(path, 'utf8').then(parsePeaks, () => undefined)
-  if (kept !== undefined) return { ...kept, cached: true }
-  const program = await nativeFile(PROGRAM, native)
-  const measured = JSON.parse(await run(program, [], env).catch(explainRun)) as object
-  const text = `${JSON.stringify({ cpu, ...measured, measuredAt: new Date().toISOString() }, null, 2)}\n`
-  const peaks = parsePeaks(text)
+  const program = await nativeHash(PROGRAM, native)
+  const kept = fresh ? undefined : await readKept(env)
+  if (kept?.program === program) return kept.peaks
+  const path = await nativeFile(PROGRAM, native)
+  const measured = JSON.parse(await run(path, [], env).catch(explainRun)) as object
+  const facts = { cpu: cpuName(), cpus: cpus().length, ...measured, measured_at: new Date().toISOString() }
+  const peaks = parsePeaks(facts)
   if (peaks === undefined) throw new UsageError(`peaks: this makes no sense: ${JSON.stringify(measured)}`)
-  // If the result cannot be cached (full disk, no home folder), it is measured again next time.
-  await placeFile(path, (to) => writeFile(to, text)).catch(() => undefined)
-  return { ...peaks, cached: false }
+  const disturbed = disturbanceOf(peaks)
+  const text = `${JSON.stringify({ ...facts, program }, null, 2)}\n`
+  // If the result cannot be kept (full disk, no home folder), it is measured again next time.
+  if (disturbed === null) await placeFile(keptPath(env), (to) => writeFile(to, text)).catch(() => undefined)
+  return { ...peaks, disturbed, cached: false }
 }
 
-/** A key for the same host and program. The host's name is hashed. */
-function hostKey(cpu: string, program: string): string {
-  const parts = [hostname(), cpu, availableParallelism(), program]
-  return createHash('sha256').update(parts.join('\0')).digest('hex').slice(0, 16)
+/** The peaks that {@link measurePeaks} kept on this host; undefined: none. */
+export async function keptPeaks(env: Environment): Promise<Peaks | undefined> {
+  return (await readKept(env))?.peaks
+}
+
+const cpuName = () => cpus()[0]?.model.trim() || 'unknown'
+
+/** Of this host and number of CPUs; the host's name is hashed. */
+function keptPath(env: Environment): string {
+  const parts = [hostname(), cpuName(), availableParallelism()]
+  const key = createHash('sha256').update(parts.join('\0')).digest('hex').slice(0, 16)
+  return join(cacheFolder(env), `peaks-${key}.json`)
+}
+
+async function readKept(env: Environment): Promise<{ readonly peaks: Peaks; readonly program: unknown } | undefined> {
+  try {
+    const facts = JSON.parse(await readFile(keptPath(env), 'utf8')) as Partial<Peaks & { program: unknown }>
+    const peaks = parsePeaks(facts)
+    return peaks && { peaks: { ...peaks, disturbed: null, cached: true }, program: facts.program }
+  } catch {
+    return undefined // there is none, or it is damaged
+  }
+}
+
+/** Windows under load have gaps: on a quiet machine, the median one is within 5 % of the best. */
+const MEDIAN_MIN = 0.8
+/** Of the CPUs' time: the kernel and its services take 1 or 2 %. */
+const LOAD_MAX = 0.1
+
+/** What shows that the machine had something else to do. */
+function disturbanceOf({ load_share, read_bytes, fp32_flops, int8_ops }: Measured): string | null {
+  const rates = [read_bytes, fp32_flops, int8_ops].flatMap(({ by_threads }) => by_threads)
+  const least = Math.min(...rates.map(({ rate, median }) => median / rate))
+  const percent = (share: number) => `${Math.round(100 * share)} %`
+  const why = [
+    ...(load_share !== null && load_share > LOAD_MAX ? [`others took ${percent(load_share)} of these CPUs`] : []),
+    ...(least < MEDIAN_MIN ? [`the median window reached ${percent(least)} of the best`] : []),
+  ]
+  return why.length > 0 ? why.join(', ') : null
 }
 
 async function run(program: string, args: readonly string[], env: Environment): Promise<string> {
@@ -108,29 +159,31 @@ function explainRun({ stderr = '', message }: FailedRun): never {
   throw new UsageError(stderr.trim() || `peaks: cannot measure: ${message}`)
 }
 
-/** The peaks in a cache file; undefined if it is damaged. */
-function parsePeaks(text: string): Omit<Peaks, 'cached'> | undefined {
-  try {
-    const { cpu, threads, readBytes, fp32Flops, int8Ops, measuredAt } = JSON.parse(text) as Partial<Peaks>
-    const isWhole =
-      typeof cpu === 'string' &&
-      isPositive(threads) &&
-      isPeak(readBytes) &&
-      isPeak(fp32Flops) &&
-      isPeak(int8Ops) &&
-      typeof measuredAt === 'string' &&
-      !Number.isNaN(Date.parse(measuredAt))
-    return isWhole ? { cpu, threads, readBytes, fp32Flops, int8Ops, measuredAt } : undefined
-  } catch {
-    return undefined // not JSON, or not an object
-  }
+type Measured = Omit<Peaks, 'cached' | 'disturbed'>
+
+/** What was measured; undefined if it makes no sense. */
+function parsePeaks(facts: Partial<Measured>): Measured | undefined {
+  const { cpu, cpus, threads, read_bytes, fp32_flops, int8_ops, load_share, measured_at } = facts
+  const isWhole =
+    typeof cpu === 'string' &&
+    isPositive(cpus) &&
+    isPositive(threads) &&
+    isPeak(read_bytes) &&
+    isPeak(fp32_flops) &&
+    isPeak(int8_ops) &&
+    (load_share === null || Number.isFinite(load_share)) &&
+    typeof measured_at === 'string' &&
+    !Number.isNaN(Date.parse(measured_at))
+  const share = load_share ?? null
+  return isWhole ? { cpu, cpus, threads, read_bytes, fp32_flops, int8_ops, load_share: share, measured_at } : undefined
 }
 
 const isPositive = (value: unknown): value is number => Number.isFinite(value) && (value as number) > 0
 
 function isPeak(value: unknown): value is Peak {
-  const { instructionSet, one, all, byThreads } = (value ?? {}) as Partial<Peak>
+  const { instruction_set, one, all, by_threads } = (value ?? {}) as Partial<Peak>
   const areRates =
-    Array.isArray(byThreads) && byThreads.every((part) => isPositive(part?.threads) && isPositive(part.rate))
-  return typeof instructionSet === 'string' && isPositive(one) && isPositive(all) && areRates
+    Array.isArray(by_threads) &&
+    by_threads.every((part) => isPositive(part?.threads) && isPositive(part.rate) && isPositive(part.median))
+  return typeof instruction_set === 'string' && isPositive(one) && isPositive(all) && areRates
 }

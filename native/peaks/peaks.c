@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,6 +28,9 @@
 #define START_AFTER_NS 200000
 #define START_AFTER_EACH_NS 5000
 #define CPUS_MAX 65536
+
+/* Under load, windows wait for their threads: no more of them after this time. */
+#define WINDOWS_NS_MAX 1000000000
 
 enum { WINDOWS = 80, LONG_BITS = 8 * sizeof(long) };
 
@@ -65,8 +69,10 @@ struct team {
     struct member * members;
     pthread_barrier_t barrier;
     uint64_t start;
+    bool is_done;
     atomic_int error;
     double best;
+    double median; /* of the windows */
 };
 
 static void fail(const char * what, int error) {
@@ -208,6 +214,38 @@ static size_t buffer_bytes(const struct cpu * cpus, size_t count) {
     return share ? share : HUGE_PAGE;
 }
 
+/* CPU time of this process, in seconds. */
+static double own_seconds(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double) (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double) (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+/* Time in which these CPUs, since the system started, were not idle, in seconds; below 0: not known. */
+static double busy_seconds(const struct cpu * cpus, size_t count) {
+    FILE * file = fopen("/proc/stat", "re");
+    if (!file) return -1;
+    char line[512];
+    size_t found = 0;
+    unsigned long long busy = 0;
+    while (fgets(line, sizeof line, file)) {
+        unsigned number;
+        unsigned long long user, nice, system, idle, io, irq, softirq, steal = 0;
+        if (sscanf(line, "cpu%u %llu %llu %llu %llu %llu %llu %llu %llu", &number, &user, &nice, &system, &idle, &io, &irq,
+                   &softirq, &steal) < 8) {
+            continue;
+        }
+        for (size_t i = 0; i < count; i++) {
+            if ((unsigned) cpus[i].number != number) continue;
+            busy += user + nice + system + irq + softirq + steal;
+            found++;
+        }
+    }
+    fclose(file);
+    return found == count ? (double) busy / (double) sysconf(_SC_CLK_TCK) : -1;
+}
+
 /* ---- Measuring ---- */
 
 static int pin(int number) {
@@ -246,31 +284,51 @@ static void work_in_window(struct member * member) {
     member->rate = (double) pieces * (double) rounds * kernel->work * 1e9 / (double) (time - team->start);
 }
 
+static int by_value(const void * a, const void * b) {
+    const double left = *(const double *) a, right = *(const double *) b;
+    return (left > right) - (left < right);
+}
+
 static void * work(void * argument) {
     struct member * member = argument;
     struct team * team = member->team;
     const bool leads = member == team->members;
+    double sums[WINDOWS] = {0};
     int error = pin(member->cpu);
     if (!error) error = take_buffer(member);
     if (error) atomic_store(&team->error, error);
-    for (int window = 0; window <= WINDOWS; window++) {
+    int windows = 0;
+    uint64_t began = 0;
+    for (int window = 0;; window++) {
         pthread_barrier_wait(&team->barrier);
         if (atomic_load(&team->error)) break;
         if (leads) {
             double sum = 0;
             for (size_t i = 0; i < team->count; i++) sum += team->members[i].rate;
-            if (sum > team->best) team->best = sum;
+            if (window == 0) began = now();
+            else sums[windows++] = sum;
+            team->is_done = windows == WINDOWS || (windows > 0 && now() - began > WINDOWS_NS_MAX);
             team->start = now() + START_AFTER_NS + START_AFTER_EACH_NS * team->count;
         }
         pthread_barrier_wait(&team->barrier);
-        if (window < WINDOWS) work_in_window(member);
+        if (team->is_done) break;
+        work_in_window(member);
+    }
+    if (windows > 0) {
+        qsort(sums, (size_t) windows, sizeof *sums, by_value);
+        team->best = sums[windows - 1];
+        team->median = sums[windows / 2];
     }
     if (member->buffer) munmap(member->buffer, team->buffer_bytes);
     return NULL;
 }
 
-/* The best rate of all CPUs together; each reads its own buffer. */
-static double measure(const struct peaks_kernel * kernel, const struct cpu * cpus, size_t count, size_t buffer) {
+struct rate {
+    double best, median;
+};
+
+/* The rates of all CPUs together; each reads its own buffer. */
+static struct rate measure(const struct peaks_kernel * kernel, const struct cpu * cpus, size_t count, size_t buffer) {
     if (buffer && buffer * count < CACHES_MIN * cache_bytes(cpus, count)) {
         fail("reading memory, and not caches, needs more free memory", ENOMEM);
     }
@@ -291,7 +349,7 @@ static double measure(const struct peaks_kernel * kernel, const struct cpu * cpu
     error = atomic_load(&team.error);
     if (error == ENOMEM && buffer > HUGE_PAGE) return measure(kernel, cpus, count, buffer / 2 / HUGE_PAGE * HUGE_PAGE);
     if (error) fail("cannot bind a thread to its CPU, or give it memory", error);
-    return team.best;
+    return (struct rate){team.best, team.median};
 }
 
 static const struct peaks_kernel * best_of(const struct peaks_kernel * kernels) {
@@ -302,15 +360,16 @@ static const struct peaks_kernel * best_of(const struct peaks_kernel * kernels) 
 static void report(const char * name, const struct peaks_kernel * kernels, const struct cpu * cpus, size_t count) {
     const bool reads = kernels == peaks_read;
     const struct peaks_kernel * kernel = best_of(kernels);
-    double one = 0, all = 0;
-    printf(", \"%s\": {\"instructionSet\": \"%s\", \"byThreads\": [", name, kernel->name);
+    struct rate one = {0, 0}, all = {0, 0};
+    printf(", \"%s\": {\"instruction_set\": \"%s\", \"by_threads\": [", name, kernel->name);
     /* 1, 2, 4 … and all: a program with fewer threads cannot reach what all do. */
     for (size_t threads = 1; threads; threads = threads == count ? 0 : threads * 2 < count ? threads * 2 : count) {
         all = measure(kernel, cpus, threads, reads ? buffer_bytes(cpus, threads) : 0);
         if (threads == 1) one = all;
-        printf("%s{\"threads\": %zu, \"rate\": %.0f}", threads == 1 ? "" : ", ", threads, all);
+        printf("%s{\"threads\": %zu, \"rate\": %.0f, \"median\": %.0f}", threads == 1 ? "" : ", ", threads, all.best,
+               all.median);
     }
-    printf("], \"one\": %.0f, \"all\": %.0f}", one, all);
+    printf("], \"one\": %.0f, \"all\": %.0f}", one.best, all.best);
 }
 
 int main(int count, char ** arguments) {
@@ -320,11 +379,16 @@ int main(int count, char ** arguments) {
     }
     struct cpu * cpus;
     const size_t threads = find_cpus(&cpus);
+    const uint64_t began = now();
+    const double busy_before = busy_seconds(cpus, threads), own_before = own_seconds();
     printf("{\"threads\": %zu", threads);
-    report("readBytes", peaks_read, cpus, threads);
-    report("fp32Flops", peaks_fp32, cpus, threads);
-    report("int8Ops", peaks_int8, cpus, threads);
-    puts("}");
+    report("read_bytes", peaks_read, cpus, threads);
+    report("fp32_flops", peaks_fp32, cpus, threads);
+    report("int8_ops", peaks_int8, cpus, threads);
+    const double busy = busy_seconds(cpus, threads) - busy_before, others = busy - (own_seconds() - own_before);
+    const double seconds = (double) (now() - began) / 1e9;
+    if (busy_before < 0) puts(", \"load_share\": null}");
+    else printf(", \"load_share\": %.4f}\n", others > 0 ? others / seconds / (double) threads : 0);
     free(cpus);
     return 0;
 }

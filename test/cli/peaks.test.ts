@@ -1,10 +1,22 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { cpus } from 'node:os'
 import { dirname, join } from 'node:path'
 import { beforeAll, describe, expect, test } from '@jest/globals'
+import type { Analysis } from '../../lib/index.ts'
 import { measurePeaks, type Peak, type Peaks } from '../../lib/node.ts'
 import { inLong } from '../long.ts'
-import { CPUS, hasTaskset, ON_CPU } from '../machine.ts'
+import { CPUS, hasTaskset, ON_CPU, startHog } from '../machine.ts'
+import { begun, runCalls } from '../read/ggtrace-logs.ts'
 import { at, CLI, run, useFolder } from './helpers.ts'
 import { canRecord, canRun, linuxTest } from './record-helpers.ts'
 
@@ -15,15 +27,21 @@ const NO_COMPILER = { CC: '/nonexistent/cc' }
 const json = (...args: string[]) => JSON.parse(run(['peaks', '--json', ...args]).stdout) as Peaks
 /** Of one CPU: half of the work. */
 const ON_ONE = hasTaskset ? ['taskset', ...ON_CPU] : []
-const ofOne = () => {
-  const [program, ...args] = [...ON_ONE, process.execPath, CLI, 'peaks', '--json']
+const ofOne = (...more: string[]) => {
+  const [program, ...args] = [...ON_ONE, process.execPath, CLI, 'peaks', '--json', ...more]
   return JSON.parse(execFileSync(program!, args, { env: process.env, encoding: 'utf8' })) as Peaks
 }
-/** The files that peaks are kept in. */
-const kept = () =>
-  readdirSync(at('cache/ggml2perfetto'))
-    .filter((name) => name.endsWith('.json'))
-    .map((name) => at(`cache/ggml2perfetto/${name}`))
+/** The package as it is installed, without its programs. */
+function packageAt(name: string): string {
+  const folder = at(name)
+  mkdirSync(`${folder}/dist/native/linux-${process.arch}`, { recursive: true })
+  for (const file of ['dist/ggml2perfetto.js', 'dist/cli.js', 'package.json'])
+    copyFileSync(`${HOME}/${file}`, `${folder}/${file}`)
+  for (const file of ['dist/cli', 'dist/chunks']) cpSync(`${HOME}/${file}`, `${folder}/${file}`, { recursive: true })
+  cpSync(NATIVE, `${folder}/native`, { recursive: true, filter: (path) => !path.includes('/build') })
+  symlinkSync(`${HOME}/node_modules`, `${folder}/node_modules`)
+  return folder
+}
 
 useFolder()
 
@@ -35,68 +53,44 @@ describe('peaks', () => {
     if (!canRecord) return
     const { stdout, stderr } = run(['peaks'])
     expect(stderr).toBe('building the measuring program with cc, once\n')
-    expect(stdout).toMatch(/measured now, \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\n$/)
+    expect(stdout).toMatch(/measured now, \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\n/)
   })
 
   linuxTest('are there for one thread and for one on each CPU', () => {
-    const { cpu, threads, readBytes, fp32Flops, int8Ops, measuredAt, cached } = json()
+    const { cpu, cpus, threads, read_bytes, fp32_flops, int8_ops, load_share, measured_at } = json()
     expect(cpu).toMatch(/./)
     expect(threads).toBe(CPUS.length)
-    expect(Date.parse(measuredAt)).toBeGreaterThanOrEqual(begun)
-    expect(Date.parse(measuredAt)).toBeLessThanOrEqual(Date.now())
-    expect(cached).toBe(true)
+    expect(cpus).toBeGreaterThanOrEqual(threads)
+    expect(load_share).toBeGreaterThanOrEqual(0)
+    expect(Date.parse(measured_at)).toBeGreaterThanOrEqual(begun)
+    expect(Date.parse(measured_at)).toBeLessThanOrEqual(Date.now())
     // How one relates to all depends on who else computes at the time.
-    const isPlausible = ({ one, all, byThreads, instructionSet }: Peak) =>
-      byThreads.at(0)!.rate === one &&
-      byThreads.at(-1)!.rate === all &&
-      byThreads.at(-1)!.threads === threads &&
+    const isPlausible = ({ one, all, by_threads, instruction_set }: Peak) =>
+      by_threads.at(0)!.rate === one &&
+      by_threads.at(-1)!.rate === all &&
+      by_threads.at(-1)!.threads === threads &&
+      by_threads.every(({ rate, median }) => median <= rate) &&
       [one, all].every((rate) => rate > 1e6 && rate < 1e16) &&
-      instructionSet !== ''
-    expect([readBytes, fp32Flops, int8Ops].map(isPlausible)).toEqual([true, true, true])
+      instruction_set !== ''
+    expect([read_bytes, fp32_flops, int8_ops].map(isPlausible)).toEqual([true, true, true])
   })
 
-  inLong(linuxTest)('are kept until they are measured afresh', () => {
-    const first = json()
-    expect(json()).toEqual(first)
-    const fresh = json('--fresh')
-    expect(fresh.cached).toBe(false)
-    expect(fresh.measuredAt).not.toBe(first.measuredAt)
-    expect(json()).toEqual({ ...fresh, cached: true })
-  })
-
-  linuxTest('are kept without the name of the host', () => {
-    expect(kept()).toEqual([expect.stringMatching(/\/peaks-[0-9a-f]{16}\.json$/)])
-    expect(Object.keys(JSON.parse(readFileSync(kept()[0]!, 'utf8')))).toEqual([
-      'cpu',
-      'threads',
-      'readBytes',
-      'fp32Flops',
-      'int8Ops',
-      'measuredAt',
-    ])
+  inLong(linuxTest)('beside load are disturbed, and not kept', () => {
+    if (!hasTaskset) return
+    const hog = startHog()
+    try {
+      const { load_share, disturbed, cached } = ofOne('--fresh')
+      expect(load_share).toBeGreaterThan(0.2)
+      expect([disturbed, cached]).toEqual([expect.stringMatching(/^others took \d+ % of these CPUs/), false])
+    } finally {
+      hog.kill('SIGKILL')
+    }
   })
 
   linuxTest('are of the CPUs that may be used', () => {
     if (!hasTaskset) return
-    const { threads, fp32Flops } = ofOne()
-    expect([threads, fp32Flops.all]).toEqual([1, fp32Flops.one])
-    expect(kept()).toHaveLength(CPUS.length === 1 ? 1 : 2)
-  })
-
-  inLong(linuxTest)('are measured anew where the file they are kept in is damaged', () => {
-    const files = kept().map((name) => [name, readFileSync(name, 'utf8')] as const)
-    const ways = [
-      () => 'null',
-      (whole: string) => whole.slice(0, -20),
-      (whole: string) => whole.replace(/"all": \d+/, '"all": -1'),
-    ]
-    for (const damaged of ways) {
-      expect([String(damaged), ofOne().cached]).toEqual([String(damaged), true])
-      for (const [name, whole] of files) writeFileSync(name, damaged(whole))
-      expect([String(damaged), ofOne().cached]).toEqual([String(damaged), false])
-    }
-    expect(ofOne().cached).toBe(true)
-    for (const [name, whole] of files) writeFileSync(name, whole)
+    const { threads, fp32_flops } = ofOne()
+    expect([threads, fp32_flops.all]).toEqual([1, fp32_flops.one])
   })
 
   linuxTest('are shown to people', () => {
@@ -107,7 +101,114 @@ describe('peaks', () => {
     expect(stdout).toMatch(/\n {2}FP32 +[\d .]+ GFLOP\/s +[\d .]+ GFLOP\/s {3}\w/)
     expect(stdout).toMatch(/\n {2}INT8 dot products +[\d .]+ GOP\/s +[\d .]+ GOP\/s {3}\w/)
     expect(stdout).toMatch(/\n {2}balance, FP32 +[\d.]+ FLOP\/byte +[\d.]+ FLOP\/byte\n/)
-    expect(stdout).toMatch(/\nmeasured at [\d: -]+ UTC, and kept; --fresh measures again\n$/)
+    expect(stdout).toMatch(/\nmeasured (now, [\d: -]+ UTC|at [\d: -]+ UTC, and kept; --fresh measures again)\n/)
+  })
+})
+
+describe('peaks that are kept', () => {
+  /** The package, with a measuring program that always finds the same. */
+  const FOUND = (load: number, median = 0.97) => {
+    const rates = (rate: number) =>
+      CPU_COUNTS.map((threads) => ({ threads, rate: rate * threads, median: median * rate * threads }))
+    const peak = (rate: number) => ({
+      instruction_set: 'SSE',
+      by_threads: rates(rate),
+      one: rate,
+      all: rate * CPUS.length,
+    })
+    return JSON.stringify({
+      threads: CPUS.length,
+      read_bytes: peak(1e10),
+      fp32_flops: peak(2e11),
+      int8_ops: peak(8e11),
+      load_share: load,
+    })
+  }
+  const CPU_COUNTS = [...new Set([1, CPUS.length])]
+  const placed = (name: string, found: string) => {
+    const folder = packageAt(name)
+    writeFileSync(`${folder}/dist/native/linux-${process.arch}/found.json`, found)
+    const program = `${folder}/dist/native/linux-${process.arch}/peaks`
+    writeFileSync(program, `#!/bin/sh\n[ "$1" = --help ] || cat "\${0%/*}/found.json"\n`, { mode: 0o755 })
+    const cli = (...args: string[]) => {
+      const env = { ...process.env, ...NO_COMPILER, XDG_CACHE_HOME: at(`${name}-cache`) }
+      const { status, stdout, stderr } = spawnSync(process.execPath, [`${folder}/dist/ggml2perfetto.js`, ...args], {
+        env,
+        encoding: 'utf8',
+      })
+      expect([status, stderr]).toEqual([0, ''])
+      return stdout
+    }
+    const files = () =>
+      (existsSync(at(`${name}-cache`)) ? readdirSync(at(`${name}-cache/ggml2perfetto`)) : [])
+        .filter((file) => file.endsWith('.json'))
+        .map((file) => at(`${name}-cache/ggml2perfetto/${file}`))
+    return { cli, files, measured: (...args: string[]) => JSON.parse(cli('peaks', '--json', ...args)) as Peaks }
+  }
+
+  linuxTest('until they are measured afresh, or the file is damaged; without the name of the host', () => {
+    const { measured, files } = placed('quiet', FOUND(0.01))
+    const first = measured()
+    expect([first.cached, first.disturbed, first.load_share]).toEqual([false, null, 0.01])
+    expect(measured()).toEqual({ ...first, cached: true })
+    const fresh = measured('--fresh')
+    expect([fresh.cached, fresh.measured_at === first.measured_at]).toEqual([false, false])
+    expect(files()).toEqual([expect.stringMatching(/\/peaks-[0-9a-f]{16}\.json$/)])
+    const whole = readFileSync(files()[0]!, 'utf8')
+    expect(Object.keys(JSON.parse(whole))).toEqual([
+      ...['cpu', 'cpus', 'threads', 'read_bytes', 'fp32_flops', 'int8_ops', 'load_share', 'measured_at', 'program'],
+    ])
+    for (const damaged of ['null', whole.slice(0, -20), whole.replace(/"all": \d+/, '"all": -1')]) {
+      writeFileSync(files()[0]!, damaged)
+      expect(measured().cached).toBe(false)
+      expect(measured().cached).toBe(true)
+    }
+  })
+
+  linuxTest.each([
+    ['load', FOUND(0.4), 'others took 40 % of these CPUs'],
+    ['windows', FOUND(0, 0.3), 'the median window reached 30 % of the best'],
+  ])('but not beside load: %s', (name, found, why) => {
+    const { cli, measured, files } = placed(name, found)
+    expect(measured()).toMatchObject({ disturbed: why, cached: false })
+    expect(files()).toEqual([])
+    expect(cli('peaks')).toContain(`disturbed, and not kept: ${why}; measure again`)
+  })
+
+  linuxTest('are what logs of this machine are compared with, others not', () => {
+    const { cli, measured } = placed('used', FOUND(0))
+    const analysed = (log: string, ...args: string[]) => JSON.parse(cli('stats', '--json', ...args, log)) as Analysis
+    const log = (name: string, more: Record<string, string> | undefined) => {
+      const writer = begun(more && { cpu: cpus()[0]!.model.trim(), cpus: String(cpus().length), ...more })
+      runCalls(writer, [5, 1, 1], 1)
+      writer.end(1e6)
+      writeFileSync(at(name), writer.take())
+      return at(name)
+    }
+    const own = log('own.ggtrace', {})
+    const peaksIn = ({ rooflines, undetermined }: Analysis) => ({
+      bytesPerS: rooflines.find(({ scope }) => scope === 'phase')!.peak_bytes_per_s,
+      why: undetermined.filter(({ what }) => what === 'rooflines').map(({ why }) => why),
+    })
+    expect(peaksIn(analysed(own))).toEqual({ bytesPerS: null, why: [] })
+    measured()
+    expect(peaksIn(analysed(own))).toEqual({ bytesPerS: 1e10, why: [] })
+    expect(peaksIn(analysed(own, '--peak-gbs', '3'))).toEqual({ bytesPerS: 3e9, why: [] })
+    const other = log('other.ggtrace', { cpu: 'Other 9' })
+    expect(peaksIn(analysed(other))).toEqual({
+      bytesPerS: null,
+      why: [expect.stringMatching(/^the peaks were measured on ".*", the log was recorded on "Other 9"$/)],
+    })
+    const larger = log('larger.ggtrace', { cpus: '4096' })
+    expect(peaksIn(analysed(larger)).why).toEqual([
+      expect.stringMatching(/on a machine of \d+ CPUs?, the log was recorded on one of 4096$/),
+    ])
+    const unknown = log('unknown.ggtrace', undefined)
+    expect(peaksIn(analysed(unknown))).toEqual({
+      bytesPerS: null,
+      why: [expect.stringMatching(/^the log does not name its machine/)],
+    })
+    expect(cli('why', own)).not.toContain('--peaks measure')
   })
 })
 
@@ -145,14 +246,8 @@ describe('peaks that cannot be had', () => {
 
 describe('the measuring program', () => {
   linuxTest('comes with the package, needs no compiler and no cache there', () => {
-    const folder = at('package')
+    const folder = packageAt('package')
     const [program] = execFileSync('find', [at('cache'), '-name', 'peaks'], { encoding: 'utf8' }).split('\n')
-    mkdirSync(`${folder}/dist/native/linux-${process.arch}`, { recursive: true })
-    for (const name of ['dist/ggml2perfetto.js', 'dist/cli.js', 'package.json'])
-      copyFileSync(`${HOME}/${name}`, `${folder}/${name}`)
-    for (const name of ['dist/cli', 'dist/chunks']) cpSync(`${HOME}/${name}`, `${folder}/${name}`, { recursive: true })
-    cpSync(NATIVE, `${folder}/native`, { recursive: true, filter: (path) => !path.includes('/build') })
-    symlinkSync(`${HOME}/node_modules`, `${folder}/node_modules`)
     copyFileSync(program!, `${folder}/dist/native/linux-${process.arch}/peaks`)
     const [first, ...args] = [...ON_ONE, process.execPath, `${folder}/dist/ggml2perfetto.js`, 'peaks']
     const { status, stdout, stderr } = spawnSync(first!, args, {

@@ -10,9 +10,12 @@ import { at, CLI, MOE, run, useFolder } from './helpers.ts'
 useFolder()
 
 const PEAKS = {
-  ...{ cpu: 'x', threads: 2, measuredAt: '2026-01-01T00:00:00Z' },
-  ...{ readBytes: { instructionSet: '', one: 1e9, all: 2e9 }, fp32Flops: { instructionSet: '', one: 1e9, all: 4e9 } },
-  int8Ops: { instructionSet: '', one: 1e9, all: 8e9 },
+  ...{ cpu: 'x', threads: 2, measured_at: '2026-01-01T00:00:00Z' },
+  ...{
+    read_bytes: { instruction_set: '', one: 1e9, all: 2e9 },
+    fp32_flops: { instruction_set: '', one: 1e9, all: 4e9 },
+  },
+  int8_ops: { instruction_set: '', one: 1e9, all: 8e9 },
 }
 
 test('a GGUF: what it contains, and what a token costs', () => {

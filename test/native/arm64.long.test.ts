@@ -186,8 +186,8 @@ arm64(`the recorder on arm64 (${missing === undefined ? 'qemu-user' : `needs ${m
     const make = ['-s', '-C', NATIVE, `BUILD=${folder}`, 'CC=aarch64-linux-gnu-gcc', 'CFLAGS=-O2 -static', peaks]
     execFileSync('make', make)
     expect(JSON.parse(execFileSync('qemu-aarch64-static', [peaks], { encoding: 'utf8' }))).toMatchObject({
-      fp32Flops: { instructionSet: 'NEON', one: expect.any(Number) },
-      int8Ops: { instructionSet: 'NEON dotprod' },
+      fp32_flops: { instruction_set: 'NEON', one: expect.any(Number) },
+      int8_ops: { instruction_set: 'NEON dotprod' },
     })
   })
 

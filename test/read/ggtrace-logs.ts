@@ -66,7 +66,7 @@ export function begun(facts: Record<string, string> = {}, blockBytes = 4096): Gg
 }
 
 /** Calls of one graph on `workers` threads, after each other. */
-function runCalls(writer: GgtraceWriter, calls: readonly number[], workers: number): void {
+export function runCalls(writer: GgtraceWriter, calls: readonly number[], workers: number): void {
   const { norm, scaled, query, top, up, graph } = model(writer)
   const host = writer.thread(700)
   const threads = Array.from({ length: workers }, (_, i) => writer.thread(701 + i, i))

@@ -1,7 +1,9 @@
 import { UsageError } from '../../errors.ts'
 import type { ModelShape } from '../../model/model-shape.ts'
+import { plural } from '../../model/units.ts'
 import type { Undetermined } from '../common/figures.ts'
 import type { OperatorRow } from '../operators/figures.ts'
+import type { RunFacts } from '../run/figures.ts'
 import type { CallTotals, CallWorkResult } from './call-work.ts'
 import { knownPeaks } from './devices.ts'
 import type { ActivationFigures, ModelFigures, PeakFigures, Roofline } from './figures.ts'
@@ -19,8 +21,8 @@ export interface ModelOptions extends StaticOptions {
 
 /** What a log contributes. */
 export interface ModelLog {
-  /** The CPU that it was recorded on; and GPUs, as profilers name them. */
-  readonly cpu: string | null
+  /** The machine that it was recorded on; and GPUs, as profilers name them. */
+  readonly run: Pick<RunFacts, 'cpu' | 'cpus' | 'workers'>
   readonly gpus: string | null
   readonly rows: readonly OperatorRow[]
   readonly shape: ModelShape | undefined
@@ -38,13 +40,11 @@ export interface ModelParts {
 }
 
 /** Makes them. */
-export function modelParts(
-  { cpu, gpus, rows, shape: recorded, activations, work, products }: ModelLog,
-  given: ModelOptions,
-): ModelParts {
+export function modelParts(log: ModelLog, given: ModelOptions): ModelParts {
+  const { gpus, rows, shape: recorded, activations, work, products } = log
   const shape = given.shape ?? recorded
   const undetermined: Undetermined[] = []
-  const options = { ...given, peaks: peaksFor(cpu, given.peaks, undetermined) ?? knownPeaks(gpus) }
+  const options = { ...given, peaks: peaksFor(log, given.peaks, undetermined) ?? knownPeaks(gpus) }
   let model: ModelFigures | null = null
   if (shape) {
     const cacheTypes = options.cacheTypes ?? recorded?.cacheTypes
@@ -71,14 +71,31 @@ export function modelParts(
 
 /** Peaks that were measured apply to the machine that they were measured on. */
 function peaksFor(
-  cpu: string | null,
+  log: ModelLog,
   peaks: PeakFigures | undefined,
   undetermined: Undetermined[],
 ): PeakFigures | undefined {
-  if (peaks?.origin !== 'measured' || cpu === null || cpu === peaks.device) return peaks
-  const why = `the peaks were measured on "${peaks.device}", the log was recorded on "${cpu}"`
+  if (peaks?.origin !== 'measured') return peaks
+  const why = otherMachine(log.run, peaks)
+  if (why === undefined) return peaks
   undetermined.push({ what: 'rooflines', why, hint: 'give --peak-gflops and --peak-gbs of the machine that recorded' })
   return peaks.backends && { ...peaks, flop_per_s: null, int8_op_per_s: null, bytes_per_s: null }
+}
+
+/** Why peaks that were measured are not those of a log. */
+function otherMachine({ cpu, cpus, workers }: ModelLog['run'], peaks: PeakFigures): string | undefined {
+  const { device, cpus: measured, by_threads, is_kept = false } = peaks
+  if (is_kept && (cpu === null || cpus === null))
+    return 'the log does not name its machine: the peaks that were kept on this one may be of another'
+  if (cpu === null) return undefined
+  if (cpu !== device) return `the peaks were measured on "${device}", the log was recorded on "${cpu}"`
+  if (measured == null || cpus === null) return undefined
+  if (measured !== cpus)
+    return `the peaks were measured on a machine of ${plural(measured, 'CPU')}, the log was recorded on one of ${cpus}`
+  const threads = by_threads?.at(-1)?.threads ?? measured
+  if (workers > threads && threads < cpus)
+    return `the peaks were measured with ${plural(threads, 'thread')}, the log has ${plural(workers, 'worker')}`
+  return undefined
 }
 
 /** Bytes of weights that the matrix products of one decode call read. */

@@ -115,6 +115,10 @@ export interface ActivationFigures {
 export interface PeakFigures {
   /** The device, such as the name of the CPU. */
   readonly device: string | null
+  /** CPUs of the machine, where the peaks were measured; null: not known. */
+  readonly cpus?: number | null
+  /** They were measured some time on this machine: they apply only to logs that name it. */
+  readonly is_kept?: boolean
   /** Floating-point operations per second, of 32-bit numbers or of the type that `flop_type` names. */
   readonly flop_per_s: number | null
   readonly flop_type: string

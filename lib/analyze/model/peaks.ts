@@ -4,30 +4,35 @@ import type { PeakFigures, ThreadPeaks } from './figures.ts'
 export interface MeasuredRate {
   readonly one?: number
   readonly all: number
-  readonly byThreads?: readonly { readonly threads: number; readonly rate: number }[]
+  readonly by_threads?: readonly { readonly threads: number; readonly rate: number }[]
 }
 
 /** The result of `peaks`. */
 export interface MeasuredPeaks {
   readonly cpu: string
+  /** CPUs of the machine; files of earlier versions do not have it. */
+  readonly cpus?: number
   readonly threads?: number
-  readonly readBytes: MeasuredRate
-  readonly fp32Flops: MeasuredRate
-  readonly int8Ops: MeasuredRate
+  readonly read_bytes: MeasuredRate
+  readonly fp32_flops: MeasuredRate
+  readonly int8_ops: MeasuredRate
+  readonly disturbed?: string | null
 }
 
 /** Peaks that {@link measurePeaks} measured, for {@link analyze}. They apply to logs of the same CPU only. */
-export function peaksOfMachine({ cpu, threads, readBytes, fp32Flops, int8Ops }: MeasuredPeaks): PeakFigures {
-  const counts = [readBytes, fp32Flops, int8Ops].map((rate) => ratesOf(rate, threads))
+export function peaksOfMachine(measured: MeasuredPeaks): PeakFigures {
+  const { cpu, cpus, threads, read_bytes, fp32_flops, int8_ops, disturbed } = measured
+  const counts = [read_bytes, fp32_flops, int8_ops].map((rate) => ratesOf(rate, threads))
   const [bytes, flop, int8] = counts as [Rates, Rates, Rates]
   return {
     device: cpu,
-    flop_per_s: fp32Flops.all,
+    cpus: cpus ?? null,
+    flop_per_s: fp32_flops.all,
     flop_type: 'f32',
-    int8_op_per_s: int8Ops.all,
-    bytes_per_s: readBytes.all,
+    int8_op_per_s: int8_ops.all,
+    bytes_per_s: read_bytes.all,
     origin: 'measured',
-    source: 'ggml2perfetto peaks',
+    source: `ggml2perfetto peaks${disturbed ? ' (disturbed)' : ''}`,
     by_threads: [...bytes.keys()].flatMap((threads) => {
       const rates = { flop_per_s: flop.get(threads), int8_op_per_s: int8.get(threads), bytes_per_s: bytes.get(threads) }
       return Object.values(rates).some((rate) => rate === undefined) ? [] : [{ threads, ...rates } as ThreadPeaks]
@@ -38,23 +43,36 @@ export function peaksOfMachine({ cpu, threads, readBytes, fp32Flops, int8Ops }: 
 /** By number of threads, in order. */
 type Rates = ReadonlyMap<number, number>
 
-function ratesOf({ one, all, byThreads }: MeasuredRate, threads: number | undefined): Rates {
-  const rates = byThreads?.map(({ threads, rate }) => [threads, rate] as const) ?? [
+function ratesOf({ one, all, by_threads }: MeasuredRate, threads: number | undefined): Rates {
+  const rates = by_threads?.map(({ threads, rate }) => [threads, rate] as const) ?? [
     ...(one === undefined ? [] : [[1, one] as const]),
     ...(threads === undefined ? [] : [[threads, all] as const]),
   ]
   return new Map(rates.toSorted(([a], [b]) => a - b))
 }
 
+/** Names of earlier versions. */
+const RENAMED = {
+  readBytes: 'read_bytes',
+  fp32Flops: 'fp32_flops',
+  int8Ops: 'int8_ops',
+  byThreads: 'by_threads',
+} as const
+
 /** The content of a file of `ggml2perfetto peaks --json`; undefined if it is none. */
 export function parsePeakFile(text: string): PeakFigures | undefined {
   try {
-    const { cpu, threads, readBytes, fp32Flops, int8Ops } = JSON.parse(text) as Partial<MeasuredPeaks>
+    const renamed = (_: string, value: unknown) => {
+      if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+      return Object.fromEntries(
+        Object.entries(value).map(([name, part]) => [RENAMED[name as keyof typeof RENAMED] ?? name, part]),
+      )
+    }
+    const measured = JSON.parse(text, renamed) as Partial<MeasuredPeaks>
+    const { cpu, read_bytes, fp32_flops, int8_ops } = measured
     const isRate = (peak: { readonly all: number } | undefined) => Number.isFinite(peak?.all) && peak!.all > 0
-    const isWhole = typeof cpu === 'string' && [readBytes, fp32Flops, int8Ops].every(isRate)
-    return isWhole
-      ? peaksOfMachine({ cpu, threads: threads!, readBytes: readBytes!, fp32Flops: fp32Flops!, int8Ops: int8Ops! })
-      : undefined
+    const isWhole = typeof cpu === 'string' && [read_bytes, fp32_flops, int8_ops].every(isRate)
+    return isWhole ? peaksOfMachine(measured as MeasuredPeaks) : undefined
   } catch {
     return undefined // not JSON, or not an object
   }

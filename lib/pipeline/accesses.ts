@@ -1,5 +1,5 @@
-import { AccessJoin } from '../analyze/graph/accesses/join.ts'
-import { AccessStore } from '../analyze/graph/accesses/store.ts'
+import type { AccessJoin } from '../analyze/graph/accesses/join.ts'
+import type { AccessStore } from '../analyze/graph/accesses/store.ts'
 import type { Names } from '../model/names.ts'
 import { eventsAgain } from './budget/sizes.ts'
 import type { Placed } from './clocks/placing.ts'
@@ -9,6 +9,7 @@ import type { RunInputs, RunOptions } from './run-inputs.ts'
 /** Samples on the clock of the first log, and the relations of the logs' clocks to it. */
 export interface Accesses {
   readonly store: AccessStore
+  readonly Join: typeof AccessJoin
   readonly placed: ReadonlyMap<Log, Pick<Placed, 'timeOf'>>
 }
 
@@ -21,6 +22,10 @@ export async function readAccesses(run: RunInputs, names: Names, options: RunOpt
   const { logs } = run
   const sampled = logs.filter(({ first }) => first.capabilities?.accesses === true)
   if (sampled.length === 0 || logs[0]!.isOfScheduler) return undefined
+  const [{ AccessStore }, { AccessJoin }] = await Promise.all([
+    import('../analyze/graph/accesses/store.ts'),
+    import('../analyze/graph/accesses/join.ts'),
+  ])
   const store = new AccessStore()
   // This placing is for times only: the one that the trace uses is made for the reading of all events.
   const placing = run.placing(options)
@@ -37,7 +42,7 @@ export async function readAccesses(run: RunInputs, names: Names, options: RunOpt
       }
     }
   }
-  return store.count > 0 ? { store, placed } : undefined
+  return store.count > 0 ? { store, placed, Join: AccessJoin } : undefined
 }
 
 /** A join for a log; undefined where there are no samples, or the log is itself a recording of the kernel. */
@@ -46,7 +51,7 @@ export function joinOf(accesses: Accesses | undefined, log: Log, names: Names): 
   if (!accesses || !placed) return undefined
   const pid = Number(log.first.attributes['pid'])
   const known = Number.isInteger(pid) && pid > 0 ? pid : undefined
-  return new AccessJoin(accesses.store, names, known, (ns) => {
+  return new accesses.Join(accesses.store, names, known, (ns) => {
     // The inverse of the relation: exact without drift, and to the nanosecond with the drift of clocks.
     const near = ns - (placed.timeOf(ns) - ns)
     return ns - (placed.timeOf(near) - near)

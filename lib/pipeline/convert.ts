@@ -8,13 +8,13 @@ import { Names } from '../model/names.ts'
 import type { Writer } from '../sink/writer.ts'
 import { Drawing } from '../timeline/drawing.ts'
 import type { Timeline } from '../timeline/timeline.ts'
-import { createWriter } from '../write/index.ts'
-import { ZipWriter } from '../write/zip.ts'
+import { writerOf } from '../write/index.ts'
 import { type Accesses, joinOf, readAccesses } from './accesses.ts'
 import { attributesOf } from './attributes.ts'
-import { Budget } from './budget/budget.ts'
+import type { Budget } from './budget/budget.ts'
+import { neededBudget } from './budget/needed.ts'
 import type { Thinning } from './budget/thinning.ts'
-import { Bundle, memberName } from './bundle/bundle.ts'
+import type { Bundle } from './bundle/bundle.ts'
 import type { Placed } from './clocks/placing.ts'
 import type { FindingsPass } from './findings-pass.ts'
 import { type Input, type Log, type ReadingOptions, readEvents } from './inputs.ts'
@@ -48,8 +48,12 @@ async function* converted(all: readonly Input[], given: ConvertOptions): AsyncGe
   checkOptions(all, given)
   const options: ConvertOptions & ReadingOptions = { ...given, progress: await ProgressCount.of(all, given.onProgress) }
   const names = new Names()
-  const writer = createWriter(options.to ?? 'perfetto', names)
+  const writer = new (await writerOf(options.to))(names)
   if (!options.bundle) return yield* traceOf(all, options, names, writer)
+  const [{ Bundle, memberName }, { ZipWriter }] = await Promise.all([
+    import('./bundle/bundle.ts'),
+    import('../write/zip.ts'),
+  ])
   const run = await RunInputs.open(all, names, readingOf(options))
   let bundle: Bundle | undefined
   try {
@@ -100,7 +104,7 @@ async function* drawn(
     ...{ names, options, Findings: await findingsPass(options) },
     written: () => bytes + writer.size,
     drawing: new Drawing(writer, names, options, run.hasSwitches),
-    budget: await Budget.of(run, inputs, names, options),
+    budget: await budgetOf(run, inputs, names, options),
     accesses: await readAccesses(run, names, options),
   }
   const { drawing } = shared
@@ -119,6 +123,17 @@ async function* drawn(
   writer.finish()
   yield writer.take()
   return run.inOrder(inputs, summaries).map((summary) => asDrawn(summary, drawing.isEmpty))
+}
+
+/** What plans a trace is loaded where one may be too large. Throws as {@link Budget.of} does. */
+async function budgetOf(
+  run: RunInputs,
+  inputs: readonly Input[],
+  names: Names,
+  options: ConvertOptions & ReadingOptions,
+): Promise<Budget | undefined> {
+  const needed = await neededBudget(run.logs, options)
+  return needed && (await import('./budget/budget.ts')).Budget.of(run, inputs, names, options, needed)
 }
 
 /** What the logs of a trace share. */
@@ -174,6 +189,14 @@ class DrawnLog implements LogPass {
 
   complete(batch: TraceEvent[]): void {
     this.timeline.take(this.placed.take(batch))
+  }
+
+  get isWaiting(): boolean {
+    return this.timeline.isWaiting
+  }
+
+  load(): Promise<void> {
+    return this.timeline.load()
   }
 
   finish(): void {

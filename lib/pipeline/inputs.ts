@@ -15,7 +15,6 @@ import { type Format, HEAD_BYTES } from '../read/format.ts'
 import { CallEndStage } from './call-ends.ts'
 import { EventBounds } from './event-bounds.ts'
 import type { EventCheck } from './event-check.ts'
-import { ProfileStage } from './kernel-profiles.ts'
 import type { OnProgress, ProgressCount } from './progress.ts'
 import { RequestStage } from './requests.ts'
 import { inTurns, Turns, untilAborted } from './turns.ts'
@@ -236,6 +235,7 @@ async function* profiled(
   definitions: Definitions | undefined,
 ): AsyncGenerator<TraceEvent[], void> {
   if (!definitions || definitions.profiles.length === 0) return yield* batches
+  const { ProfileStage } = await import('./kernel-profiles.ts')
   const stage = new ProfileStage(definitions.profiles, definitions.names)
   for await (const batch of batches) yield stage.take(batch)
   const unfound = stage.finish()
@@ -324,11 +324,11 @@ async function* checked(
       const batch = bounds.check(unchecked)
       if (strict) stopAtIssue(batch, format)
       const ended = ends.take(batch, bounds.others)
-      const known = requests.take(ended, ended === batch ? bounds.others : undefined)
+      const known = await requests.take(ended, ended === batch ? bounds.others : undefined)
       if (known.length > 0) yield known // a batch of one call may be held
       if (turns.isDue(unchecked.length)) await turns.take()
     }
-    for (const batch of requests.finish(ends.finish())) {
+    for await (const batch of requests.finish(ends.finish())) {
       yield batch
       if (turns.isDue(batch.length)) await turns.take()
     }

@@ -1,6 +1,6 @@
 import { ReorderWindow, type Timed } from '../input/reorder.ts'
 import type { InputEvent, TraceEvent } from '../model/events.ts'
-import { type RequestSource, Requests } from '../model/requests/requests.ts'
+import type { RequestSource, Requests } from '../model/requests/requests.ts'
 import { othersIn } from './event-bounds.ts'
 
 /**
@@ -20,28 +20,40 @@ interface Waiting extends Timed {
  * event states that their requests are known pass unchanged.
  */
 export class RequestStage {
-  private readonly requests = new Requests()
+  private requests: Requests | undefined
   private readonly window = new ReorderWindow<Waiting>(WAITING_MAX)
   private isOff = false
 
   /** Returns the batch, with the requests that ended. `others`: places of the events that are no operators. */
-  take(batch: TraceEvent[], others: readonly number[] = othersIn(batch)): TraceEvent[] {
+  take(batch: TraceEvent[], others: readonly number[] = othersIn(batch)): TraceEvent[] | Promise<TraceEvent[]> {
     if (this.isOff) return batch
-    const added: TraceEvent[] = []
+    const due: RequestSource[] = []
     for (const i of others) {
       const earliest = this.push(batch[i]!)
-      if (earliest) added.push(...this.requests.take(earliest.event))
+      if (earliest) due.push(earliest.event)
     }
     const [first] = batch
     const begun = first?.kind === 'input' ? this.begin(first, batch) : batch
-    return added.length > 0 && !this.isOff ? [...begun, ...added] : begun
+    return due.length > 0 && !this.isOff ? this.with(begun, due) : begun
+  }
+
+  private async with(batch: TraceEvent[], due: readonly RequestSource[]): Promise<TraceEvent[]> {
+    const requests = await this.loaded()
+    const added = due.flatMap((event) => requests.take(event))
+    return added.length > 0 ? [...batch, ...added] : batch
+  }
+
+  /** What makes requests is loaded where there are calls or tasks. */
+  private async loaded(): Promise<Requests> {
+    this.requests ??= new (await import('../model/requests/requests.ts')).Requests()
+    return this.requests
   }
 
   /** The requests that are left at the end of the input, after `last`, its last events. */
-  *finish(last: TraceEvent[]): Generator<TraceEvent[], void> {
-    let batch = [...this.take(last)]
-    if (this.isOff) return yield* nonEmpty(batch)
-    for (const event of this.left()) {
+  async *finish(last: TraceEvent[]): AsyncGenerator<TraceEvent[], void> {
+    let batch = [...(await this.take(last))]
+    if (this.isOff || this.window.waiting.length === 0) return yield* nonEmpty(batch)
+    for (const event of this.left(await this.loaded())) {
       batch.push(event)
       if (batch.length < BATCH_EVENTS) continue
       yield batch
@@ -50,9 +62,9 @@ export class RequestStage {
     yield* nonEmpty(batch)
   }
 
-  private *left(): Generator<TraceEvent, void> {
-    for (let next = this.window.shift(); next; next = this.window.shift()) yield* this.requests.take(next.event)
-    yield* this.requests.finish()
+  private *left(requests: Requests): Generator<TraceEvent, void> {
+    for (let next = this.window.shift(); next; next = this.window.shift()) yield* requests.take(next.event)
+    yield* requests.finish()
   }
 
   private push(event: TraceEvent): Waiting | undefined {

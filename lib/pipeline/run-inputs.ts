@@ -22,6 +22,9 @@ export interface LogPass extends PlacedLog {
   /** Takes events of companions, on the log's clock. */
   complete(batch: TraceEvent[]): void
   finish(): void
+  /** Must something be loaded before the next events? */
+  readonly isWaiting?: boolean
+  load?(): Promise<void>
 }
 
 /**
@@ -87,7 +90,7 @@ export class RunInputs {
       const pass = passOf(log, await placing.place(log))
       passes.push(pass)
       for await (const batch of pass.placed.batches) {
-        this.feed(pass, batch)
+        await this.feed(pass, batch)
         yield
       }
       pass.finish()
@@ -98,7 +101,7 @@ export class RunInputs {
   /** Reads all logs by their times; yields after each batch. */
   async *together<T extends LogPass>(passes: readonly T[]): AsyncGenerator<T, void> {
     for await (const { of: log, batch } of interleaved(passes)) {
-      this.feed(log, batch)
+      await this.feed(log, batch)
       yield log
     }
   }
@@ -120,10 +123,11 @@ export class RunInputs {
     return closeAll(this.opened)
   }
 
-  private feed(pass: LogPass, batch: TraceEvent[]): void {
+  private async feed(pass: LogPass, batch: TraceEvent[]): Promise<void> {
     pass.take(batch)
     const [first] = batch
     if (pass.log === this.main && first!.kind === 'input') pass.complete(this.companions.take(first))
+    if (pass.isWaiting) await pass.load!()
   }
 }
 

@@ -4,7 +4,7 @@ import type { IssueEvent, TensorEvent } from '../model/events.ts'
 import type { Names } from '../model/names.ts'
 import type { Writer } from '../sink/writer.ts'
 import type { ArgMaker } from './labels.ts'
-import type { Detail } from './options.ts'
+import type { Detail, OpNaming } from './options.ts'
 import type { Tracks, TrackTree } from './tracks.ts'
 
 /** What all rows of one input share. */
@@ -17,6 +17,7 @@ export interface TrackContext {
   readonly make: ArgMaker
   readonly names: Names
   readonly detail: Detail
+  readonly opName: OpNaming
   /** Not all calls of the input are in full: see `SumsEvent`. */
   readonly isSummed: boolean
   /** The input's number, from 0. */

@@ -1,6 +1,7 @@
 import type { Names } from '../model/names.ts'
 import type { Writer } from '../sink/writer.ts'
 import type { WaitTaker } from '../threads/states.ts'
+import type { LoadedAreas } from './areas.ts'
 import { Scheduler } from './kernel/scheduler.ts'
 import { ArgMaker } from './labels.ts'
 import type { DrawOptions } from './options.ts'
@@ -14,12 +15,13 @@ export class Drawing {
   private readonly make: ArgMaker
   private readonly timelines: Timeline[] = []
 
-  /** `hasSwitches`: an input records switches of CPUs; they replace the states of threads that logs record. */
+  /** `hasSwitches`: an input records switches of CPUs; they replace the states of threads that logs record. `areas`: those that are loaded. */
   constructor(
     writer: Writer,
     names: Names,
     private readonly options: DrawOptions,
     hasSwitches: boolean,
+    private readonly areas: LoadedAreas = new Map(),
   ) {
     this.tree = new TrackTree(writer)
     this.make = new ArgMaker(names, options.detail ?? 'shapes')
@@ -37,7 +39,7 @@ export class Drawing {
   }): Timeline {
     const options = { ...this.options, ...log }
     const { length } = this.timelines
-    this.timelines[length] = new Timeline(this.tree, this.make, options, length, this.scheduler)
+    this.timelines[length] = new Timeline(this.tree, this.make, options, length, this.scheduler, this.areas)
     return this.timelines[length]
   }
 

@@ -5,23 +5,17 @@ import type { InputEvent, IssueEvent, TensorEvent, TraceEvent } from '../model/e
 import type { LeftOutEvent } from '../model/left-out.ts'
 import type { EventPass } from '../model/pass.ts'
 import type { States, WaitTaker } from '../threads/states.ts'
-import { BenchmarkArea } from './benchmarks/area.ts'
-import { BlasArea } from './blas/area.ts'
+import { InputAreas, type LoadedAreas } from './areas.ts'
 import type { TrackContext } from './context.ts'
 import { GgmlArea } from './ggml/area.ts'
-import { GpuArea } from './gpu/area.ts'
 import { Issues } from './issues.ts'
 import type { Scheduler } from './kernel/scheduler.ts'
 import { StateRows } from './kernel/state-rows.ts'
 import type { ArgMaker } from './labels.ts'
 import { MemoryArea } from './memory/area.ts'
-import { NvtxArea } from './nvtx/area.ts'
 import type { Run } from './of.ts'
 import type { DrawOptions } from './options.ts'
-import { OwnArea } from './own/area.ts'
 import { runTitle } from './place.ts'
-import { PowerArea } from './power/area.ts'
-import { RequestArea } from './requests/area.ts'
 import { Tracks, type TrackTree } from './tracks.ts'
 
 interface Of {
@@ -40,17 +34,13 @@ export class Timeline implements EventPass<void> {
   private states!: States
   private memory!: MemoryArea
   private ggml!: GgmlArea
-  private gpu!: GpuArea
-  private blas!: BlasArea
-  private nvtx!: NvtxArea
-  private own!: OwnArea
-  private requests!: RequestArea
-  private benchmarks!: BenchmarkArea
-  private power!: PowerArea
+  private areas!: InputAreas
+  /** Events that wait until an area is loaded. */
+  private waiting: TraceEvent[] | undefined
 
   /**
    * `tree`, `make` and `scheduler` are shared by all inputs of a trace; `input` is this one's number, from 0. `isOfScheduler`: it
-   * begins with events of the kernel's scheduler. `isSummed`: some of its calls are not in full.
+   * begins with events of the kernel's scheduler. `isSummed`: some of its calls are not in full. `loaded`: areas that are.
    */
   constructor(
     private readonly tree: TrackTree,
@@ -58,6 +48,7 @@ export class Timeline implements EventPass<void> {
     private readonly options: DrawOptions & Of,
     private readonly input: number,
     private readonly scheduler: Scheduler,
+    private readonly loaded: LoadedAreas,
   ) {}
 
   /** Number of issues that are drawn. */
@@ -71,8 +62,27 @@ export class Timeline implements EventPass<void> {
     return [...this.tracks.leftOut.events(), ...this.ggml.shortWaits]
   }
 
+  /** Events after one whose area is not loaded wait for {@link load}. */
   take(batch: readonly TraceEvent[]): void {
-    for (const event of batch) this.place(event)
+    for (const event of batch) {
+      if (this.waiting) this.waiting.push(event)
+      else this.place(event)
+    }
+  }
+
+  /** Is an area to be loaded before the next batch? */
+  get isWaiting(): boolean {
+    return this.waiting !== undefined
+  }
+
+  /** Loads what events wait for, and draws them. */
+  async load(): Promise<void> {
+    while (this.waiting) {
+      const { waiting } = this
+      await this.areas.load()
+      this.waiting = undefined
+      this.take(waiting)
+    }
   }
 
   /** Draws samples of data addresses; `timeOf`: a time of the log in the trace's. Comes before {@link finish}. */
@@ -83,13 +93,10 @@ export class Timeline implements EventPass<void> {
   finish(): void {
     if (!this.ggml) return
     this.ggml.finish()
-    this.requests.finish()
-    this.benchmarks.finish()
+    this.areas.requests?.finish()
     this.memory.finish()
     this.states.finish()
-    this.gpu.finish()
-    this.nvtx.finish()
-    this.own.finish()
+    this.areas.finish()
     this.nameRun()
   }
 
@@ -102,6 +109,8 @@ export class Timeline implements EventPass<void> {
       case 'operator':
         return this.ggml.operator(event)
       case 'token':
+        if (this.areaOf(event)) this.ggml.take(event) // they are drawn with their requests
+        return
       case 'graph':
       case 'experts':
       case 'copy':
@@ -119,17 +128,6 @@ export class Timeline implements EventPass<void> {
         return this.scheduler.threads.thread(event)
       case 'state':
         return this.states.place(event)
-      case 'gpu':
-      case 'gpu-sync':
-      case 'api':
-        return this.gpu.take(event)
-      case 'blas':
-        return this.blas.take(event)
-      case 'nvtx':
-      case 'nvtx-name':
-      case 'nvtx-gpu':
-      case 'range':
-        return this.nvtx.take(event)
       case 'tensor':
         this.tensors[event.id] = event
         return
@@ -149,19 +147,16 @@ export class Timeline implements EventPass<void> {
       case 'kernel-profile': // drawn with the kernels of a log
       case 'left-out': // counted in the summary
         return
-      case 'function':
-      case 'sequence':
-      case 'task':
-      case 'request':
-        return this.requests.take(event)
-      case 'benchmark':
-        return this.benchmarks.take(event)
-      case 'meter':
-      case 'reading':
-        return this.power.take(event)
       default:
-        return this.own.take(event)
+        this.areaOf(event)?.take(event)
     }
+  }
+
+  /** The area of an event; undefined where that is not loaded, and the event waits. */
+  private areaOf(event: TraceEvent): ReturnType<InputAreas['of']> {
+    const area = this.areas.of(event)
+    if (!area) this.waiting = [event]
+    return area
   }
 
   /** The model, the workers and the backends are known at the end. */
@@ -174,6 +169,7 @@ export class Timeline implements EventPass<void> {
     const { tree, tensors, counters, make, input, scheduler } = this
     const { writer } = tree
     const { names, detail } = make
+    const { isSummed = false, opName = 'role' } = this.options
     if (event.clock !== 'none') writer.origin(event.clock, event.originNs)
     this.run = { ...event, input, isOfScheduler: this.options.isOfScheduler }
     const tracks = new Tracks(tree, this.run)
@@ -188,25 +184,20 @@ export class Timeline implements EventPass<void> {
       make,
       names,
       detail,
-      isSummed: this.options.isSummed ?? false,
+      opName,
+      isSummed,
       input,
       tensors,
       views,
       counters,
       report,
     }
+    this.areas = new InputAreas(this.loaded, context)
     const stateRows = new StateRows(context)
     this.states = scheduler.threads.begin((span) => stateRows.place(span), this.options.waited)
     scheduler.describe(event.attributes)
     this.memory = new MemoryArea(context, this.options.memory)
-    this.requests = new RequestArea(context)
-    this.benchmarks = new BenchmarkArea(context)
-    this.ggml = new GgmlArea(context, this.options, this.states, this.memory, this.requests)
-    this.gpu = new GpuArea(context, this.options.opName)
-    this.blas = new BlasArea(context)
-    this.nvtx = new NvtxArea(context)
-    this.own = new OwnArea(context)
-    this.power = new PowerArea(context)
+    this.ggml = new GgmlArea(context, this.options, this.states, this.memory, this.areas)
   }
 }
 

@@ -1,6 +1,5 @@
 import type { Names } from '../model/names.ts'
 import type { Writer } from '../sink/writer.ts'
-import { ChromeJsonWriter } from './chrome-json/chrome-json.ts'
 import { PerfettoWriter } from './perfetto/perfetto.ts'
 
 /** Formats of traces: Perfetto's protobuf, or Chrome's JSON. */
@@ -9,14 +8,12 @@ export type TraceKind = (typeof TRACE_KINDS)[number]
 /** All formats, the default first. */
 export const TRACE_KINDS = ['perfetto', 'json'] as const
 
-const WRITERS: Readonly<Record<TraceKind, new (names: Names) => Writer>> = {
-  perfetto: PerfettoWriter,
-  json: ChromeJsonWriter,
-}
+/** A class of writers; `names` contains the texts that labels refer to by number. */
+export type WriterClass = new (names: Names) => Writer
 
-/** Creates a writer; `names` contains the texts that labels refer to by number. */
-export function createWriter(kind: TraceKind, names: Names): Writer {
-  return new WRITERS[kind](names)
+/** What writes a format. That of JSON is loaded for those that ask for it. */
+export async function writerOf(kind: TraceKind = 'perfetto'): Promise<WriterClass> {
+  return kind === 'perfetto' ? PerfettoWriter : (await import('./chrome-json/chrome-json.ts')).ChromeJsonWriter
 }
 
 /** The format by a file's name: JSON for `.json` and `.json.gz`, otherwise Perfetto's. */

@@ -7,7 +7,7 @@ import type { Label } from '../../lib/sink/label.ts'
 import type { Track } from '../../lib/sink/track.ts'
 import type { Writer } from '../../lib/sink/writer.ts'
 import { JsonWriter } from '../../lib/write/chrome-json/json-writer.ts'
-import { createWriter, TRACE_KINDS, traceKindOf } from '../../lib/write/index.ts'
+import { TRACE_KINDS, traceKindOf, writerOf } from '../../lib/write/index.ts'
 import { type Content, jsonContent, perfettoContent } from './same.ts'
 
 /** The JSON writer against JSON.parse, and against the protobuf writer with whatever names and nestings there may be. */
@@ -203,7 +203,7 @@ describe('ChromeJsonWriter', () => {
 
   const contentOf = async (kind: (typeof TRACE_KINDS)[number], rows: string[], script: Step[]): Promise<Content> => {
     const names = new Names()
-    const writer = createWriter(kind, names)
+    const writer = new (await writerOf(kind))(names)
     play(writer, names, rows, script)
     const bytes = writer.take()
     if (kind === 'json') JSON.parse(decode(bytes))
@@ -218,7 +218,7 @@ describe('ChromeJsonWriter', () => {
 
   test('counters of one name in one group stay apart, and rows below rows or at the top have a process', async () => {
     const names = new Names()
-    const writer = createWriter('json', names)
+    const writer = new (await writerOf('json'))(names)
     writer.origin('MONOTONIC', 5n)
     const common = { description: '', rank: 0, unit: 'count' as const }
     writer.track({ ...common, uuid: 1, parent: 0, name: 'alone', kind: 'slices' })

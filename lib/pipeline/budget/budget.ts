@@ -1,38 +1,16 @@
 import type { Names } from '../../model/names.ts'
+import { allAreas } from '../../timeline/areas.ts'
+import { writerOf } from '../../write/index.ts'
 import type { Input, Log, ReadingOptions } from '../inputs.ts'
 import type { ConvertOptions } from '../options.ts'
 import type { RunInputs } from '../run-inputs.ts'
+import { type Needed, type Sized, sum } from './needed.ts'
 import { CallPlan } from './plan.ts'
-import { eventsAgain, type Rereadable, rereadable } from './sizes.ts'
+import { eventsAgain } from './sizes.ts'
 import { StreamThinning } from './stream.ts'
 import { type Survey, SurveyPass } from './survey.ts'
 import { Thinner } from './thinner.ts'
 import { type AboutBudget, Thinning } from './thinning.ts'
-
-/**
- * The largest traces that are written by default: the viewer opens them in some 10 s. Perfetto: trace_processor's WASM takes 0.1 s of a
- * CPU for a MiB (measured with operators, their arguments and counters: scripts/bench/executions.mjs). JSON takes 0.02 s for a MiB;
- * chrome://tracing reads it as one text, which in V8 has at most 2^29 characters.
- */
-const BUDGET_BYTES = { perfetto: 96 * 2 ** 20, json: 480 * 2 ** 20 } as const
-
-/** Bytes of the trace for a byte of the log, by detail: twice as many as the most that was measured, of a log with the shortest records. */
-const EXPANSIONS = { ggtrace: { names: 9, shapes: 15, full: 30 }, others: { names: 1, shapes: 2, full: 3 } } as const
-/** The same for JSON, compared with Perfetto. */
-const JSON_EXPANSION = 4
-/** The same for recordings of the scheduler: the most that was measured. */
-const SCHEDULER_EXPANSION = { perfetto: 0.16, json: 1.6 } as const
-/**
- * By default, logs whose trace may be this much larger than the budget, though none was that was measured, are not read twice: that costs a
- * third more time.
- */
-const UNREAD_MAX = 1.5
-
-/** A log and what is known about its size. */
-interface Sized {
-  readonly log: Log
-  readonly again: Rereadable | undefined
-}
 
 /** The size that a trace should not exceed, and which calls of its logs are therefore in it in full. */
 export class Budget {
@@ -63,16 +41,10 @@ export class Budget {
     inputs: readonly Input[],
     names: Names,
     options: ConvertOptions & ReadingOptions,
+    { bytes, sized }: Needed,
   ): Promise<Budget | undefined> {
     const { logs } = run
-    if (options.all || logs.every(({ first }) => first.capabilities?.operators === false)) return undefined
-    const bytes = options.budget ?? BUDGET_BYTES[options.to ?? 'perfetto']
-    const sized = await Promise.all(
-      logs.map(async (log): Promise<Sized> => ({ log, again: await rereadable(log.input.given) })),
-    )
-    const expected = sized.map(({ log, again }) => (again?.bytes ?? Infinity) * expansionOf(log, options))
-    const sum = (from: readonly number[]) => from.reduce((a, b) => a + b, 0)
-    if (sum(expected) <= bytes * (options.budget === undefined ? UNREAD_MAX : 1)) return undefined
+    const expected = sized.map((one) => one.bytes)
     const known = expected.filter(Number.isFinite)
     const schedulerBytes = sum(expected.filter((bytes, i) => logs[i]!.isOfScheduler && Number.isFinite(bytes)))
     // Next to a stream, logs that fit anyway are not read twice.
@@ -112,12 +84,6 @@ export class Budget {
   }
 }
 
-function expansionOf({ isOfScheduler, first }: Log, { to = 'perfetto', detail = 'shapes' }: ConvertOptions): number {
-  if (isOfScheduler) return SCHEDULER_EXPANSION[to]
-  const perfetto = EXPANSIONS[first.format === 'ggtrace' ? 'ggtrace' : 'others'][detail]
-  return to === 'json' ? JSON_EXPANSION * perfetto : perfetto
-}
-
 async function surveyed(
   logs: readonly Sized[],
   { companions }: RunInputs,
@@ -130,8 +96,9 @@ async function surveyed(
   const indexes = twice.map(({ log }) => inputs.indexOf(log.input.given))
   if (indexes.length > 0) options.onFirstReading?.(indexes)
   if (indexes.length > 0) options.progress?.beginFirst(twice.map(({ log }) => log.input.given))
+  const drawers = { Trace: await writerOf(options.to), areas: await allAreas() }
   for (const { log } of twice) {
-    const survey = new SurveyPass(names, options)
+    const survey = new SurveyPass(names, options, drawers)
     const reading = { ...options, everything: options.detail === 'full' }
     const batches = await eventsAgain(log.input.given, names, reading, companions.definitions)
     for await (const batch of batches!) survey.take(batch)

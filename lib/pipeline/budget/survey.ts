@@ -4,7 +4,7 @@ import type { EventPass } from '../../model/pass.ts'
 import type { ConvertOptions } from '../options.ts'
 import { CallColumns } from './call-columns.ts'
 import { SummedNames } from './operator-sums.ts'
-import { type Costs, Trial } from './trial.ts'
+import { type Costs, type Drawers, Trial } from './trial.ts'
 
 /** Bytes of an event that belongs to no call, such as a range: measured, the most. */
 const OTHER_BYTES = { perfetto: 60, json: 300 } as const
@@ -42,9 +42,9 @@ export class SurveyPass implements EventPass<Survey> {
   private latestCall = NaN
   private latestUnit = 0
 
-  constructor(names: Names, options: ConvertOptions) {
+  constructor(names: Names, options: ConvertOptions, drawers: Drawers) {
     this.shared = new SummedNames(names, options.opName ?? 'role')
-    this.trial = new Trial(names, options)
+    this.trial = new Trial(names, options, drawers)
     this.otherBytes = OTHER_BYTES[options.to ?? 'perfetto']
     this.tokens = options.tokens
   }

@@ -1,8 +1,10 @@
 import type { TraceEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
+import type { Writer } from '../../sink/writer.ts'
+import type { LoadedAreas } from '../../timeline/areas.ts'
 import { Drawing } from '../../timeline/drawing.ts'
 import type { Timeline } from '../../timeline/timeline.ts'
-import { createWriter } from '../../write/index.ts'
+import type { WriterClass } from '../../write/index.ts'
 import type { ConvertOptions } from '../options.ts'
 import { type Choice, Thinner } from './thinner.ts'
 
@@ -19,6 +21,12 @@ export interface Costs {
   readonly call: number
   /** One sum. */
   readonly sum: number
+}
+
+/** What draws the trace. */
+export interface Drawers {
+  readonly Trace: WriterClass
+  readonly areas: LoadedAreas
 }
 
 /** A sum, measured with the longest names and all arguments; without arguments. */
@@ -39,11 +47,11 @@ const NONE_IN_FULL: Choice = { keptAs: () => undefined, stretchOf: (call) => cal
 class CountedTrace {
   bytes = 0
   private readonly timeline: Timeline
-  private readonly writer: ReturnType<typeof createWriter>
+  private readonly writer: Writer
 
-  constructor(names: Names, options: ConvertOptions) {
-    this.writer = createWriter(options.to ?? 'perfetto', names)
-    this.timeline = new Drawing(this.writer, names, { ...options, tokens: undefined }, false).begin({
+  constructor(names: Names, options: ConvertOptions, { Trace, areas }: Drawers) {
+    this.writer = new Trace(names)
+    this.timeline = new Drawing(this.writer, names, { ...options, tokens: undefined }, false, areas).begin({
       isOfScheduler: false,
     })
   }
@@ -74,9 +82,9 @@ export class Trial {
   private calls = 0
   private isFinished = false
 
-  constructor(names: Names, options: ConvertOptions) {
-    this.full = new CountedTrace(names, options)
-    this.thin = new CountedTrace(names, options)
+  constructor(names: Names, options: ConvertOptions, drawers: Drawers) {
+    this.full = new CountedTrace(names, options, drawers)
+    this.thin = new CountedTrace(names, options, drawers)
     this.thinner = new Thinner(names, NONE_IN_FULL, options.opName)
     this.isLate = options.detail === 'full'
     this.sumBytes = SUM_BYTES[options.to ?? 'perfetto'][options.detail === 'names' ? 1 : 0]

@@ -3,10 +3,10 @@ import type { Replay } from '../../input/replay.ts'
 import type { Clock, InputEvent, TraceEvent } from '../../model/events.ts'
 import { TIME_NS_MAX } from '../../model/limits.ts'
 import { Boot } from './boot.ts'
-import { type Estimate, estimateOffset } from './estimate.ts'
+import type { Estimate } from './estimate.ts'
 import { type GivenClock, inputNamed, movesTimes, parseClock } from './given.ts'
 import { type Relation, SAME } from './relation.ts'
-import { Sights } from './sights.ts'
+import type { Sights } from './sights.ts'
 import { type Offsets, offsetAt, Snapshots } from './snapshots.ts'
 import { offsetOf } from './zones.ts'
 
@@ -40,7 +40,9 @@ export interface Joined {
 export class Clocks {
   private readonly given = new Map<string, GivenClock>()
   private readonly snapshots = new Snapshots()
-  private sights = new Sights()
+  private readonly areSeveral: boolean
+  /** Of the first input, where others may need them. */
+  private sights: Sights | undefined
   private firstName = ''
   private first: InputEvent | undefined
   /** Of the inputs whose times the user does not shift. */
@@ -48,6 +50,7 @@ export class Clocks {
 
   /** `given`: the user's clocks of inputs, by name or file name. Throws UsageError for an invalid clock or an unknown input. */
   constructor(given: Readonly<Record<string, string>>, inputs: readonly string[]) {
+    this.areSeveral = inputs.length > 1
     for (const [key, text] of Object.entries(given)) {
       const name = inputNamed(key, inputs)
       if (name === undefined) throw new UsageError(`clock of ${key}: no such input; there are: ${inputs.join(', ')}`)
@@ -74,7 +77,7 @@ export class Clocks {
       this.boots.length = boots // it may be joined later
       throw error
     } finally {
-      this.sights = new Sights() // the first input is noted again when it is read
+      this.sights = await sightsOf() // the first input is noted again when it is read
     }
   }
 
@@ -91,6 +94,7 @@ export class Clocks {
     if (!this.first) {
       this.begin(name, input)
       this.boots.push(boot)
+      if (this.areSeveral) this.sights = await sightsOf()
       const how =
         input !== first ? NAMED : input.clock === 'unknown' ? 'not recorded: the trace has only this clock' : SAME.how
       return { relation: { ...SAME, how }, trust: 'given', batches }
@@ -106,7 +110,7 @@ export class Clocks {
   /** Keeps readings of clocks and times of threads, which may relate further inputs. `placed`: the batch in times of the trace. */
   note(raw: readonly TraceEvent[], placed: readonly TraceEvent[]): void {
     for (const event of raw) if (event.kind === 'clocks') this.snapshots.add(event.readings)
-    for (const event of placed) this.sights.see(event)
+    for (const event of placed) this.sights!.see(event)
   }
 
   /** Compares an input's boot with those of the others. Throws UsageError if it is another one. */
@@ -171,7 +175,7 @@ export class Clocks {
 
   /** Reads more of an input, up to a limit, to find the relation of its clock to the trace's. */
   private async lookAhead(name: string, input: InputEvent, batches: Batches): Promise<Relation> {
-    const here = new Sights()
+    const here = await sightsOf()
     await lookAt(batches, LOOK_AHEAD_EVENTS, (batch) => {
       for (const event of batch) {
         if (event.kind === 'clocks') this.snapshots.add(event.readings)
@@ -182,7 +186,7 @@ export class Clocks {
   }
 
   private estimated(name: string, input: InputEvent, here: Sights): Relation {
-    const estimate = estimateOffset(this.sights.rangesTo(here))
+    const estimate = this.sights!.estimate(here)
     if (!estimate || estimate.boundNs > BOUND_NS_MAX) throw this.unrelated(name, input, estimate)
     const { offsetNs, boundNs, agreeing, ranges } = estimate
     const how = `estimated from threads or tasks that both inputs record: ${agreeing} of ${ranges} observations agree`
@@ -220,6 +224,11 @@ export class Clocks {
       `${name}: begins ${days} days away from ${this.firstName}, expected at most 100\nhint: convert them one by one`,
     )
   }
+}
+
+/** What relates inputs by their threads is loaded where there are several. */
+async function sightsOf(): Promise<Sights> {
+  return new (await import('./sights.ts')).Sights()
 }
 
 /** Reads whole batches ahead, which the input returns again later, until they contain `eventsMax` events. */

@@ -7,7 +7,7 @@ import {
   type ThreadEvent,
   type TraceEvent,
 } from '../../model/events.ts'
-import { matchTrains, type Range } from './estimate.ts'
+import { type Estimate, estimateOffset, matchTrains, type Range } from './estimate.ts'
 
 /** Maximum difference between two inputs' times of one fork or exit. 50 µs. */
 const PAIR_NS = 50_000
@@ -72,11 +72,16 @@ export class Sights {
     }
   }
 
+  /** The offset from times of `here` to times of this input; undefined where nothing of both agrees. */
+  estimate(here: Sights): Estimate | undefined {
+    return estimateOffset(this.rangesTo(here))
+  }
+
   /**
    * Ranges of the offset from times of `here` to times of this input: a thread runs between its fork and its exit, and both
    * inputs record the same forks, exits, switches or calls of llama_decode, or the same steps of tasks.
    */
-  rangesTo(here: Sights): Range[] {
+  private rangesTo(here: Sights): Range[] {
     const ranges = this.steps.rangesTo(here.steps)
     for (const [tid, mine] of this.threads) {
       const its = here.threads.get(tid)

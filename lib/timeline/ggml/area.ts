@@ -13,11 +13,11 @@ import type {
 import type { LeftOutEvent } from '../../model/left-out.ts'
 import { duration } from '../../model/units.ts'
 import type { States } from '../../threads/states.ts'
+import type { InputAreas } from '../areas.ts'
 import type { TrackContext } from '../context.ts'
 import { labelOf } from '../labels.ts'
 import type { MemoryArea } from '../memory/area.ts'
 import type { DrawOptions } from '../options.ts'
-import type { RequestArea } from '../requests/area.ts'
 import type { Lanes } from '../tracks.ts'
 import { Calls } from './calls.ts'
 import { Experts } from './experts.ts'
@@ -50,7 +50,7 @@ export class GgmlArea {
     options: DrawOptions,
     private readonly states: States,
     private readonly memory: MemoryArea,
-    requests: RequestArea,
+    areas: InputAreas,
   ) {
     const { tensors, views, names } = context
     const works = new Works(tensors, (tensor) => names.text(tensor.op))
@@ -64,8 +64,8 @@ export class GgmlArea {
     this.copies = new Copies(context)
     this.rates = new Rates(context, works)
     this.graphs = new Graphs(context)
-    this.calls = new Calls(context, memory.allocations, this.graphs, requests, (event) => {
-      requests.call(event)
+    this.calls = new Calls(context, memory.allocations, this.graphs, areas, (event) => {
+      areas.requests.call(event)
       this.graphs.call(event)
       this.rates.call(event)
       memory.cache.call(event)

@@ -5,10 +5,10 @@ import { type CallBatch, type EngineStep, Inferred, type SequenceSpan, type Toke
 import { Roles } from '../../model/roles.ts'
 import { nounFor } from '../../model/units.ts'
 import type { Label } from '../../sink/label.ts'
+import type { InputAreas } from '../areas.ts'
 import type { TrackContext } from '../context.ts'
 import { labelOf, PALE } from '../labels.ts'
 import type { Allocations } from '../memory/allocations.ts'
-import type { RequestArea } from '../requests/area.ts'
 import { functionLabel } from '../requests/functions.ts'
 import { resourceArgs } from '../resources.ts'
 import { Lanes } from '../tracks.ts'
@@ -67,7 +67,7 @@ export class Calls {
     private readonly context: TrackContext,
     private readonly allocations: Allocations,
     private readonly graphs: Graphs,
-    private readonly requests: RequestArea,
+    private readonly areas: InputAreas,
     private readonly onCall: (event: TokenEvent) => void,
   ) {
     this.phases = context.tracks.lanes('phase', { idleMs: IDLE_NS_MIN / 1e6 }, true)
@@ -103,7 +103,7 @@ export class Calls {
     const recorderNs = this.graphs.recorderNs(event)
     if (recorderNs > 0) extra.push(make.int('recorder_ns', recorderNs))
     if (returnNs !== undefined) extra.push(make.int('return_ns', returnNs - startNs))
-    const { arrows, args } = this.requests.ofCall(event)
+    const { arrows, args } = this.areas.requests.ofCall(event)
     const toGraphs = this.graphs.arrowsOf(event)
     const arrowsOut = toGraphs.length > 0 ? [...(arrows ?? []), ...toGraphs] : arrows
     extra.push(...args, ...make.inferred(event.inferred))
@@ -193,7 +193,7 @@ export class Calls {
   /** Draws the time before the first call: from the first function that loads, or the first allocation. */
   private load(callNs: number): void {
     const { make } = this.context
-    const stages = this.requests.loading.until(callNs)
+    const stages = this.areas.requests.loading.until(callNs)
     const known = this.allocations.until(callNs)
     if (!known && stages.length === 0) return
     const firstNs = Math.min(stages[0]?.startNs ?? Infinity, known?.firstNs ?? Infinity)

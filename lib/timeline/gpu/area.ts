@@ -20,7 +20,6 @@ import { NodeNames } from '../ggml/node-names.ts'
 import type { ArgMaker } from '../labels.ts'
 import { LAYOUT } from '../layout.ts'
 import type { NestedRows } from '../nested.ts'
-import type { OpNaming } from '../options.ts'
 import { specOf } from '../place.ts'
 import type { Lanes } from '../tracks.ts'
 
@@ -60,12 +59,9 @@ export class GpuArea {
   /** By tensor and `fusedTo`. */
   private readonly nodes = new Map<string, NodeLabel>()
 
-  constructor(
-    private readonly context: TrackContext,
-    naming: OpNaming = 'role',
-  ) {
+  constructor(private readonly context: TrackContext) {
     const { make, names, input, tensors } = context
-    this.nodeNames = new NodeNames(context, naming)
+    this.nodeNames = new NodeNames(context, context.opName)
     this.nodeArgs = new NodeArgs(context, new Works(tensors, (tensor) => names.text(tensor.op)))
     this.arrowIds = arrowIds(input)
     this.profiles = new ProfileArgs(make)

@@ -66,17 +66,19 @@ export async function* untilAborted(
   signal: AbortSignal | undefined,
   onRead: (bytes: number) => void,
 ): AsyncGenerator<Uint8Array, void> {
-  // Of the step that is waited for. No promise lives as long as the input: a race against it would hold each chunk up to its end.
+  // Of the step that is waited for. No promise lives as long as the input: a race against it would hold each chunk up to its end. Nor does
+  // a listener: there are as many inputs as are given.
   let giveUp = (_reason: unknown): void => {}
   const abort = () => giveUp(signal!.reason)
-  signal?.addEventListener('abort', abort)
   try {
     for (;;) {
       const next = await new Promise<IteratorResult<Uint8Array, void>>((resolve, reject) => {
         giveUp = reject
+        signal?.addEventListener('abort', abort)
         if (signal?.aborted) abort()
         chunks.next().then(resolve, reject)
       })
+      signal?.removeEventListener('abort', abort)
       if (next.done) return
       onRead(next.value.length)
       yield next.value

@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import {
   createReadStream,
@@ -201,6 +201,20 @@ describe('inputs that were begun', () => {
     const ended: string[] = []
     for await (const _ of convert([begun('MONOTONIC', ended), { ...begun('MONOTONIC', ended), name: 'second' }])) break
     expect(ended).toEqual(['MONOTONIC', 'MONOTONIC'])
+  })
+
+  test('are as many as are given: Node warns of no listeners', () => {
+    const program = `
+      import { readFileSync } from 'node:fs'
+      import { convert } from '${new URL('../../dist/index.js', import.meta.url)}'
+      const source = new Blob([readFileSync('${pathOf('power/nvidia-smi.csv')}'), ' '.repeat(300_000)])
+      const inputs = Array.from({ length: 12 }, (_, i) => ({ name: 'power-' + i + '.csv', source }))
+      const clocks = Object.fromEntries(inputs.slice(1).map(({ name }) => [name, '+0s']))
+      let bytes = 0
+      for await (const piece of convert(inputs, { clocks })) bytes += piece.length
+      console.log(bytes > 0)`
+    const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8' })
+    expect([stdout, stderr]).toEqual(['true\n', ''])
   })
 })
 

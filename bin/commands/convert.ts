@@ -116,7 +116,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
     const trace = within(
       { ...options, allowEmpty: args.allowEmpty },
       inputs.map(inputName),
-      convert(logs, { ...options, to, strict, bundle, findings: !quiet, onFirstReading: progress.onFirstReading }),
+      convert(logs, { ...options, to, strict, bundle, findings: true, onFirstReading: progress.onFirstReading }),
     )
     const { result, bytes } = await writeTrace(output, trace, progress.stop)
     progress.stop()

@@ -176,8 +176,7 @@ async function showLogs(showing: Showing, logs: Input[], options: ConvertOptions
   const names = inputs.map(inputName)
   const make = async () => {
     const { onFirstReading } = progress
-    const findings = !showing.quiet && !showing.isDescribed
-    const pieces = within(options, names, convert(logs, { ...options, findings, onFirstReading }))
+    const pieces = within(options, names, convert(logs, { ...options, findings: true, onFirstReading }))
     const { trace, result } = await keptTrace(defaultOutput(inputs[0]!, 'perfetto'), pieces)
     progress.stop()
     await noteThinned(names, result, trace.bytes)

@@ -172,7 +172,7 @@ async function open(
     const trace = opened.find((input) => input.kind === 'trace')
     if (trace) throw new UsageError(`${trace.name}: is a trace, and only logs can be queried together`)
     const names = opened.map((input) => input.name)
-    return openTrace(noteIssues(names, within(options, names, convert(opened, options))))
+    return openTrace(noteIssues(names, within(options, names, convert(opened, { ...options, findings: true }))))
   }
   refuseDrawing(args, name)
   if (kind === 'trace') return openTrace(source)

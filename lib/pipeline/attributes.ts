@@ -37,6 +37,8 @@ function factsOf(summary: Summary): Attributes {
   const { by_phase, failed } = summary.calls
   return {
     format: summary.format,
+    ...(summary.verdict && { verdict: summary.verdict.sentence }),
+    ...Object.fromEntries((summary.findings ?? []).map(({ sentence }, i) => [`finding_${i + 1}`, sentence])),
     ...summary.attributes,
     warmup_calls: by_phase['warm-up']?.calls ?? 0,
     prefill_calls: by_phase.prefill?.calls ?? 0,

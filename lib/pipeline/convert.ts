@@ -118,7 +118,11 @@ async function* drawn(
   const late = drawing.finish()
   // A recording of the scheduler comes after the logs, and shows who took the CPUs of their workers.
   const summaries = new Map(companions.summaries)
-  for (const log of next.value) summaries.set(log.log.input, log.described())
+  for (const log of next.value) {
+    const summary = log.described()
+    log.explain(summary)
+    summaries.set(log.log.input, summary)
+  }
   writer.attributes(attributesOf(run, summaries, { late, bundle: bundle?.path }))
   writer.finish()
   yield writer.take()
@@ -161,6 +165,8 @@ class DrawnLog implements LogPass {
   private readonly thinning: Thinning | undefined
   private readonly join: AccessJoin | undefined
   private summary!: Summary
+  /** From its first event to its last, on the trace's clock. */
+  private span = { startNs: 0, endNs: 0 }
 
   constructor(
     readonly log: Log,
@@ -211,8 +217,9 @@ class DrawnLog implements LogPass {
     if (join) timeline.accesses(join.finish(), (ns) => placed.timeOf(ns))
     timeline.finish()
     summary.take(timeline.leftOut)
-    if (!log.isOfScheduler && summary.lastNs > summary.firstNs)
-      shared.drawing.scheduler.lived(placed.timeOf(summary.lastNs))
+    if (summary.lastNs > summary.firstNs)
+      this.span = { startNs: placed.timeOf(summary.firstNs), endNs: placed.timeOf(summary.lastNs) }
+    if (!log.isOfScheduler && this.span.endNs > this.span.startNs) shared.drawing.scheduler.lived(this.span.endNs)
     this.summary = placed.described(summary.finish(shared.accesses !== undefined))
   }
 
@@ -221,6 +228,12 @@ class DrawnLog implements LogPass {
     const { summary, findings, thinning, log } = this
     const thinned = thinning?.thinned
     return { ...summary, ...(thinned && { thinned }), ...findings?.of(summary, log.name) }
+  }
+
+  /** Draws what made the run slow. */
+  explain({ findings, verdict }: Summary): void {
+    if (!findings || this.span.endNs <= this.span.startNs) return
+    this.timeline.findings(verdict?.sentence, findings, this.span)
   }
 }
 

@@ -5,6 +5,7 @@ import type { Names } from '../model/names.ts'
 import type { Writer } from '../sink/writer.ts'
 import type { ArgMaker } from './labels.ts'
 import type { Detail, OpNaming } from './options.ts'
+import type { SubjectSpans } from './subject-spans.ts'
 import type { Tracks, TrackTree } from './tracks.ts'
 
 /** What all rows of one input share. */
@@ -28,6 +29,8 @@ export interface TrackContext {
   readonly views: Views
   /** Counters of operators. */
   readonly counters: CounterSet
+  /** What findings may be about. */
+  readonly spans: SubjectSpans
   /** Draws an issue. */
   readonly report: (issue: IssueEvent) => void
 }

@@ -78,9 +78,17 @@ const ofStream = {
 export const LAYOUT = {
   run: group<of.Run>('trace', { rank: ({ input }) => input, name: runTitle, description: runFacts }),
 
-  phase: track<{ readonly idleMs: number }>('run', {
+  findings: track('run', {
     rank: at(0),
-    rows: 8,
+    name: 'Findings',
+    description:
+      'What made the run slow, as the command why says it, most time first: over the calls of the phase, or the request, that each is about. ' +
+      'Click one for its evidence, how to check it, and what to do.',
+  }),
+
+  phase: track<{ readonly idleMs: number }>('run', {
+    rank: at(0, 1),
+    rows: 7,
     name: 'Phase',
     description: ({ idleMs }) =>
       `Successive calls of one kind: prefill, decode, failed; load = before the first call; idle = no call for ${idleMs} ms.`,

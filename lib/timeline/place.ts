@@ -86,8 +86,13 @@ export function runTitle(run: Run): string {
 }
 
 /** All facts of a run, one per line. */
-export function runFacts({ format, clock, attributes }: Run): string {
-  const facts = { input: format, clock: clock === 'unknown' ? 'not recorded' : `CLOCK_${clock}`, ...attributes }
+export function runFacts({ format, clock, attributes, verdict }: Run): string {
+  const facts = {
+    ...(verdict !== undefined && { verdict }),
+    input: format,
+    clock: clock === 'unknown' ? 'not recorded' : `CLOCK_${clock}`,
+    ...attributes,
+  }
   return Object.entries(facts)
     .map(([key, value]) => `${key}: ${value}`)
     .join('\n')

@@ -7,6 +7,7 @@ import type { EventPass } from '../model/pass.ts'
 import type { States, WaitTaker } from '../threads/states.ts'
 import { InputAreas, type LoadedAreas } from './areas.ts'
 import type { TrackContext } from './context.ts'
+import { drawFindings, type Found } from './findings.ts'
 import { GgmlArea } from './ggml/area.ts'
 import { Issues } from './issues.ts'
 import type { Scheduler } from './kernel/scheduler.ts'
@@ -16,6 +17,7 @@ import { MemoryArea } from './memory/area.ts'
 import type { Run } from './of.ts'
 import type { DrawOptions } from './options.ts'
 import { runTitle } from './place.ts'
+import { type Span, SubjectSpans } from './subject-spans.ts'
 import { Tracks, type TrackTree } from './tracks.ts'
 
 interface Of {
@@ -28,6 +30,7 @@ interface Of {
 export class Timeline implements EventPass<void> {
   private readonly tensors: TensorEvent[] = []
   private readonly counters = new CounterSet()
+  private readonly spans = new SubjectSpans()
   private run!: Run
   private tracks!: Tracks
   private issues!: Issues
@@ -100,6 +103,15 @@ export class Timeline implements EventPass<void> {
     this.nameRun()
   }
 
+  /** Draws what made the run slow; `whole`: from the first event to the last. Comes after {@link finish}. */
+  findings(verdict: string | undefined, found: readonly Found[], whole: Span): void {
+    if (!this.tracks) return
+    drawFindings({ tracks: this.tracks, make: this.make }, found, this.spans, whole)
+    if (verdict === undefined) return
+    this.run = { ...this.run, verdict }
+    this.tracks.renameRun(this.named)
+  }
+
   private place(event: TraceEvent): void {
     if (this.options.tokens && isOutside(event, this.options.tokens)) {
       if (event.kind === 'token') this.ggml.skip(event)
@@ -161,8 +173,12 @@ export class Timeline implements EventPass<void> {
 
   /** The model, the workers and the backends are known at the end. */
   private nameRun(): void {
-    const named = { ...this.run, ...this.ggml.machine, weights: this.memory.buffers.weights }
+    const { named } = this
     if (runTitle(named) !== runTitle(this.run)) this.tracks.renameRun(named)
+  }
+
+  private get named(): Run {
+    return { ...this.run, ...this.ggml.machine, weights: this.memory.buffers.weights }
   }
 
   private begin(event: InputEvent): void {
@@ -190,6 +206,7 @@ export class Timeline implements EventPass<void> {
       tensors,
       views,
       counters,
+      spans: this.spans,
       report,
     }
     this.areas = new InputAreas(this.loaded, context)

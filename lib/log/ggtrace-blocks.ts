@@ -65,6 +65,12 @@ export class OpenBlock {
     return this
   }
 
+  /** Numbers of 32 bits, one after the other; -1 is the largest of them. */
+  u32s(...values: readonly number[]): this {
+    for (const value of values) this.u32(value)
+    return this
+  }
+
   u64(value: number | bigint): this {
     this.view.setBigUint64(this.at, BigInt(value), true)
     this.at += 8

@@ -83,22 +83,13 @@ export class GgtraceThread {
     } else {
       const record = this.record(RecordType.OperatorLong)
       this.time(this.time(this.time(record, startNs), endNs), waitEndNs)
-      record
-        .u32(tensor)
-        .u32(Math.min(innerWaitNs, U32_END - 1))
-        .u32(fusedTo)
+      record.u32s(tensor, Math.min(innerWaitNs, U32_END - 1), fusedTo)
     }
     this.cursorNs = waitEndNs
   }
 
-  private smallOperator({
-    tensor,
-    startNs,
-    endNs,
-    waitEndNs = endNs,
-    innerWaitNs = 0,
-    fusedTo = 0,
-  }: GgtraceOperator): void {
+  private smallOperator(operator: GgtraceOperator): void {
+    const { tensor, startNs, endNs, waitEndNs = endNs, innerWaitNs = 0, fusedTo = 0 } = operator
     const type = fusedTo > 0 ? RecordType.OperatorSmallFused : RecordType.OperatorSmallInner
     const record = this.record(fusedTo > 0 || innerWaitNs > 0 ? type : RecordType.OperatorSmall)
     const [compute, wait] = [endNs - startNs, waitEndNs - endNs]
@@ -110,8 +101,6 @@ export class GgtraceThread {
     const number = numberOf(TOKEN_KINDS, kind, 'kind')
     this.resources(startNs, batch.resources)
     const record = this.span(RecordType.Token, startNs, endNs, TOKEN_BYTES + SPAN_BYTES * spans.length)
-      .u32(call < 0 ? NONE : call)
-      .u32(tokens)
     const flags =
       (batch.isLeftOut ? TokenBits.leftOut : 0) |
       (batch.areAllOutput ? TokenBits.allOutput : 0) |
@@ -120,15 +109,8 @@ export class GgtraceThread {
       (batch.mayWarmUp ? TokenBits.mayWarmUp : 0) |
       (batch.followsUnread ? TokenBits.followsUnread : 0) |
       (batch.isInferred ? TokenBits.inferredKind : 0)
-    record
-      .u32(number | flags)
-      .u32((batch.result ?? 0) >>> 0)
-      .u64(batch.context ?? 0)
-    for (const { sequence, position, tokens } of spans)
-      record
-        .u32(sequence)
-        .u32(position < 0 ? NONE : position)
-        .u32(tokens)
+    record.u32s(orNone(call), tokens, number | flags, batch.result ?? 0).u64(batch.context ?? 0)
+    for (const { sequence, position, tokens } of spans) record.u32s(sequence, orNone(position), tokens)
   }
 
   private resources(startNs: number, resources: GgtraceResources | undefined): void {
@@ -140,13 +122,7 @@ export class GgtraceThread {
   }
 
   graph({ startNs, endNs, graph, call, status = 0, backend = 0, split = -1 }: GgtraceGraphRun): void {
-    const record = this.span(RecordType.GraphRun, startNs, endNs)
-    record
-      .u32(graph)
-      .u32(call < 0 ? NONE : call)
-      .u32(status >>> 0)
-      .u32(backend)
-      .u32(split < 0 ? NONE : split)
+    this.span(RecordType.GraphRun, startNs, endNs).u32s(graph, orNone(call), status, backend, orNone(split))
   }
 
   /** Writes a choice, in several records if it does not fit into one. */
@@ -156,25 +132,19 @@ export class GgtraceThread {
     for (let token = 0; token === 0 || token < all; token += most) {
       const tokens = Math.min(most, all - token)
       const record = this.instant(RecordType.Experts, atNs, EXPERTS_BYTES + 4 * tokens * k)
-      record
-        .u32(tensor)
-        .u32(tokens)
-        .u32(k)
-        .u32(call < 0 ? NONE : call)
+      record.u32s(tensor, tokens, k, orNone(call))
       for (let i = token * k; i < (token + tokens) * k; i++) record.u32(ids[i]! >>> 0)
     }
   }
 
   copy({ startNs, endNs, bytes, from = 0, to = 0, tensor = 0, what }: GgtraceCopy): void {
     const number = numberOf(COPY_KINDS, what, 'what')
-    const record = this.span(RecordType.Copy, startNs, endNs).u64(bytes)
-    record.u32(from).u32(to).u32(tensor).u32(number)
+    this.span(RecordType.Copy, startNs, endNs).u64(bytes).u32s(from, to, tensor, number)
   }
 
   part({ startNs, endNs, call, what }: GgtracePart): void {
     const number = numberOf(PARTS, what, 'what')
-    const record = this.span(RecordType.Part, startNs, endNs)
-    record.u32(call < 0 ? NONE : call).u32(number)
+    this.span(RecordType.Part, startNs, endNs).u32s(orNone(call), number)
   }
 
   /** A function that is not a call. */
@@ -182,13 +152,8 @@ export class GgtraceThread {
     const { what, name = 0, startNs, endNs, context = 0, sequence = -1, output = -1, value = -1 } = function_
     const number = numberOf(FUNCTION_PURPOSES, what, 'what')
     this.resources(startNs, function_.resources)
-    this.span(RecordType.Function, startNs, endNs)
-      .u32(number)
-      .u32(name)
-      .u64(context)
-      .u32(sequence < 0 ? NONE : sequence)
-      .u32(output < 0 ? NONE : output)
-      .u64(BigInt.asUintN(64, BigInt(value)))
+    const record = this.span(RecordType.Function, startNs, endNs).u32s(number, name).u64(context)
+    record.u32s(orNone(sequence), orNone(output)).u64(BigInt.asUintN(64, BigInt(value)))
   }
 
   /** A change of a sequence in the KV cache. */
@@ -196,18 +161,13 @@ export class GgtraceThread {
     const { what, atNs, context = 0, sequence, to = -1, from = -1, end = -1, delta = 0, isDone = true } = change
     const number = numberOf(SEQUENCE_CHANGES, what, 'what')
     const record = this.instant(RecordType.Sequence, atNs).u64(context).u32(number)
-    for (const number of [sequence, to, from, end, delta]) record.u32(number >>> 0)
-    record.u32(isDone ? 1 : 0).u32(0)
+    record.u32s(sequence, to, from, end, delta, isDone ? 1 : 0, 0)
   }
 
   /** A step of a server's task. */
   task({ what, atNs, task = -1, slot = -1 }: GgtraceTask): void {
     const number = numberOf(TASK_STEPS, what, 'what')
-    const record = this.instant(RecordType.Task, atNs).u32(number)
-    record
-      .u32(task >>> 0)
-      .u32(slot >>> 0)
-      .u32(0)
+    this.instant(RecordType.Task, atNs).u32s(number, task, slot, 0)
   }
 
   /** A line of the program's own log; `level` is ggml's number. */
@@ -222,15 +182,12 @@ export class GgtraceThread {
     const number = numberOf(GPU_WORKS, what, 'what')
     const { graph = 0, kernel = 0, dispatches = 0, part = 0 } = work
     const record = this.span(RecordType.GpuWork, startNs, endNs)
-    const numbers = [submission, queue, number, tensor, fusedTo, call < 0 ? NONE : call, graph]
-    for (const number of [...numbers, kernel, dispatches, part]) record.u32(number)
-    record.u64(bytes)
+    record.u32s(submission, queue, number, tensor, fusedTo, orNone(call), graph, kernel, dispatches, part).u64(bytes)
   }
 
   gpuSubmission(submission: GgtraceGpuSubmission): void {
     const { startNs, endNs, id, queue, buffers = 1, works, call = -1, graph = 0 } = submission
-    const record = this.span(RecordType.GpuSubmission, startNs, endNs)
-    for (const number of [id, queue, buffers, works, call < 0 ? NONE : call, graph]) record.u32(number)
+    this.span(RecordType.GpuSubmission, startNs, endNs).u32s(id, queue, buffers, works, orNone(call), graph)
   }
 
   /** Pipelines were compiled; `name` is the id of a name, 0 for none. */
@@ -240,20 +197,12 @@ export class GgtraceThread {
 
   gpuWait({ what, startNs, endNs, device, call = -1 }: GgtraceGpuWait): void {
     const number = numberOf(GPU_WAITS, what, 'what')
-    const record = this.span(RecordType.GpuWait, startNs, endNs)
-    record
-      .u32(number)
-      .u32(device)
-      .u32(call < 0 ? NONE : call)
-      .u32(0)
+    this.span(RecordType.GpuWait, startNs, endNs).u32s(number, device, orNone(call), 0)
   }
 
   gpuClock({ atNs, ticks, deviationNs, lateNs = 0, device }: GgtraceGpuClock): void {
-    const record = this.instant(RecordType.GpuClock, atNs).u64(ticks).u64(deviationNs)
-    record
-      .u64(BigInt.asUintN(64, BigInt(lateNs)))
-      .u32(device)
-      .u32(0)
+    const late = BigInt.asUintN(64, BigInt(lateNs))
+    this.instant(RecordType.GpuClock, atNs).u64(ticks).u64(deviationNs).u64(late).u32s(device, 0)
   }
 
   gpuComplete({ atNs, startNs, endNs, submission, queue }: GgtraceGpuComplete): void {
@@ -340,11 +289,8 @@ export class GgtraceThread {
     { atNs, domain = 0, message = 0, category = 0, color = -1, payload }: GgtraceNvtx,
   ): OpenBlock {
     const payloadType = payload ? numberOf(NVTX_PAYLOADS, payload.type, 'payload.type') : 0
-    const record = this.instant(type, atNs).u32(domain).u32(message).u32(category)
-    record
-      .u32(Math.max(color, 0))
-      .u16(color < 0 ? 0 : 1)
-      .u16(payloadType)
+    const record = this.instant(type, atNs).u32s(domain, message, category, Math.max(color, 0))
+    record.u16(color < 0 ? 0 : 1).u16(payloadType)
     const { type: kind = 'none', value = 0 } = payload ?? {}
     if (kind === 'f64') return record.f64(Number(value))
     if (kind === 'f32') return record.f32(Number(value)).u32(0)
@@ -380,7 +326,7 @@ export class GgtraceThread {
   }
 
   private cursor(atNs: number): void {
-    this.time(this.record(RecordType.Cursor), atNs).u32(this.call < 0 ? NONE : this.call)
+    this.time(this.record(RecordType.Cursor), atNs).u32(orNone(this.call))
     this.cursorNs = atNs
     this.writtenCall = this.call
   }
@@ -398,3 +344,5 @@ export class GgtraceThread {
     return record.u64(this.originNs + BigInt(atNs))
   }
 }
+
+const orNone = (number: number) => (number < 0 ? NONE : number)

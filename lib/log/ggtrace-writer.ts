@@ -1,3 +1,4 @@
+import { copied } from '../bytes/joined.ts'
 import { checkNames, UsageError } from '../errors.ts'
 import { GGTRACE_WRITER_OPTIONS } from '../generated/option-names.ts'
 import { numberOf } from './fields.ts'
@@ -161,12 +162,11 @@ export class GgtraceWriter {
   buffer({ name, backend = '', usage = 'any', base, sizeBytes, atNs }: GgtraceBuffer): number {
     const usageNumber = numberOf(BUFFER_USAGES, usage, 'usage')
     const [nameId, backendId] = [this.name(name), this.name(backend)]
-    const record = this.define(RecordType.Buffer, 44)
-      .u32(++this.buffers)
-      .u32(nameId)
-      .u32(backendId)
-    record.u32(usageNumber).u64(base).u64(sizeBytes)
-    record.u64(atNs === undefined ? 0 : this.absolute(atNs))
+    const record = this.define(RecordType.Buffer, 44).u32s(++this.buffers, nameId, backendId, usageNumber)
+    record
+      .u64(base)
+      .u64(sizeBytes)
+      .u64(atNs === undefined ? 0 : this.absolute(atNs))
     return this.buffers
   }
 
@@ -182,17 +182,12 @@ export class GgtraceWriter {
     if (!this.types.has(type)) throw undefinedNumber('type', type)
     if (!this.ops.has(op)) throw undefinedNumber('op', op)
     const name = this.name(tensor.name)
-    const record = this.define(RecordType.Tensor, 116 + 4 * sources.length)
-      .u32(++this.tensors)
-      .u32(name)
+    const record = this.define(RecordType.Tensor, 116 + 4 * sources.length).u32s(++this.tensors, name)
     record.u16(op).u16(type).u16(flags).u16(sources.length)
     for (let i = 0; i < 4; i++) record.u64(ne[i] ?? 1)
     for (let i = 0; i < 4; i++) record.u64(nb[i] ?? 0)
-    record
-      .u64(tensor.address ?? 0)
-      .u64(tensor.sizeBytes ?? 0)
-      .u32(tensor.buffer ?? 0)
-    record.u32(tensor.viewSource ?? 0).u64(tensor.viewOffset ?? 0)
+    record.u64(tensor.address ?? 0).u64(tensor.sizeBytes ?? 0)
+    record.u32s(tensor.buffer ?? 0, tensor.viewSource ?? 0).u64(tensor.viewOffset ?? 0)
     for (const source of sources) record.u32(source)
     return this.tensors
   }
@@ -203,10 +198,7 @@ export class GgtraceWriter {
     const id = ++this.graphs
     for (let start = 0; start === 0 || start < nodes.length; start += GRAPH_NODES_MAX) {
       const part = nodes.slice(start, start + GRAPH_NODES_MAX)
-      const record = this.define(RecordType.Graph, 16 + 4 * part.length)
-        .u32(id)
-        .u32(name)
-        .u32(part.length)
+      const record = this.define(RecordType.Graph, 16 + 4 * part.length).u32s(id, name, part.length)
       for (const node of part) record.u32(node)
     }
     return id
@@ -223,9 +215,7 @@ export class GgtraceWriter {
   /** Defines an NVTX domain; returns its id. 0 is the default domain, which needs no definition. */
   nvtxDomain(name: string): number {
     const id = this.name(name)
-    this.define(RecordType.NvtxDomain, 12)
-      .u32(++this.domains)
-      .u32(id)
+    this.define(RecordType.NvtxDomain, 12).u32s(++this.domains, id)
     return this.domains
   }
 
@@ -244,9 +234,9 @@ export class GgtraceWriter {
   /** Defines a queue of a GPU; returns its id. */
   gpuQueue({ device, name, family = 0, index = 0, flags = 0, bits = 64, periodNs = 1 }: GgtraceGpuQueue): number {
     const id = this.name(name)
-    const record = this.define(RecordType.GpuQueue, 44)
-    for (const number of [++this.queues, device, id, family, index, flags, bits, 0]) record.u32(number)
-    record.f64(periodNs)
+    this.define(RecordType.GpuQueue, 44)
+      .u32s(++this.queues, device, id, family, index, flags, bits, 0)
+      .f64(periodNs)
     return this.queues
   }
 
@@ -266,13 +256,13 @@ export class GgtraceWriter {
 
   /** Returns the blocks sealed since the last call. */
   take(): Uint8Array {
-    return joined(this.pieces.splice(0))
+    return copied(this.pieces.splice(0))
   }
 
   /** What a killed process would leave: the blocks sealed since the last {@link take}, and the open ones. */
   takeKilled(): Uint8Array {
     const open = [this.definitions, ...this.threads.map(({ blocks }) => blocks)].flatMap((blocks) => blocks.unsealed())
-    return joined([...this.pieces.splice(0), ...open])
+    return copied([...this.pieces.splice(0), ...open])
   }
 
   private define(type: number, size: number): OpenBlock {
@@ -299,13 +289,3 @@ const undefinedNumber = (field: 'op' | 'type', number: number) =>
   new UsageError(
     `tensor: expected a defined ${field}, found ${number}\nhint: ${field}(${number}, ggml's name of it) defines it; 0 is the default`,
   )
-
-function joined(pieces: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0))
-  let at = 0
-  for (const piece of pieces) {
-    whole.set(piece, at)
-    at += piece.length
-  }
-  return whole
-}

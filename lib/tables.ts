@@ -14,8 +14,6 @@ export {
   tablePath,
   UNKNOWN_DAY,
 } from './tables/schema.ts'
-export type { Store, Value } from './tables/stores.ts'
-export type { FilesOf, NewRow, TableFile, TablesFormat } from './tables/table-file.ts'
+export type { FilesOf, NewRow, TablesFormat } from './tables/table-file.ts'
 export { type TablePiece, Tables } from './tables/tables.ts'
-export type { ChunkData, Item } from './write/column-data.ts'
 export type { Compression } from './write/parquet/parquet.ts'

@@ -7,7 +7,7 @@ export const GGTRACE_WRITER_OPTIONS: readonly string[] = ["blockBytes","originNs
 export const TRACE_WRITER_OPTIONS: readonly string[] = ["clock","unit"]
 
 /** Options of `analyze`. */
-export const ANALYZE_OPTIONS: readonly string[] = ["cacheTypes","call","checkEvents","clocks","everything","expertCaches","flopsPerToken","formats","from","known","onProgress","opTable","osRuntime","peaks","progress","series","signal","strict"]
+export const ANALYZE_OPTIONS: readonly string[] = ["cacheTypes","call","checkEvents","clocks","everything","expertCaches","flopsPerToken","formats","from","onProgress","opTable","osRuntime","peaks","series","signal","strict"]
 
 /** Options of `checkTrace`. */
 export const CHECK_TRACE_OPTIONS: readonly string[] = ["wasm"]
@@ -28,13 +28,13 @@ export const DAG_OF_OPTIONS: readonly string[] = ["layers","nodes"]
 export const DRAW_OPTIONS: readonly string[] = ["collapse","colorBy","edgeShapes","name","scale","values","views","weights"]
 
 /** Options of `eventsOf`. */
-export const EVENTS_OF_OPTIONS: readonly string[] = ["checkEvents","everything","formats","from","known","onProgress","opTable","osRuntime","progress","signal","strict"]
+export const EVENTS_OF_OPTIONS: readonly string[] = ["checkEvents","everything","formats","from","onProgress","opTable","osRuntime","signal","strict"]
 
 /** Options of `exportArrow`. */
-export const EXPORT_ARROW_OPTIONS: readonly string[] = ["allowEmpty","checkEvents","clocks","everything","formats","from","known","onProgress","onRead","opTable","osRuntime","progress","signal","strict","table"]
+export const EXPORT_ARROW_OPTIONS: readonly string[] = ["allowEmpty","checkEvents","clocks","everything","formats","from","onProgress","onRead","opTable","osRuntime","signal","strict","table"]
 
 /** Options of `exportRun`. */
-export const EXPORT_RUN_OPTIONS: readonly string[] = ["again","allowEmpty","checkEvents","clocks","day","everything","formats","from","known","onProgress","onRead","opTable","osRuntime","progress","signal","strict"]
+export const EXPORT_RUN_OPTIONS: readonly string[] = ["again","allowEmpty","checkEvents","clocks","day","everything","formats","from","onProgress","onRead","opTable","osRuntime","signal","strict"]
 
 /** Options of `findView`. */
 export const FIND_VIEW_OPTIONS: readonly string[] = ["wasm"]
@@ -76,13 +76,13 @@ export const REPORT_HTML_OPTIONS: readonly string[] = ["drawing","title"]
 export const REQUESTS_WITH_OPTIONS: readonly string[] = ["request","task"]
 
 /** Options of `summarize`. */
-export const SUMMARIZE_OPTIONS: readonly string[] = ["checkEvents","everything","findings","formats","from","known","onProgress","opTable","osRuntime","progress","signal","strict"]
+export const SUMMARIZE_OPTIONS: readonly string[] = ["checkEvents","everything","findings","formats","from","onProgress","opTable","osRuntime","signal","strict"]
 
 /** Options of `summarizeFile`. */
 export const SUMMARIZE_FILE_OPTIONS: readonly string[] = ["checkEvents","findings","formats","from","onProgress","opTable","osRuntime","signal"]
 
 /** Options of `tablesOf`. */
-export const TABLES_OF_OPTIONS: readonly string[] = ["checkEvents","clocks","compression","everything","format","formats","from","known","onProgress","opTable","osRuntime","progress","signal","strict","traceId"]
+export const TABLES_OF_OPTIONS: readonly string[] = ["checkEvents","clocks","compression","everything","format","formats","from","onProgress","opTable","osRuntime","signal","strict","traceId"]
 
 /** Options of `whyRequest`. */
 export const WHY_REQUEST_OPTIONS: readonly string[] = ["request","task"]

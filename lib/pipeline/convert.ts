@@ -17,7 +17,7 @@ import type { Thinning } from './budget/thinning.ts'
 import type { Bundle } from './bundle/bundle.ts'
 import type { Placed } from './clocks/placing.ts'
 import type { FindingsPass } from './findings-pass.ts'
-import { type Input, type Log, type ReadingOptions, readEvents } from './inputs.ts'
+import { type Input, type Log, type Reading, type ReadingOptions, readEvents } from './inputs.ts'
 import { type ConvertOptions, checkOptions } from './options.ts'
 import { ProgressCount } from './progress.ts'
 import { type LogPass, LogReading, RunInputs } from './run-inputs.ts'
@@ -46,7 +46,7 @@ export function convert(
 
 async function* converted(all: readonly Input[], given: ConvertOptions): AsyncGenerator<Uint8Array, Summary[]> {
   checkOptions(all, given)
-  const options: ConvertOptions & ReadingOptions = { ...given, progress: await ProgressCount.of(all, given.onProgress) }
+  const options: ConvertOptions & Reading = { ...given, progress: await ProgressCount.of(all, given.onProgress) }
   const names = new Names()
   const writer = new (await writerOf(options.to))(names)
   if (!options.bundle) return yield* traceOf(all, options, names, writer)
@@ -242,7 +242,7 @@ export async function summarize(
   input: Input,
   options: ReadingOptions & Pick<ConvertOptions, 'findings'> = {},
 ): Promise<Summary> {
-  checkNames('summarize', options, SUMMARIZE_OPTIONS)
+  checkNames('summarize', options, [...SUMMARIZE_OPTIONS, 'known'])
   const names = new Names()
   const Findings = await findingsPass(options)
   const findings = Findings && new Findings(names)

@@ -63,6 +63,10 @@ export type ReadingOptions = InputOptions & {
   readonly strict?: boolean | undefined
   /** Also read the arguments that profilers use only internally. */
   readonly everything?: boolean | undefined
+}
+
+/** The same, with what the functions that take them add. */
+export interface Reading extends ReadingOptions {
   /** Counts for {@link InputOptions.onProgress}. */
   readonly progress?: ProgressCount | undefined
   /** Those of `formats` that are no custom ones. */
@@ -137,11 +141,7 @@ export async function begin(name: string, events: AsyncIterable<TraceEvent[]>): 
 }
 
 /** Opens inputs and detects their formats. Throws UsageError for an unknown format. */
-export async function openInputs(
-  inputs: readonly Input[],
-  names: Names,
-  options: ReadingOptions,
-): Promise<OpenInput[]> {
+export async function openInputs(inputs: readonly Input[], names: Names, options: Reading): Promise<OpenInput[]> {
   const opened: OpenInput[] = []
   try {
     for (const input of inputs) opened.push(await openInput(input, names, options))
@@ -164,7 +164,7 @@ export async function* eventsOf(
   options: ReadingOptions = {},
   definitions?: Definitions,
 ): AsyncGenerator<TraceEvent[], void> {
-  checkNames('eventsOf', options, EVENTS_OF_OPTIONS)
+  checkNames('eventsOf', options, [...EVENTS_OF_OPTIONS, 'known'])
   yield* readEvents(input, names, options, definitions)
 }
 
@@ -172,14 +172,14 @@ export async function* eventsOf(
 export async function* readEvents(
   input: Input,
   names: Names,
-  options: ReadingOptions,
+  options: Reading,
   definitions?: Definitions,
 ): AsyncGenerator<TraceEvent[], void> {
   const { read } = await openInput(input, names, options)
   yield* read(definitions)
 }
 
-async function openInput(input: Input, names: Names, options: ReadingOptions): Promise<OpenInput> {
+async function openInput(input: Input, names: Names, options: Reading): Promise<OpenInput> {
   if (!('events' in input)) return openLog(input, names, options)
   const about = { name: input.name, given: input, isCompanion: false, check: await checkOf(input.name, options) }
   return opened(about, () => input.events(names), names, options)
@@ -188,7 +188,7 @@ async function openInput(input: Input, names: Names, options: ReadingOptions): P
 /** What checks the events of an input, if they are a program's; it is loaded then. */
 async function checkOf(
   input: string,
-  { checkEvents, known }: ReadingOptions,
+  { checkEvents, known }: Reading,
   format?: Format,
 ): Promise<EventCheck | undefined> {
   const areOurs = format !== undefined && (known?.includes(format) ?? true)
@@ -212,7 +212,7 @@ function opened(
   { check, ...about }: Omit<OpenInput, 'read' | 'close'> & { readonly check: EventCheck | undefined },
   events: (definitions?: Definitions) => Iterable<TraceEvent[]> | AsyncIterable<TraceEvent[]>,
   names: Names,
-  options: ReadingOptions,
+  options: Reading,
   close?: () => Promise<unknown>,
 ): OpenInput {
   let reading: ReturnType<typeof profiled> | undefined
@@ -246,7 +246,7 @@ async function* profiled(
 const OTHER_SECTIONS = { kind: 'left-out', what: 'other sections of the page', hint: PERFETTO_READS_IT } as const
 
 /** Opens a log of any known format, packed or not. */
-async function openLog(given: LogInput, names: Names, options: ReadingOptions): Promise<OpenInput> {
+async function openLog(given: LogInput, names: Names, options: Reading): Promise<OpenInput> {
   const { name, source } = given
   const { from, formats, osRuntime, everything } = options
   const opTable = options.opTable === undefined ? undefined : findOpTable(options.opTable)
@@ -311,7 +311,7 @@ async function* checked(
   batches: Iterable<TraceEvent[]> | AsyncIterable<TraceEvent[]>,
   name: string,
   names: Names,
-  { strict, signal, check }: ReadingOptions & { readonly check: EventCheck | undefined },
+  { strict, signal, check }: Reading & { readonly check: EventCheck | undefined },
 ): AsyncGenerator<TraceEvent[], void> {
   try {
     let format: string | undefined

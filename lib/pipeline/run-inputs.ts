@@ -6,7 +6,16 @@ import { inputNamed, movesTimes, parseClock } from './clocks/given.ts'
 import { type Placed, Placing } from './clocks/placing.ts'
 import { Companions } from './companions.ts'
 import type { FindingsPass } from './findings-pass.ts'
-import { begin, closeAll, type Input, type Log, type OpenInput, openInputs, type ReadingOptions } from './inputs.ts'
+import {
+  begin,
+  closeAll,
+  type Input,
+  type Log,
+  type OpenInput,
+  openInputs,
+  type Reading,
+  type ReadingOptions,
+} from './inputs.ts'
 import { interleaved, type PlacedLog } from './interleaved.ts'
 
 /** How the inputs of a run are read, and put on one clock. */
@@ -42,7 +51,7 @@ export class RunInputs {
   ) {}
 
   /** Opens all inputs, reads companions and begins logs. Throws as {@link convert} does. */
-  static async open(inputs: readonly Input[], names: Names, options: RunOptions): Promise<RunInputs> {
+  static async open(inputs: readonly Input[], names: Names, options: RunOptions & Reading): Promise<RunInputs> {
     const opened = await openInputs([...inputs].sort(byName), names, options)
     try {
       const companions = await Companions.read(opened, names)

@@ -10,7 +10,7 @@ import type { OperatorSumTable, SummedNode } from './operator-sum-table.ts'
 import { TABLES } from './schema.ts'
 import type { Codes, Flags, Numbers, Store } from './stores.ts'
 import type { TableFile } from './table-file.ts'
-import type { Tables } from './tables.ts'
+import { fileOf, type Tables } from './tables.ts'
 
 /** Columns of a node's facts. */
 const NODE_COLUMNS: readonly (keyof NodeFacts)[] = [
@@ -71,7 +71,7 @@ export class OperatorTable {
     private readonly names: Names,
     private readonly sums: OperatorSumTable,
   ) {
-    const file = tables.file('operator', () => this.flush())
+    const file = fileOf(tables, 'operator', () => this.flush())
     const numbers = (name: string) => file.store(name) as Numbers
     const codes = (name: string) => file.store(name) as Codes
     this.file = file

@@ -19,8 +19,7 @@ export class Tables {
     this.file(table).add(row)
   }
 
-  /** The file of a table, new or known. `onFull`: see {@link TableFile}. */
-  file<T extends TableName>(table: T, onFull?: () => void): TableFile<T> {
+  private file<T extends TableName>(table: T, onFull?: () => void): TableFile<T> {
     const file = getOrMake(this.files, table, () => new TableFile<TableName>(table, this.filesOf))
     if (onFull) file.onFull = onFull
     return file as unknown as TableFile<T>
@@ -50,4 +49,9 @@ export class Tables {
       for await (const bytes of file.finish()) yield { table: table as TableName, bytes }
     }
   }
+}
+
+/** The file of a table, new or known, for those who write its columns themselves. `onFull`: see {@link TableFile}. */
+export function fileOf<T extends TableName>(tables: Tables, table: T, onFull: () => void): TableFile<T> {
+  return tables['file'](table, onFull)
 }

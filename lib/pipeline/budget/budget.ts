@@ -1,7 +1,7 @@
 import type { Names } from '../../model/names.ts'
 import { allAreas } from '../../timeline/areas.ts'
 import { writerOf } from '../../write/index.ts'
-import type { Input, Log, ReadingOptions } from '../inputs.ts'
+import type { Input, Log, Reading } from '../inputs.ts'
 import type { ConvertOptions } from '../options.ts'
 import type { RunInputs } from '../run-inputs.ts'
 import { type Needed, type Sized, sum } from './needed.ts'
@@ -40,7 +40,7 @@ export class Budget {
     run: RunInputs,
     inputs: readonly Input[],
     names: Names,
-    options: ConvertOptions & ReadingOptions,
+    options: ConvertOptions & Reading,
     { bytes, sized }: Needed,
   ): Promise<Budget | undefined> {
     const { logs } = run
@@ -89,7 +89,7 @@ async function surveyed(
   { companions }: RunInputs,
   inputs: readonly Input[],
   names: Names,
-  options: ConvertOptions & ReadingOptions,
+  options: ConvertOptions & Reading,
 ): Promise<Map<Log, Survey>> {
   const surveys = new Map<Log, Survey>()
   const twice = logs.filter(({ again }) => again)

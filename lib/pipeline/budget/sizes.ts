@@ -3,7 +3,7 @@ import { GZIP_BYTES, isGzip } from '../../input/gunzip.ts'
 import type { Definitions } from '../../model/definitions.ts'
 import type { TraceEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
-import { type Input, type ReadingOptions, readEvents } from '../inputs.ts'
+import { type Input, type Reading, readEvents } from '../inputs.ts'
 
 /** gzip shrinks logs at least to a third. */
 const GZIP_RATIO = 3
@@ -35,7 +35,7 @@ export async function rereadable(input: Input): Promise<Rereadable | undefined> 
 export async function eventsAgain(
   input: Input,
   names: Names,
-  options: ReadingOptions,
+  options: Reading,
   definitions?: Definitions,
 ): Promise<AsyncIterable<TraceEvent[]> | undefined> {
   const reading = { ...options, strict: false }

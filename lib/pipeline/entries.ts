@@ -1,0 +1,16 @@
+/** What the entries `index` and `core` both export. */
+
+export type { ClockRelation, IssueCount, LlamaSeen, Summary } from '../analyze/summary/figures.ts'
+export { type ResultStream, toWebStream, type WebStream } from '../bytes/web-stream.ts'
+export { FormatError, isOwnError, type Position, restoreError, type StoredError, UsageError } from '../errors.ts'
+export type { BlobSource, BodySource, ByteRange, ByteSource, RangedSource, SizeBeside } from '../input/byte-source.ts'
+export type { Definitions } from '../model/definitions.ts'
+export type { TraceEvent } from '../model/events.ts'
+export { Names } from '../model/names.ts'
+export type { Format, ReadContext } from '../read/format.ts'
+export type { Barriers, Detail, DrawOptions, MemoryRows, OpNaming } from '../timeline/options.ts'
+export { gzip } from '../write/gzip.ts'
+export type { TraceKind } from '../write/index.ts'
+export type { EventInput, Input, InputOptions, LogInput, ReadingOptions } from './inputs.ts'
+export type { ConvertOptions } from './options.ts'
+export type { OnProgress, Progress } from './progress.ts'

@@ -32,7 +32,7 @@ const PINNED_MAX = 12
 const WORKERS_PINNED = 8
 
 /** The most important first, then as many workers as there is room for. */
-const PINNED = ['Phase', 'Tokens(: (target|draft))?', 'tok/s', 'GB/s']
+const PINNED = ['Findings', 'Phase', 'Tokens(: (target|draft))?', 'tok/s', 'GB/s']
 const EXPANDED = ['LLM .*', 'Workers', 'Memory']
 
 /**

@@ -232,7 +232,7 @@ export const LAYOUT = {
     rows: 16,
     name: 'tok/s',
     description:
-      'Tokens of each call by its time, per second (the viewer shortens 2500 Hz to 2.5 KHz); 0 between calls. Calls that ' +
+      'Tokens of each call by its time, per second; 0 between calls. Calls that ' +
       'failed, or whose end is unknown, have no rate.',
     unit: 'tok/s',
   }),

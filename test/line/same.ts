@@ -79,8 +79,7 @@ export function perfettoContent(trace: OpenTrace): Content {
   const samples = trace
     .query('SELECT track_id, unit, ts, value FROM counter JOIN counter_track track ON track.id = track_id')
     .rows.map(([track, unit, ts, value]) =>
-      // Perfetto gets a unit that its UI shortens.
-      JSON.stringify([`${rows.get(track!)} ${unit === 'Hz' ? 'tok/s' : unit}`, `${big(ts) + zeroNs}`, roughly(value!)]),
+      JSON.stringify([`${rows.get(track!)} ${unit}`, `${big(ts) + zeroNs}`, roughly(value!)]),
     )
   const ordered = trace.query(`SELECT track.id, track.parent_id, coalesce(args.int_value, 0) FROM track
     LEFT JOIN args ON arg_set_id = source_arg_set_id AND key = 'sibling_order_rank'`).rows

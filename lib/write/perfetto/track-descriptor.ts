@@ -8,7 +8,6 @@ import {
   TrackDescriptorChildTracksOrdering,
   TrackDescriptorSiblingMergeBehavior,
 } from '../../generated/perfetto.ts'
-import { dictionary } from '../../model/dictionary.ts'
 import type { Track } from '../../sink/track.ts'
 import type { ProtoWriter } from './proto-writer.ts'
 
@@ -22,12 +21,6 @@ const MERGE = {
   BY_NAME: TrackDescriptorSiblingMergeBehavior.SIBLING_MERGE_BEHAVIOR_BY_TRACK_NAME,
   NONE: TrackDescriptorSiblingMergeBehavior.SIBLING_MERGE_BEHAVIOR_NONE,
 } as const
-
-/**
- * Names of other units. The Perfetto UI puts K, M, G before units that it knows (Hz, W, V, A, J, B, b, s); of others, it writes
- * 2500 as 2.5e3 (v55.3 and v58.2, ui/src/base/number_format.ts). Values stay the same.
- */
-const UNIT_NAMES: Readonly<Record<string, string>> = dictionary({ 'tok/s': 'Hz' })
 
 /** Writes the descriptor of a track into a packet. */
 export function writeTrack(out: ProtoWriter, track: Track): void {
@@ -62,7 +55,7 @@ export function writeTrack(out: ProtoWriter, track: Track): void {
     const counter = out.begin(TrackDescriptor.counter)
     const unit = track.unit ?? 'count'
     if (unit in UNITS) out.varint(CounterDescriptor.unit, UNITS[unit as keyof typeof UNITS])
-    else out.string(CounterDescriptor.unit_name, UNIT_NAMES[unit] ?? unit)
+    else out.string(CounterDescriptor.unit_name, unit)
     if (track.axis) out.string(CounterDescriptor.y_axis_share_key, track.axis)
     out.end(counter)
   }

@@ -15,7 +15,14 @@ export { hasStart } from './analyze/requests/waterfall.ts'
 export { hasCalls } from './analyze/run/main-log.ts'
 export type { PhaseScaling, RoleScalingFigures, ScalingFigures } from './analyze/scaling/figures.ts'
 export { scaling } from './analyze/scaling/scaling.ts'
-export { type SweepFigures, type SweepPhase, type SweptRun, sweep, WITHIN } from './analyze/scaling/sweep.ts'
+export {
+  LIMITED_NS_MIN,
+  type SweepFigures,
+  type SweepPhase,
+  type SweptRun,
+  sweep,
+  WITHIN,
+} from './analyze/scaling/sweep.ts'
 export type { Summary } from './analyze/summary/figures.ts'
 export { type Dag, dagOf, type Range } from './dag/dag.ts'
 export { type DagDiff, type DiffNode, type DiffPart, diffDags, type NamedDag } from './dag/diff.ts'

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import {
+  LIMITED_NS_MIN,
   newRunFolder,
   percent,
   plural,
@@ -17,6 +18,7 @@ import { io } from '../io.ts'
 import { analysisOf } from '../stats/inputs.ts'
 import { type Section, toText } from '../stats/section.ts'
 import { note, print, quoted } from '../terminal.ts'
+import { duration } from '../units.ts'
 import { chosen, ROUNDS, type Sweep } from './options.ts'
 
 /** Characters of the longest bar. */
@@ -121,7 +123,12 @@ function answer(figures: SweepFigures, { name }: Sweep, rounds: number): string[
 
 const listed = (values: readonly string[], name: string) => values.map((value) => `${name}=${value}`).join(', ')
 
-function recommendation({ phase, values, recommended }: SweepPhase, name: string, rounds: number): string {
+function recommendation({ phase, values, short, recommended }: SweepPhase, name: string, rounds: number): string {
+  if (short.length > 0)
+    return (
+      `${phase}: nothing is recommended: under the limit of CPU time, runs with more workers than it permits need ` +
+      `${duration(LIMITED_NS_MIN)} of ${phase} or more (${listed(short, name)} had less)`
+    )
   if (!recommended) {
     const without = values.filter(({ speeds }) => speeds.length === 0).map(({ value }) => value)
     return `${phase}: nothing is recommended: no times of ${listed(without, name)}`
@@ -131,8 +138,9 @@ function recommendation({ phase, values, recommended }: SweepPhase, name: string
   if (rival.factor_max === Infinity)
     return `${chosen} (one run each: how certain that is, more rounds would show: --rounds ${ROUNDS})`
   if (is_certain) return `${chosen} (certain: no other value measured is faster by more than ${percent(WITHIN)})`
-  const by = percent(rival.factor_max - 1)
-  return `${chosen} (not certain: ${name}=${rival.value} could be up to ${by} faster; --rounds ${rounds * 2} would show it better)`
+  // Of two runs, hardly anything is excluded.
+  const most = rival.factor_max > 2 ? 'much' : `up to ${percent(rival.factor_max - 1)}`
+  return `${chosen} (not certain: ${name}=${rival.value} could be ${most} faster; --rounds ${rounds * 2} would show it better)`
 }
 
 /** A chart of each phase. */

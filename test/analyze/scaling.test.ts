@@ -164,6 +164,11 @@ describe('a sweep', () => {
       times.map(async ([workers, ms]) => ({ value: `${workers}`, analysis: await runOf(workers, ms * 1e6, 2e6) })),
     )
   const decodeOf = (runs: readonly SweptRun[]) => sweep(runs).phases.find(({ phase }) => phase === 'decode')!
+  /** With calls that take so long in each phase. */
+  const lasting = ({ value, analysis }: SweptRun, ns: number): SweptRun => ({
+    value,
+    analysis: { ...analysis, call_time: analysis.call_time.map((time) => ({ ...time, time_ns: ns })) },
+  })
   /** With so many CPUs, and a finding that it was disturbed. */
   const disturbed = (
     { value, analysis }: SweptRun,
@@ -234,12 +239,26 @@ describe('a sweep', () => {
         [2, 1.5],
       ] as const) {
         expect(sweep([one!, disturbed(two!, cpus, rule, cpuTime)]).disturbed).toEqual([])
-        expect(decodeOf([one!, disturbed(two!, cpus, rule, cpuTime)]).recommended?.value).toBe('1')
+        const longer = lasting(disturbed(two!, cpus, rule, cpuTime), 2e9)
+        expect(decodeOf([one!, longer]).recommended?.value).toBe('1')
       }
       expect(sweep([disturbed(one!, 1, rule), two!]).lacking).toEqual(['1'])
       expect(sweep([one!, disturbed(two!, 2, rule)]).lacking).toEqual(['2'])
     }
     expect(sweep([one!, disturbed(two!, 1, 'page-faults')]).lacking).toEqual(['2'])
+  })
+
+  test('under a limit of CPU time, short runs show what it permits at once', async () => {
+    const [one, two] = await runsOf([
+      [1, 20],
+      [2, 10],
+    ])
+    const limited = disturbed(two!, 2, 'cpu-limit', 1)
+    expect(decodeOf([one!, lasting(limited, 1.9e9)])).toMatchObject({ recommended: null, short: ['2'] })
+    expect(decodeOf([one!, lasting(limited, 2e9)])).toMatchObject({ recommended: { value: '2' }, short: [] })
+    // Without more workers than it permits, and without a limit.
+    expect(decodeOf([one!, disturbed(two!, 2, 'none', 2)]).short).toEqual([])
+    expect(decodeOf([one!, disturbed(two!, 1, 'none')]).short).toEqual([])
   })
 
   test('runs of other models are not compared', async () => {

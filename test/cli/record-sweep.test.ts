@@ -173,7 +173,10 @@ recorded('llama.cpp (needs linux-x64, cc and taskset)', () => {
       const before = group.before.map((word) => `'${word}'`).join(' ')
       const { code, stdout } = shell(`${before} $CLI ${sweepOf('quota', paths.tiny)}`)
       expect(code).toBe(0)
-      expectAnswer(stdout, 't=2')
+      // What a period permits at once is more than such a run uses: scripts/sweep-trials.mjs makes longer ones.
+      expect(stdout).toMatch(
+        /^decode: nothing is recommended: under the limit of CPU time, runs .* need 2 s of decode or more \(t=2 had less\)$|^nothing is recommended: .* disturbed/m,
+      )
     } finally {
       await group.remove()
     }

@@ -14,6 +14,8 @@ export interface SweepPhase {
   readonly phase: ScaledPhase
   /** In the order given. */
   readonly values: readonly SweptValue[]
+  /** Values whose runs have more workers than a limit permits CPUs, and too little time in the phase to show its effect. With any, none is recommended. */
+  readonly short: readonly string[]
   /** The value that is recommended; null where nothing is. */
   readonly recommended: Recommendation | null
 }
@@ -55,6 +57,8 @@ const ALIKE = 0.02
 /** A recommendation is certain if no other value is faster by more than this share. */
 export const WITHIN = 0.03
 const LEVEL = 0.95
+/** Of a phase, in each run. A limit permits what it grants for a period (0.1 s) at once: of a shorter time, that is more than {@link WITHIN}. */
+export const LIMITED_NS_MIN = 2e9
 /** Runs of a value that are necessary where more were made: the spread of one is not known. */
 const RUNS_MIN = 2
 
@@ -78,9 +82,17 @@ export function sweep(runs: readonly SweptRun[]): SweepFigures {
     phases: (['decode', 'prefill'] as const).flatMap((phase) => {
       const swept = values.map((value) => sweptValue(value, quiet, phase))
       if (swept.every(({ speeds }) => speeds.length === 0)) return []
-      return [{ phase, values: swept, recommended: isComparable ? recommendationOf(swept) : null }]
+      const short = values.filter((value) => quiet.some((run) => run.value === value && isShort(run.analysis, phase)))
+      const canSay = isComparable && short.length === 0
+      return [{ phase, values: swept, short, recommended: canSay ? recommendationOf(swept) : null }]
     }),
   }
+}
+
+function isShort({ run, call_time }: Analysis, phase: ScaledPhase): boolean {
+  const limit = run.limits?.cpu_time ?? Infinity
+  const ns = call_time.find((time) => time.phase === phase)?.time_ns ?? 0
+  return run.workers > limit && ns > 0 && ns < LIMITED_NS_MIN
 }
 
 function sweptValue(value: string, runs: readonly SweptRun[], phase: ScaledPhase): SweptValue {

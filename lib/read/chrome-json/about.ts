@@ -121,7 +121,13 @@ const BELOW_ZERO = /"ts": ?-(\d{1,15})(?:\.(\d{1,3})(\d?))?/g
 /** Nanoseconds of a match, rounded down. */
 const belowZero = ([, micros, nanos = '', more = '']: RegExpMatchArray) =>
   -BigInt(micros! + nanos.padEnd(3, '0')) - (more === '' ? 0n : 1n)
-const isBelowZero = (text: string) => text.includes('"ts":-') || text.includes('"ts": -')
+/** Looks for minus signs, which are rare: the search for a key that each event has would stop at each of its quotes. */
+function isBelowZero(text: string): boolean {
+  for (let at = text.indexOf('-'); at >= 0; at = text.indexOf('-', at + 1)) {
+    if (text.endsWith('"ts":', at) || text.endsWith('"ts": ', at)) return true
+  }
+  return false
+}
 const latin1 = new TextDecoder('latin1')
 
 /**

@@ -135,8 +135,10 @@ export class GpuArea {
     const flowEnds = this.arrowIds(event.flowEnds)
     const work = launched > 0 ? this.workId(pid, correlation) : undefined
     const arrowsIn = event.isOfGraph ? [submissionArrows(this.context.input, correlation).fromGraph] : undefined
-    const arrows = { flows, flowEnds, arrowsIn, launched: work }
-    const label: Label = { id, name, category, args, extra: make.shown(extra), ...arrows }
+    const label: Label = {
+      ...{ id, name, category, args, colour: undefined, extra: make.shown(extra) },
+      ...{ flows, flowEnds, arrowsOut: undefined, arrowsIn, launched: work },
+    }
     this.rowsOf(event).place(startNs, endNs, label)
   }
 

@@ -6,6 +6,7 @@ import { I64_MAX } from '../../model/limits.ts'
 import type { NvtxEvent, NvtxNameEvent, NvtxPayload } from '../../model/nvtx-events.ts'
 import type { Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
+import { labelOf } from '../labels.ts'
 import { OpenSlices } from '../nested.ts'
 import type { Lanes } from '../tracks.ts'
 
@@ -65,8 +66,8 @@ export class Domains {
     if (this.namesTrack === 0) this.namesTrack = tracks.add('nvtxNames', {})
     const shown = /[dD]evice$/.test(what) ? `${handle}` : `0x${handle.toString(16)}`
     const extra = [make.word('object', what), make.text('handle', shown), make.arg('name', { name })]
-    const label: Label = { name: `${what} ${shown}: ${make.names.text(name)}`, category: 'nvtx' }
-    writer.instant(this.namesTrack, atNs, detail === 'names' ? label : { ...label, extra })
+    const title = `${what} ${shown}: ${make.names.text(name)}`
+    writer.instant(this.namesTrack, atNs, labelOf(title, 'nvtx', detail === 'names' ? undefined : extra))
   }
 
   /** Ends all open ranges at the last known time, and reports them. */
@@ -101,7 +102,7 @@ export class Domains {
   private label({ message, domain, category, color, payload, json, tid }: NvtxEvent, more?: readonly Arg[]): Label {
     const { make, detail } = this.context
     const name = message === 0 ? make.names.id('(no message)') : message
-    if (detail === 'names') return { name, category: 'nvtx' }
+    if (detail === 'names') return labelOf(name, 'nvtx')
     const extra: Arg[] = domain === 0 ? [] : [make.arg('domain', { name: domain })]
     if (category !== 0) extra.push(make.arg('category', { name: category }))
     if (color >= 0) extra.push(make.word('color', `#${(color & 0xffffff).toString(16).padStart(6, '0')}`))
@@ -109,7 +110,7 @@ export class Domains {
     if (json !== undefined) extra.push(make.text('payload', json))
     if (more) extra.push(...more)
     else if (detail === 'full') extra.push(make.int('tid', tid))
-    return { name, category: 'nvtx', extra }
+    return labelOf(name, 'nvtx', extra)
   }
 
   private payload({ type, value }: NvtxPayload): Arg[] {

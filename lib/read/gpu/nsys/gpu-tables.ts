@@ -163,14 +163,15 @@ export async function* readGpuWork(
         launches.of(report.threads.processOf(row.high(PROCESS), row.low(PROCESS))).add(correlation, startNs, endNs)
       }
       const signature = what === 'kernel' ? report.string(row.number(SIGNATURE)) : 0
-      const place = placeOf(row, streams)
-      const { context, pid, device } = place
+      const { device, context, contextName, stream, streamName, pid } = placeOf(row, streams)
       if (context !== latest.context || pid !== latest.pid) {
         latest = { context, pid }
         streams.devices.set(streamKey(pid, context), device)
       }
-      const work = { what, name: name(row, report), startNs, endNs, correlation, signature, facts: facts(row) }
-      return { kind: 'gpu', ...work, ...place }
+      return {
+        ...{ kind: 'gpu', what, name: name(row, report), startNs, endNs, correlation, signature, facts: facts(row) },
+        ...{ device, context, contextName, stream, streamName, pid },
+      }
     })
   }
 }

@@ -71,7 +71,8 @@ export class NvtxRanges {
 
   /** Adds a range or mark, after the pops before it. */
   private place(spans: Spans, id: number, stacks: Stacks, into: TraceEvent[]): void {
-    const { what, thread, endThread, domainId } = this.styles[spans.b(id)]!
+    const style = this.styles[spans.b(id)]!
+    const { what, domainId } = style
     const [startNs, endNs] = [spans.start(id), this.endOf(spans, id)]
     if (spans.end(id) >= OPEN_NS) this.openRanges++
     const stack = stacks.of(domainId)
@@ -88,14 +89,12 @@ export class NvtxRanges {
       return
     }
     const range = ++this.started
-    into.push({ ...this.event('start', spans, id, startNs), range })
-    into.push({ ...this.bare('end', thread, domainId, endNs, range), tid: this.names.tidOf(endThread) })
+    into.push(this.event('start', spans, id, startNs, range), this.end('end', style, endNs, range, style.endThread))
   }
 
   private pop(spans: Spans, stack: number[], untilNs: number, into: TraceEvent[]): void {
     for (let id = stack.at(-1); id !== undefined && this.endOf(spans, id) <= untilNs; id = stack.at(-1)) {
-      const { thread, domainId } = this.styles[spans.b(id)]!
-      into.push(this.bare('pop', thread, domainId, this.endOf(spans, id)))
+      into.push(this.end('pop', this.styles[spans.b(id)]!, this.endOf(spans, id)))
       stack.pop()
     }
   }
@@ -116,22 +115,11 @@ export class NvtxRanges {
     return Math.min(spans.end(id), Math.max(spans.start(id), this.names.lastNs))
   }
 
-  private event(what: NvtxEvent['what'], spans: Spans, id: number, atNs: number): NvtxEvent {
+  private event(what: NvtxEvent['what'], spans: Spans, id: number, atNs: number, range = 0): NvtxEvent {
     const { names } = this
     const { thread, domainId, categoryId, color, payload: type } = this.styles[spans.b(id)]!
     const payload = type && this.payloads.of(spans).at(id, type)
-    return {
-      ...this.bare(what, thread, domainId, atNs),
-      message: spans.a(id),
-      category: names.categoryName(thread, domainId, categoryId),
-      color,
-      payload: type && type !== 'json' ? { type, value: payload } : undefined,
-      json: type === 'json' ? names.text(payload as number) : undefined,
-    }
-  }
-
-  private bare(what: NvtxEvent['what'], thread: number, domainId: number, atNs: number, range = 0): NvtxEvent {
-    const { names } = this
+    // All in one literal, also below: spreads of events cost more than all else here.
     return {
       kind: 'nvtx',
       what,
@@ -141,9 +129,37 @@ export class NvtxRanges {
       thread: names.threadName(thread),
       domain: names.domainName(thread, domainId),
       range,
+      message: spans.a(id),
+      category: names.categoryName(thread, domainId, categoryId),
+      color,
+      payload: type && type !== 'json' ? { type, value: payload } : undefined,
+      json: type === 'json' ? names.text(payload as number) : undefined,
+    }
+  }
+
+  /** A pop; or the end of a range, which may be on another thread. */
+  private end(
+    what: 'pop' | 'end',
+    { thread, domainId }: Pick<Style, 'thread' | 'domainId'>,
+    atNs: number,
+    range = 0,
+    endThread = thread,
+  ): NvtxEvent {
+    const { names } = this
+    return {
+      kind: 'nvtx',
+      what,
+      pid: names.pidOf(thread),
+      tid: names.tidOf(endThread),
+      atNs,
+      thread: names.threadName(thread),
+      domain: names.domainName(thread, domainId),
+      range,
       message: 0,
       category: 0,
       color: -1,
+      payload: undefined,
+      json: undefined,
     }
   }
 }

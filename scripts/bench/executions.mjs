@@ -9,8 +9,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
-import { convert, readFileChunks } from 'ggml2perfetto'
-import { openTrace } from 'ggml2perfetto/node'
+import { convert } from 'ggml2perfetto'
+import { inputOf, openTrace } from 'ggml2perfetto/node'
 import { longLog, perRound } from './long-log.mjs'
 
 const [what, ...args] = process.argv.slice(2)
@@ -22,8 +22,7 @@ const mib = (bytes) => `${(bytes / 2 ** 20).toFixed(0)} MiB`
 async function converting(log, options) {
   const start = performance.now()
   let bytes = 0
-  for await (const piece of convert({ name: log, source: readFileChunks(log) }, JSON.parse(options)))
-    bytes += piece.length
+  for await (const piece of convert(inputOf(log), JSON.parse(options))) bytes += piece.length
   const seconds = (performance.now() - start) / 1e3
   const { userCPUTime, systemCPUTime, maxRSS } = process.resourceUsage()
   console.log(JSON.stringify({ seconds, cpu: (userCPUTime + systemCPUTime) / 1e6, rss: maxRSS * 1024, bytes }))
@@ -73,7 +72,7 @@ async function main(executions, detail, more) {
       best = smaller.best
     }
     const trace = join(folder, 'trace')
-    await pipeline(convert({ name: log, source: readFileChunks(log) }, JSON.parse(options)), createWriteStream(trace))
+    await pipeline(convert(inputOf(log), JSON.parse(options)), createWriteStream(trace))
     const { seconds, cpu, slices, samples } = inProcess('load', trace)
     console.log(
       `trace      ${mib(best.bytes)}, ${slices} slices, ${samples} samples: ${(best.bytes / (slices + samples)).toFixed(1)} bytes each`,

@@ -9,7 +9,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
-import { readFileChunks } from 'ggml2perfetto'
 import { openTrace } from 'ggml2perfetto/node'
 import { longText } from './long-sched.mjs'
 
@@ -20,7 +19,7 @@ const [megabytes = '200', rounds = '3', capture = here('../../test/fixtures/ftra
 if (megabytes === 'import') {
   // In a separate process: measures the time of the import without that of starting.
   const start = performance.now()
-  const trace = await openTrace(readFileChunks(rounds))
+  const trace = await openTrace(rounds)
   const seconds = (performance.now() - start) / 1e3
   const [[slices, states]] = trace.query(
     'select (select count(*) from sched), (select count(*) from thread_state)',

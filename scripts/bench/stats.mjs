@@ -9,14 +9,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
-import { analyze, convert, readFileChunks } from 'ggml2perfetto'
+import { analyze, convert } from 'ggml2perfetto'
+import { inputOf } from 'ggml2perfetto/node'
 import { reportHtml } from 'ggml2perfetto/report'
 import { longLog, perRound } from './long-log.mjs'
 
 const [what, ...args] = process.argv.slice(2)
 
 async function run(what, log) {
-  const input = { name: log, source: readFileChunks(log) }
+  const input = inputOf(log)
   let executions
   let page
   if (what === 'convert') for await (const _ of convert(input, { all: true }));

@@ -8,7 +8,7 @@ import { inputOf } from '../lib/node.ts'
 import { at, run, useFolder } from './cli/helpers.ts'
 import { writeModel } from './llama/gguf.mjs'
 
-/** Each command of the table in docs/session.md runs, on files of the kinds that its row names, and prints what answers the row's question. */
+/** Each command of the second table in docs/tasks.md runs, on files of the kinds that its row names, and prints what answers the row's question. */
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 
 useFolder()
@@ -90,7 +90,8 @@ async function powerOf(log: string): Promise<string> {
 }
 
 test('the table has these commands', () => {
-  const rows = readFileSync(join(ROOT, 'docs/session.md'), 'utf8').match(/^\| .*\|$/gm)!
+  const [, table] = readFileSync(join(ROOT, 'docs/tasks.md'), 'utf8').split('## By what you have')
+  const rows = table!.match(/^\| .*\|$/gm)!
   const commands = rows.flatMap((row) =>
     [...row.split(' | ')[2]!.matchAll(/`ggml2perfetto ([^`]+)`/g)].map(([, line]) => line),
   )

@@ -18,10 +18,11 @@ import { printContents } from '../stats/contents.ts'
 import { csvOf } from '../stats/csv.ts'
 import { analysisOf } from '../stats/inputs.ts'
 import { MACHINE, machineOf } from '../stats/machine.ts'
+import { leadersOf } from '../stats/operators.ts'
 import { type RequestKey, requestCsv, requestTable } from '../stats/requests.ts'
 import { runsOf, scalingOf, scalingSections } from '../stats/scaling.ts'
 import { toMarkdown, toText } from '../stats/section.ts'
-import { otherCsv, sectionsOf } from '../stats/sections.ts'
+import { headOf, otherCsv, sectionsOf } from '../stats/sections.ts'
 import { print, printJson, sendLines } from '../terminal.ts'
 
 /** Rows of a table of operators, for people; in Markdown, which is read next to other texts. */
@@ -161,7 +162,9 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
     experts,
     isPublic: markdown,
   })
-  await print(markdown ? toMarkdown(sections) : toText(sections, io().stdout.columns ?? WIDTH))
+  const leaders = args.by && leadersOf(analysis, args.by)
+  const answered = leaders === undefined ? sections : [{ title: leaders }, ...sections]
+  await print(markdown ? toMarkdown(answered) : toText(answered, io().stdout.columns ?? WIDTH))
 }
 
 /** Are no details asked for? */
@@ -189,7 +192,7 @@ function printRequests(analysis: Analysis, by: RequestKey, { csv, markdown, top 
     const rows = requestCsv(analysis, by, top ?? Infinity)
     return sendLines(formatRows(rows, { format: 'csv', isTerminal: io().stdout.isTTY }))
   }
-  const sections = [requestTable(analysis, by, top ?? (markdown ? TOP_MARKDOWN : TOP))]
+  const sections = [headOf(analysis, markdown === true), requestTable(analysis, by, top ?? (markdown ? TOP_MARKDOWN : TOP))]
   return print(markdown ? toMarkdown(sections) : toText(sections, io().stdout.columns ?? WIDTH))
 }
 

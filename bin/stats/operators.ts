@@ -33,6 +33,31 @@ export function operatorsSections(analysis: Analysis, grouping: Grouping): Secti
   })
 }
 
+/** Groups that one sentence names. */
+const LEADERS = 3
+
+/** What takes most of the time, in one sentence: the first groups, in the phase whose operators take most. */
+export function leadersOf(analysis: Analysis, by: readonly GroupKey[]): string | undefined {
+  const wall = ({ wall_ns }: OperatorGroup) => wall_ns ?? 0
+  const [longest] = groupOperators(analysis, ['phase']).sort((a, b) => wall(b) - wall(a))
+  if (!longest?.phase) return undefined
+  const groups = sortedGroups(analysis, { by: [...new Set([...by, 'phase' as const])], sort: 'wall' })
+  const labels = labelsOf(by.filter((key) => key !== 'phase'))
+  const share = ({ shares }: OperatorGroup) =>
+    shares[longest.phase!]?.wall_share ?? shares[longest.phase!]?.operator_time_share ?? 0
+  const leaders = groups
+    .filter(({ phase }) => phase === longest.phase)
+    .sort((a, b) => share(b) - share(a))
+    .slice(0, LEADERS)
+    .map((group) => {
+      const named = labels.map(({ title, text }) =>
+        /^[\d.]+$/.test(text(group)) ? `${title} ${text(group)}` : text(group),
+      )
+      return `${named.join(' ').trim() || '(unnamed)'} ${shareText([group], longest.phase!)}`
+    })
+  return labels.length === 0 ? undefined : `most time ${inWords(longest.phase)}: ${leaders.join(', ')}`
+}
+
 const inWords = (phase: PhaseName) => (phase === 'none' ? 'outside calls' : `of ${phase}`)
 
 /** Groups, most of the figure that sorts them first; unknown ones last. Workers are in their order. */

@@ -33,7 +33,7 @@ export interface Shown extends Grouping {
 /** An Analysis as sections, in their order; those without content are left out. */
 export function sectionsOf(analysis: Analysis, shown: Shown): Section[] {
   const sections: (Section | undefined)[] = [
-    verdictSection(analysis.verdict, inputsOf(analysis, shown.isPublic)),
+    headOf(analysis, shown.isPublic),
     runSection(analysis, shown.isPublic),
     benchmarksSection(analysis),
     callsSection(analysis),
@@ -59,6 +59,10 @@ export function sectionsOf(analysis: Analysis, shown: Shown): Section[] {
   ]
   return sections.filter((section) => section !== undefined)
 }
+
+/** The first lines of what is printed of an Analysis, as a section. */
+export const headOf = (analysis: Analysis, isPublic: boolean): Section =>
+  verdictSection(analysis.verdict, inputsOf(analysis, isPublic))
 
 const inputsOf = ({ inputs }: Analysis, isPublic: boolean) =>
   inputs.map(({ name }) => (isPublic ? basename(name) : name))

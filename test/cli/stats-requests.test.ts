@@ -52,8 +52,9 @@ test('sections of requests in the statistics', () => {
 
 test('a row of each request or slot: text, CSV, Markdown', () => {
   const text = printed('stats', 'server.json', '--by', 'request')
-  expect(text.split('\n')[1]).toMatch(/^ +request +task +slot .* latency +TTFT +TPOT .* queued +prefill +decode /)
-  expect(text.split('\n')[2]).toMatch(/^ +1 +101 +0 .* 132 ms +12 ms +60 ms +10 +4 +3 .* 1 ms +10 ms +20 ms +100 ms/)
+  expect(text).toMatch(/^\d+ requests, p50 .*\n\nrequests\n/)
+  expect(text.split('\n')[3]).toMatch(/^ +request +task +slot .* latency +TTFT +TPOT .* queued +prefill +decode /)
+  expect(text.split('\n')[4]).toMatch(/^ +1 +101 +0 .* 132 ms +12 ms +60 ms +10 +4 +3 .* 1 ms +10 ms +20 ms +100 ms/)
   const [head, first, ...others] = printed('stats', 'server.json', '--by', 'request', '--csv').trimEnd().split('\n')
   const row = Object.fromEntries(head!.split(',').map((key, i) => [key, first!.split(',')[i]]))
   expect(row).toMatchObject({ id: '1', latency_ns: '132000000', stalled_ns: '100000000', stalled_by: 'task 102' })

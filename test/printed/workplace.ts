@@ -23,21 +23,44 @@ const OTHER_CODES: readonly (readonly [line: RegExp, codes: readonly number[]])[
   [/^timeout -s INT /, [0, 124]], // what runs until Ctrl-C
 ]
 
+const codesOf = (line: string) => OTHER_CODES.find(([pattern]) => pattern.test(line))?.[1] ?? [0]
+
 /** Runs a line in a folder; what is wrong with its end, if anything is. */
 function problemOf(line: string, cwd: string): string | undefined {
   const words = wordsOf(line)
   const isInThread = words?.[0] === 'ggml2perfetto' && !/ (?:record|open|--open|--) /.test(`${line} `)
   const { code, stderr } = isInThread ? run(words!.slice(1), { cwd }) : inShell(line, cwd)
-  const codes = OTHER_CODES.find(([pattern]) => pattern.test(line))?.[1] ?? [0]
-  return codes.includes(code ?? -1) ? undefined : `exit code ${code}: ${stderr.trim().slice(-800)}`
+  return codesOf(line).includes(code ?? -1) ? undefined : `exit code ${code}: ${stderr.trim().slice(-800)}`
 }
+
+/** Runs `use` in a folder of the files. */
+function inPlace<R>(use: (place: string) => R): R {
+  const place = at('place')
+  cpSync(file(), place, { recursive: true, verbatimSymlinks: true })
+  try {
+    return use(place)
+  } finally {
+    rmSync(place, { recursive: true })
+  }
+}
+
+/** The first line that the program prints, on stdout if there is any, or after what a recorded program printed. */
+export const firstLineOf = (line: string): string =>
+  inPlace((place) => {
+    const { code, stdout, stderr } = inShell(line, place)
+    if (!codesOf(line).includes(code ?? -1)) throw new Error(`${line}\nexit code ${code}: ${stderr}`)
+    const isOfProgram = / -- llama-server /.test(line)
+    return (isOfProgram || stdout === '' ? stderr : stdout)
+      .split('\n')
+      .find((text) => !isOfProgram || text.includes('tok/s'))!
+  })
 
 function inShell(line: string, cwd: string) {
   const env = { ...process.env, PATH: `${bin()}:${process.env['PATH']}`, DISPLAY: ':0', BROWSER: '' }
   const script = `GITHUB_STEP_SUMMARY=summary.md; run() { echo "$1/llama-cli -m new/models/small.gguf"; }; set -o pipefail\n${line}`
   const options = { cwd, env, encoding: 'utf8', timeout: HANGS_MS, maxBuffer: 1 << 28 } as const
-  const { status, stderr } = spawnSync('bash', ['-c', script], options)
-  return { code: status, stderr }
+  const { status, stdout, stderr } = spawnSync('bash', ['-c', script], options)
+  return { code: status, stdout, stderr }
 }
 
 /** Lines that start programs, which takes seconds: `npm test` has one of each kind, `npm run test:long` all. */
@@ -55,10 +78,7 @@ export function lineTest(line: string, filled: string, given?: string): void {
   const name = line.slice(0, 120)
   if (reason !== undefined) return test.skip(`${name} (${reason})`, () => undefined)
   test(name, () => {
-    const place = at('place')
-    cpSync(file(), place, { recursive: true, verbatimSymlinks: true })
-    const problem = problemOf(filled, place)
-    rmSync(place, { recursive: true })
+    const problem = inPlace((place) => problemOf(filled, place))
     if (problem !== undefined) throw new Error(`${filled}\n${problem}`)
   })
 }
@@ -82,4 +102,5 @@ const NEEDS: readonly (readonly [line: RegExp, isHere: () => boolean, reason: st
   ],
 ]
 
-const missing = (line: string) => NEEDS.find(([pattern, isHere]) => pattern.test(line) && !isHere())?.[2]
+/** What a line needs that is not here, in words; undefined where it needs nothing else. */
+export const missing = (line: string) => NEEDS.find(([pattern, isHere]) => pattern.test(line) && !isHere())?.[2]

@@ -1,0 +1,42 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, expect, test } from '@jest/globals'
+import { useFolder } from '../cli/helpers.ts'
+import { ROOT } from './collect.ts'
+import { makeFiles } from './files.ts'
+import { firstLineOf, missing } from './workplace.ts'
+
+/** Each task of docs/tasks.md is answered by one command, in its first line: the one that is printed there. */
+
+useFolder()
+beforeAll(makeFiles)
+
+const [tasks] = readFileSync(join(ROOT, 'docs/tasks.md'), 'utf8').split('## By what you have')
+const ROWS = [...tasks!.matchAll(/^\| (.+?) \| `(.+?)` \| (.+?) \| .* \|$/gm)].map(([, task, command, line]) => ({
+  task: task!,
+  command: command!,
+  line: line!,
+}))
+
+/** What is recorded here has other figures than there. */
+const RECORDING: readonly (readonly [command: string, line: RegExp])[] = [
+  ['--sweep', /^(?:decode: t=\d is recommended, |nothing is recommended)/],
+  ['report ', /^(?:wrote before\.ggtrace|wrote run\.html|decode 185 tok\/s)/],
+  ['--print-env', /^LD_PRELOAD=\/.*\.so$/],
+  ['record ', /^(?:nothing unusual: )?decode [\d., ]+ tok\/s/],
+]
+
+/** Other models, and sizes of files: the same words. */
+const isOther = (command: string) => / (?:model\.gguf|dag) ?/.test(`${command} `)
+const withoutNumbers = (text: string) => text.replaceAll(/[\d.]+(?: \d+)*/g, '#')
+
+test.each(ROWS)('$task', ({ command, line }) => {
+  if (missing(command) !== undefined) return
+  const first = firstLineOf(command.replace(' /logs/', ' $PWD/logs/'))
+  const pattern = RECORDING.find(([part]) => command.includes(part))?.[1]
+  if (pattern) expect(first).toMatch(pattern)
+  else if (isOther(command)) expect(withoutNumbers(first)).toBe(withoutNumbers(line))
+  else expect(first).toBe(line)
+})
+
+test('there are twenty', () => expect(ROWS).toHaveLength(20))

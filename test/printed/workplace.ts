@@ -56,7 +56,9 @@ export const firstLineOf = (line: string): string =>
   })
 
 function inShell(line: string, cwd: string) {
-  const env = { ...process.env, PATH: `${bin()}:${process.env['PATH']}`, DISPLAY: ':0', BROWSER: '' }
+  // Peaks that were kept on this machine would be in the answers.
+  const cache = /record|peaks/.test(line) ? {} : { XDG_CACHE_HOME: at('cache') }
+  const env = { ...process.env, ...cache, PATH: `${bin()}:${process.env['PATH']}`, DISPLAY: ':0', BROWSER: '' }
   const script = `GITHUB_STEP_SUMMARY=summary.md; run() { echo "$1/llama-cli -m new/models/small.gguf"; }; set -o pipefail\n${line}`
   const options = { cwd, env, encoding: 'utf8', timeout: HANGS_MS, maxBuffer: 1 << 28 } as const
   const { status, stdout, stderr } = spawnSync('bash', ['-c', script], options)

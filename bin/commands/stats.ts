@@ -192,7 +192,10 @@ function printRequests(analysis: Analysis, by: RequestKey, { csv, markdown, top 
     const rows = requestCsv(analysis, by, top ?? Infinity)
     return sendLines(formatRows(rows, { format: 'csv', isTerminal: io().stdout.isTTY }))
   }
-  const sections = [headOf(analysis, markdown === true), requestTable(analysis, by, top ?? (markdown ? TOP_MARKDOWN : TOP))]
+  const sections = [
+    headOf(analysis, markdown === true),
+    requestTable(analysis, by, top ?? (markdown ? TOP_MARKDOWN : TOP)),
+  ]
   return print(markdown ? toMarkdown(sections) : toText(sections, io().stdout.columns ?? WIDTH))
 }
 

@@ -40,6 +40,9 @@ export function legend(names: readonly string[]): Html | undefined {
 /** `options` of a scale of colours by name. */
 export const byName = (names: readonly string[]) => ({ ...coloursOf(names), type: 'ordinal' }) as const
 
+/** The width of a text, about. */
+export const textPixels = (text: string): number => text.length * FONT * 0.6
+
 /** A text that fits into so many pixels; empty where less than three characters would. */
 export function fitting(text: string, pixels: number): string {
   const characters = Math.floor(pixels / (FONT * 0.6))

@@ -3,11 +3,10 @@ import { ANALYSIS_HINT, checkGiven } from '../analyze/common/given.ts'
 import { COMPARISON_SCHEMA, type Comparison } from '../analyze/compare/figures.ts'
 import { checkNames } from '../errors.ts'
 import { REPORT_HTML_OPTIONS } from '../generated/option-names.ts'
-import { duration, plural, threeDigits } from '../model/units.ts'
 import { comparisonPage } from './comparison.ts'
-import { baseName, type Context, contextOf, known, type LayerDrawing } from './context.ts'
+import { baseName, type Context, contextOf, type LayerDrawing } from './context.ts'
 import type { Section } from './figure.ts'
-import { html } from './html.ts'
+import { headHtml } from './head.ts'
 import { pageHtml } from './page.ts'
 import { accessesSection } from './sections/accesses.ts'
 import { blocksSection } from './sections/blocks.ts'
@@ -50,8 +49,8 @@ const PARTS: readonly (readonly [title: string, section: (context: Context) => S
 ]
 
 /**
- * A report as one HTML page that needs nothing else: drawings are SVG, and its policy forbids every request. Of an Analysis: findings, then figures with
- * their data; `series.calls` adds figures over calls. Of a comparison: both sides. Texts of inputs are escaped; the host's name and folders of
+ * A report as one HTML page that needs nothing else: drawings are SVG, and its policy forbids every request. Of an Analysis: verdict, findings, figures with
+ * their data, the run; `series.calls` adds figures over calls. Of a comparison: both sides. Texts of inputs are escaped; the host's name and folders of
  * logs are not in it.
  */
 export function reportHtml(subject: Analysis | Comparison, options: ReportOptions = {}): string {
@@ -63,26 +62,12 @@ export function reportHtml(subject: Analysis | Comparison, options: ReportOption
   const missing = parts.flatMap(({ title, section }) => (section ? [] : [title]))
   const sections = [
     findingsSection(context),
-    runSection(context),
     ...parts.flatMap(({ section }) => section ?? []),
+    runSection(context),
     issuesSection(context),
     unknownSection(context, missing),
   ]
-  const { run, calls, inputs } = subject
-  const name = options.title ?? run.model ?? baseName(inputs[0]?.name ?? 'report')
-  const facts = [
-    known(calls.decode_tokens_per_s, (value) => `${threeDigits(value)} tok/s decode`),
-    known(calls.prefill_tokens_per_s, (value) => `${threeDigits(value)} tok/s prefill`),
-    known(calls.ttft_ns, (value) => `TTFT ${duration(value)}`),
-    run.workers > 0 ? plural(run.workers, 'worker') : '',
-    run.cpu ?? '',
-  ]
-  return pageHtml({
-    title: name,
-    lead: html`${verdictHtml(subject)}<p class="lead">${facts.filter((fact) => fact !== '').join(' · ')}</p>`,
-    sections,
-  })
+  const { run, inputs } = subject
+  const title = options.title ?? run.model ?? baseName(inputs[0]?.name ?? 'report')
+  return pageHtml({ title, lead: headHtml(subject), sections })
 }
-
-/** The answer in one line, without the command that gets more: a page has no logs. */
-const verdictHtml = ({ verdict }: Analysis) => html`<p class="verdict">${verdict.sentence}</p>`

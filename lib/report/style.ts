@@ -8,11 +8,15 @@ function variables(theme: ThemeName): string {
   return `color-scheme:${theme};${[...own, ...data].join(';')}`
 }
 
+/** A drawing on white paper, in dark: light and dark change places, hues remain. */
+const DARK_PAPER = '.paper{filter:invert(.92) hue-rotate(180deg)}'
+
 /** The styles of the page. A theme is chosen with radio buttons, without a script; paper is always light. */
 export const STYLE = `:root{${variables('light')}}
-@media (prefers-color-scheme:dark){:root{${variables('dark')}}}
+@media (prefers-color-scheme:dark){:root{${variables('dark')}}:root:not(:has(#theme-light:checked)) ${DARK_PAPER}}
 :root:has(#theme-light:checked){${variables('light')}}
 :root:has(#theme-dark:checked){${variables('dark')}}
+:root:has(#theme-dark:checked) ${DARK_PAPER}
 *{box-sizing:border-box}
 html{scroll-padding-top:1rem}
 body{margin:0;background:var(--bg);color:var(--fg);font:16px/1.5 system-ui,sans-serif}
@@ -27,6 +31,10 @@ a:focus-visible,summary:focus-visible,input:focus-visible,.scroll:focus-visible,
 .skip{position:absolute;left:-99rem}.skip:focus{left:1rem;top:.5rem;background:var(--bg);padding:.5rem;z-index:3}
 .lead{color:var(--muted)}
 .verdict{font-size:1.15em;font-weight:600}
+.gauge{position:relative;height:1.1rem;border-radius:4px;background:var(--panel);border:1px solid var(--line);margin:.5rem 0 .25rem;overflow:hidden;print-color-adjust:exact}
+.gauge span{position:absolute;inset:0 auto 0 0;background:var(--k0)}.gauge .running{background:var(--k0);opacity:.35}
+dl.heroes{display:flex;flex-wrap:wrap;gap:.5rem 2rem;margin:.75rem 0}
+.heroes dd{font-size:1.6rem;line-height:1.2;font-variant-numeric:tabular-nums;margin:0}.heroes dt{font-size:.85rem}
 fieldset.theme{border:0;padding:0;margin:0;display:flex;gap:.9rem;font-size:.9rem;flex-wrap:wrap}
 fieldset.theme legend{float:left;margin-right:.9rem;color:var(--muted);padding:0}
 nav ul{list-style:none;display:flex;flex-wrap:wrap;gap:.25rem 1rem;padding:0;margin:.75rem 0}
@@ -34,7 +42,8 @@ figure{margin:0 0 1.75rem;break-inside:avoid}
 figcaption p,.source,.note{color:var(--muted);font-size:.9rem}
 code{font:.85em/1.45 ui-monospace,monospace;overflow-wrap:anywhere;background:var(--panel);padding:.05rem .25rem;border-radius:3px}
 .chart svg{display:block;max-width:100%;height:auto;overflow:visible;color:var(--fg);--plot-background:var(--bg)}
-.scroll.paper{background:#fff;color:#000;max-height:36rem}.paper svg{max-width:none;color:#000}.chart text{white-space:pre}
+.scroll.paper{background:#fff;color:#000;max-height:36rem}.paper svg{max-width:none;color:#000}
+.wide{overflow-x:auto}.chart .wide svg{max-width:none}.chart text{white-space:pre}
 .narrow{display:none}
 .legend{list-style:none;display:flex;flex-wrap:wrap;gap:.15rem .9rem;padding:0;margin:.25rem 0;font-size:.85rem}
 .key{display:inline-block;width:.8rem;height:.8rem;border-radius:2px;margin-right:.35rem;vertical-align:-.05rem;print-color-adjust:exact}
@@ -55,5 +64,5 @@ ol.findings strong{font-size:1.05rem}
 g.at{opacity:.75}
 footer{color:var(--muted);font-size:.85rem;padding-bottom:2rem}
 @media (max-width:640px){.wide{display:none}.narrow{display:block}dl{grid-template-columns:1fr}dd{margin-bottom:.4rem}header,main,footer,nav{padding-left:.9rem;padding-right:.9rem}}
-@media print{:root,:root:has(#theme-dark:checked){${variables('light')}}nav,fieldset.theme,.skip,#tip{display:none!important}body{font-size:11pt}.wide{display:block}.narrow{display:none}h2,h3{break-after:avoid}.scroll{max-height:none;overflow:visible}table{font-size:7.5pt}th,td{padding:.1rem .3rem}.number,.text{white-space:normal;min-width:0}*{print-color-adjust:exact}.scroll.paper{max-height:none}.paper svg{max-width:100%}}
+@media print{:root,:root:has(#theme-dark:checked){${variables('light')}}nav,fieldset.theme,.skip,#tip{display:none!important}body{font-size:11pt}.wide{display:block}.narrow{display:none}h2,h3{break-after:avoid}.scroll{max-height:none;overflow:visible}table{font-size:7.5pt}th,td{padding:.1rem .3rem}.number,.text{white-space:normal;min-width:0}*{print-color-adjust:exact}.scroll.paper{max-height:none;filter:none!important}.paper svg,.chart .wide svg{max-width:100%}}
 `

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { compareRuns, groupOperators } from '../../lib/analysis.ts'
 import { type Analysis, analyze } from '../../lib/index.ts'
+import { duration, threeDigits } from '../../lib/model/units.ts'
 import { inputOf } from '../../lib/node.ts'
 import { SCRIPT, SCRIPT_HASH } from '../../lib/report/page.ts'
 import { layerToShow, reportHtml } from '../../lib/report.ts'
@@ -36,7 +37,7 @@ describe('a report', () => {
   test('has findings first, then all parts that the log has data for, and what is missing', () => {
     const ids = [...page.matchAll(/<h2 id="([\w-]+)"/g)].map(([, id]) => id)
     const parts = ['call-time', 'phases', 'blocks', 'roofline', 'matmul', 'workers', 'memory', 'experts']
-    expect(ids).toEqual(['findings', 'run', ...parts, 'issues', 'unknown'])
+    expect(ids).toEqual(['findings', ...parts, 'run', 'issues', 'unknown'])
     for (const { sentence, advice } of analysis.findings) {
       expect(unescaped(page)).toContain(`<strong>${sentence}</strong>`)
       expect(unescaped(page)).toContain(advice)
@@ -46,6 +47,29 @@ describe('a report', () => {
       expect(unescaped(page)).toContain(why)
       expect(page).toContain(what)
     }
+  })
+
+  test('begins with the verdict, the gauge of the ceiling where it is known, and the first figures', () => {
+    const headOf = (subject: Analysis) => unescaped(/<header>.*?<\/header>/s.exec(reportHtml(subject))![0])
+    const { verdict, calls } = analysis
+    const plain = headOf(analysis)
+    expect(plain.indexOf('class="heroes"')).toBeGreaterThan(plain.indexOf(`<p class="verdict">${verdict.sentence}</p>`))
+    expect(plain).toContain(`<dt>decode</dt><dd>${threeDigits(calls.decode_tokens_per_s!)} tok/s</dd>`)
+    expect(plain).toContain(`<dt>per token (TPOT)</dt><dd>${duration(calls.tpot_ns!)}</dd>`)
+    expect(plain).not.toContain('gauge')
+    const reached = { ceiling: 26.4, ceiling_share: 0.31, ceiling_running_share: 0.43, ceiling_by: 'memory' as const }
+    const known = headOf({ ...analysis, verdict: { ...verdict, ...reached } })
+    expect(known).toMatch(/aria-label="31 % of 26\.4 tok\/s, what the memory of .* allows; 43 % while it had its CPUs"/)
+    expect([...known.matchAll(/style="width:([\d.]+)%"/g)].map(([, width]) => Number(width))).toEqual([43, 31])
+  })
+
+  test('labels of drawings have 12 pixels or more, and treemaps the share of each area', () => {
+    const sizes = [...page.matchAll(/font-size[:=]"?\s*([\d.]+)px/g)].map(([, size]) => Number(size))
+    expect(Math.min(...sizes)).toBeGreaterThanOrEqual(12)
+    const drawing = drawingsOf(figure('Operators of decode by wall time'))[0]!
+    const labels = [...drawing.matchAll(/<text[^>]*>([^<]+)<\/text>/g)].map(([, text]) => unescaped(text!))
+    expect(labels.length).toBeGreaterThan(10)
+    expect(labels.filter((label) => !/ %$|…$/.test(label))).toEqual([])
   })
 
   test('each figure has marks with numbers in both widths, its data as a table, and its source', () => {

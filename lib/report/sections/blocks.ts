@@ -2,7 +2,7 @@ import * as Plot from '@observablehq/plot'
 import { hierarchy, treemap } from 'd3-hierarchy'
 import { groupOperators } from '../../analyze/operators/groups.ts'
 import { duration, percent, size } from '../../model/units.ts'
-import { byName, chart, fitting, legend } from '../chart.ts'
+import { byName, chart, fitting, legend, textPixels } from '../chart.ts'
 import { type Context, operatorName } from '../context.ts'
 import { columns, figureHtml, type Section, type Table } from '../figure.ts'
 import type { Html } from '../html.ts'
@@ -108,7 +108,16 @@ function treeOf(areas: readonly Area[]): Node {
   return { name: '', block: '', children }
 }
 
+/** The name of an area with its share, as far as they fit. */
+function labelOf(name: string, share: string, pixels: number): string {
+  const both = `${name} ${share}`
+  if (fitting(both, pixels) === both) return both
+  const short = fitting(name, pixels - textPixels(` ${share}`))
+  return short === '' ? fitting(share, pixels) : `${short} ${share}`
+}
+
 function treemapOf(areas: readonly Area[], title: string, text: (value: number) => string) {
+  const all = areas.reduce((sum, { value }) => sum + value, 0)
   const tree = treeOf(areas)
   const blocks = (tree.children ?? []).map(({ block }) => block)
   const drawing = chart(title, (width, isNarrow) => {
@@ -136,7 +145,7 @@ function treemapOf(areas: readonly Area[], title: string, text: (value: number) 
           leaves.filter(({ y0, y1 }) => y1 - y0 >= 18),
           {
             ...{ x: 'x0', y: 'y0', dx: 5, dy: 11, textAnchor: 'start', fill: 'currentColor', pointerEvents: 'none' },
-            text: ({ data, x0, x1 }) => fitting(data.name, x1 - x0 - 10),
+            text: ({ data, value, x0, x1 }) => labelOf(data.name, percent((value ?? 0) / all), x1 - x0 - 10),
           },
         ),
       ],

@@ -19,13 +19,14 @@ const SLOW_NS = 30_000_000
 const [what, ...args] = process.argv.slice(2)
 const mib = (bytes) => `${(bytes / 2 ** 20).toFixed(0)} MiB`
 
-/** Sums of slices by worker, category and role, also of those that are sums themselves. */
-const BY_ROLE = `select track.name, replace(category, '_sum', ''),
+/** Counts and times by worker and role, also of waits that are gaps between operators, and of sums; those of graphs. */
+const BY_ROLE = `select worker, what, name, sum(count), sum(dur) from ggml_time_by_name group by 1, 2, 3
+  union all
+  select track.name, replace(category, '_sum', ''),
     coalesce(extract_arg(arg_set_id, 'debug.summed'), slice.name), sum(coalesce(extract_arg(arg_set_id, 'debug.count'), 1)), sum(dur)
   from slice join track on track_id = track.id
-  where category in ('operator', 'operator_sum', 'barrier', 'barrier_sum', 'graph', 'graph_sum') group by 1, 2, 3 order by 1, 2, 3`
-const ofCall = (call) => `select slice.name, category, dur from slice
-  where category = 'operator' and extract_arg(arg_set_id, 'debug.call') = ${call} order by ts, track_id`
+  where category in ('graph', 'graph_sum') group by 1, 2, 3 order by 1, 2, 3`
+const ofCall = (call) => `select name, dur from ggml_operators where call = ${call} order by ts, track_id`
 
 function figures(more) {
   const { userCPUTime, systemCPUTime, maxRSS } = process.resourceUsage()
@@ -49,6 +50,7 @@ async function loading(path, slowCall) {
   const trace = await openTrace(path)
   const seconds = (performance.now() - start) / 1e3
   const loadCpu = process.cpuUsage()
+  trace.query('include perfetto module ggml.sums')
   const one = (sql) => trace.query(sql).rows[0]
   const [slices, samples] = one('select (select count(*) from slice), (select count(*) from counter)')
   const [tokens, distinct] = one(`select count(*), count(distinct extract_arg(arg_set_id, 'debug.call')) from slice

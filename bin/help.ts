@@ -28,7 +28,7 @@ Exit codes:
            be run`
 
 /** Pages about the project itself. */
-const OF_PROJECT = ['architecture', 'exports', 'releasing', 'benchmarks', 'dependencies']
+const OF_PROJECT = ['README', 'architecture', 'exports', 'releasing', 'benchmarks', 'dependencies']
 
 const folder = async () => join(await packageFolder(), 'docs')
 

@@ -26,27 +26,21 @@ describe('README', () => {
   const readme = read('README.md')
 
   test('its command on a log prints what it says', () => {
-    const [block] = blocks(readme, 'console')
-    const [, command, ...output] = block!.trimEnd().split('\n')
+    const block = blocks(readme, 'console').find((text) => text.includes('examples/moe.ggtrace.gz '))
+    const [command, ...output] = block!.trimEnd().split('\n')
     const log = join(ROOT, 'examples/moe.ggtrace.gz')
     expect(command).toMatch(/^\$ ggml2perfetto examples\/moe\.ggtrace\.gz /)
     const printed = node([join(ROOT, 'dist/ggml2perfetto.js'), log]).replaceAll(log, 'examples/moe.ggtrace.gz')
     expect(printed.trimEnd().split('\n')).toEqual(output)
   })
 
-  test('its programs run', () => {
-    const [program, piped] = blocks(readme, 'js')
+  test('its program runs', () => {
+    const [program] = blocks(readme, 'js')
     const file = join(ROOT, 'examples', `readme-${process.pid}.tmp.mjs`) // where 'ggml2perfetto' is this package
     const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-docs-'))
-    const write = (text: string) =>
-      writeFileSync(file, text.replaceAll("'run.bin'", `'${join(ROOT, 'examples/moe.csv')}'`))
+    writeFileSync(file, program!.replaceAll("'run.bin'", `'${join(ROOT, 'examples/moe.csv')}'`))
     try {
-      write(program!)
       expect(node([file], folder)).toContain('TTFT 26.109682 ms')
-      write(piped!)
-      node([file], folder)
-      const trace = readFileSync(join(folder, 'run.pftrace'))
-      expect(gunzipSync(readFileSync(join(folder, 'run.pftrace.gz'))).equals(trace)).toBe(true)
     } finally {
       execFileSync('rm', [file])
     }

@@ -1,7 +1,9 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { useFolder } from '../cli/helpers.ts'
 import { usePort } from '../cli/open-helpers.ts'
-import { linesOfPage, PAGES, unfenced } from './collect.ts'
+import { linesOfPage, PAGES, ROOT, unfenced } from './collect.ts'
 import { makeFiles } from './files.ts'
 import { lineTest } from './workplace.ts'
 
@@ -51,6 +53,7 @@ const FILLED: readonly (readonly [placeholder: RegExp, text: string])[] = [
   [/<topic>|<command>/, 'stats'],
   [/--clock …/, '--clock smi.csv=UTC'],
   [/^ggml2perfetto open …$/, 'ggml2perfetto open run.ggtrace'],
+  [/record --$/, 'record -- llama-cli'],
   [/-- …$/, '-- llama-cli'],
   [/(llama-\w+) …/, '$1'],
   [/model\.gguf …/, 'model.gguf'],
@@ -73,6 +76,25 @@ describe.each(PAGES)('%s', (path) => {
 
   for (const line of linesOfPage(path).filter(isNew))
     lineTest(line, filled(line), SKIPPED.find(([pattern]) => pattern.test(line))?.[1])
+})
+
+/** The anchors of a page's headings, as GitHub makes them. */
+const anchorsOf = (text: string) =>
+  [...text.matchAll(/^#+ (.+)$/gm)].map(([, title]) =>
+    title!
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  )
+
+test.each(PAGES)('links of %s lead somewhere', (path) => {
+  const text = readFileSync(join(ROOT, path), 'utf8').replaceAll(/^( *)```[\s\S]*?^ *```$/gm, '')
+  const broken = [...text.matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)/g)].filter(([, target, anchor]) => {
+    const page = join(ROOT, target === '' ? path : join(dirname(path), target!))
+    if (!existsSync(page)) return true
+    return anchor !== undefined && !anchorsOf(readFileSync(page, 'utf8')).includes(anchor)
+  })
+  expect(broken.map(([link]) => link)).toEqual([])
 })
 
 test('each reason to skip a line has one', () => {

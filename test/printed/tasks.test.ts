@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeAll, expect, test } from '@jest/globals'
+import { beforeAll, describe, expect, test } from '@jest/globals'
 import { useFolder } from '../cli/helpers.ts'
 import { ROOT } from './collect.ts'
 import { makeFiles } from './files.ts'
-import { firstLineOf, missing } from './workplace.ts'
+import { firstLineOf, missing, outputOf } from './workplace.ts'
 
 /** Each task of docs/tasks.md is answered by one command, in its first line: the one that is printed there. */
 
@@ -37,6 +37,20 @@ test.each(ROWS)('$task', ({ command, line }) => {
   if (pattern) expect(first).toMatch(pattern)
   else if (isOther(command)) expect(withoutNumbers(first)).toBe(withoutNumbers(line))
   else expect(first).toBe(line)
+})
+
+describe.each(['README.md', 'docs/tutorial.md'])('%s', (path) => {
+  const blocks = [...readFileSync(join(ROOT, path), 'utf8').matchAll(/```console\n([\s\S]*?)```/g)].map(
+    ([, block]) => block!,
+  )
+  const answers = blocks.flatMap((block) => [...block.matchAll(/^\$ (ggml2perfetto (?:why|compare) .*)\n([^$]*)/gm)])
+
+  test.each(answers.map(([, command, output]) => [command!, output!]))('%s', (command, output) => {
+    const printed = outputOf(command)
+    for (const part of output.split(/^…$/m)) expect(printed).toContain(part.trim())
+  })
+
+  test('has some', () => expect(answers.length).toBeGreaterThan(0))
 })
 
 test('there are twenty', () => expect(ROWS).toHaveLength(20))

@@ -45,14 +45,18 @@ function inPlace<R>(use: (place: string) => R): R {
 }
 
 /** The first line that the program prints, on stdout if there is any, or after what a recorded program printed. */
-export const firstLineOf = (line: string): string =>
+export function firstLineOf(line: string): string {
+  const isOfProgram = / -- llama-server /.test(line)
+  const lines = outputOf(line, isOfProgram).split('\n')
+  return lines.find((text) => !isOfProgram || text.includes('tok/s'))!
+}
+
+/** What a line prints, on stdout if there is anything. */
+export const outputOf = (line: string, isOnStderr = false): string =>
   inPlace((place) => {
     const { code, stdout, stderr } = inShell(line, place)
     if (!codesOf(line).includes(code ?? -1)) throw new Error(`${line}\nexit code ${code}: ${stderr}`)
-    const isOfProgram = / -- llama-server /.test(line)
-    return (isOfProgram || stdout === '' ? stderr : stdout)
-      .split('\n')
-      .find((text) => !isOfProgram || text.includes('tok/s'))!
+    return isOnStderr || stdout === '' ? stderr : stdout
   })
 
 function inShell(line: string, cwd: string) {

@@ -17,12 +17,13 @@ function kept() {
 
 let io
 
-async function run({ argv, env, input }) {
+async function run({ argv, env, input, columns }) {
   // Of the thread's own: what is not handed on gets it, such as programs that are started.
   for (const name of Object.keys(process.env)) if (!(name in env)) delete process.env[name]
   Object.assign(process.env, env)
   const stdin = Readable.from(input.length > 0 ? [Buffer.from(input)] : [], { objectMode: false })
-  io = { argv, env, stdin, stdout: kept(), stderr: kept() }
+  const stdout = columns === undefined ? kept() : Object.assign(kept(), { isTTY: true, columns })
+  io = { argv, env, stdin, stdout, stderr: kept() }
   await main(argv.slice(2), io)
   answer()
 }

@@ -34,6 +34,8 @@ export interface RunOptions {
   readonly cwd?: string
   readonly input?: string | Uint8Array
   readonly env?: Record<string, string>
+  /** Standard output is a terminal of so many; not of `record`. */
+  readonly columns?: number | undefined
 }
 
 /** Ends a program that hangs, in ms: long before the test's own limit, and long after what a busy machine takes. */
@@ -55,7 +57,7 @@ class CliThread {
     this.thread.unref()
   }
 
-  run(args: readonly string[], { cwd = folder, input = '', env }: RunOptions): Result {
+  run(args: readonly string[], { cwd = folder, input = '', env, columns }: RunOptions): Result {
     this.done[0] = 0
     const before = process.cwd()
     process.chdir(cwd)
@@ -65,6 +67,7 @@ class CliThread {
         argv: [process.execPath, CLI, ...args],
         env: { ...process.env, ...env },
         input: bytes,
+        columns,
       })
       const isDone = Atomics.wait(this.done, 0, 0, HANGS_MS) !== 'timed-out'
       const { message } = (isDone && receiveMessageOnPort(this.port)) || { message: { status: null } }

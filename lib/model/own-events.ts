@@ -32,7 +32,7 @@ export interface OwnTrackEvent {
   readonly description: string
   /** Its contents: `slices` (default; instants too), the samples of a `counter`, or other tracks (`group`). */
   readonly holds?: 'slices' | 'counter' | 'group' | undefined
-  /** Id of its parent group; by default the input's group. */
+  /** Id of the group, or of the track of slices, that it is below; by default the input's group. */
   readonly group?: number | undefined
   /** Of a counter's values; `count` by default. */
   readonly unit?: 'bytes' | 'count' | 'ns' | undefined

@@ -23,15 +23,7 @@ const MARGIN = 0.15
 const DOMAINS_MAX = 8
 
 /** What our traces of GPUs contain, by the calls of the host; Perfetto's UI draws the work of the GPUs, in its own groups. */
-const HOST_GROUPS = [
-  'PyTorch',
-  'NVTX',
-  'NVTX on the GPU',
-  'Annotations on the GPU',
-  'CUDA API',
-  'HIP API',
-  'Vulkan API',
-]
+const HOST_GROUPS = ['NVTX', 'NVTX on the GPU', 'Annotations on the GPU', 'CUDA API', 'HIP API', 'Vulkan API']
 /** Source: Perfetto v58, ui/src/plugins/dev.perfetto.Gpu/index.ts. */
 const GPU_GROUPS = ['GPU', 'Hardware Queues', 'GPU [0-9]+ Hardware Queues']
 

@@ -217,8 +217,8 @@ describe('what is wrong with own events is an error that says what is right', ()
     ],
     [
       'a group that is none',
-      { kind: 'own-track', id: 9, name: 'x', description: '', group: 1 },
-      'own-track: expected a track of group, found "requests" (slices)',
+      { kind: 'own-track', id: 9, name: 'x', description: '', group: 2 },
+      'own-track: expected a group or a track of slices, found "queue" (counter)',
     ],
   ])('%s', async (_, event, message) => {
     const run = async () => {

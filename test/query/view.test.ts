@@ -170,7 +170,7 @@ describe('of a run on GPUs, its first work is in view', () => {
     [
       'chrome-json/h100.json.gz',
       ['stream 7, context 1, process 25286'],
-      ['Annotations on the GPU', 'CUDA API', 'PyTorch', 'PyTorch profiler'],
+      ['Annotations on the GPU', 'CUDA API', 'PyTorch profiler'],
     ],
     ['chrome-json/gpu-only.json', ['stream 0, process 44077'], ['HIP API', 'PyTorch profiler']],
   ])('%s: groups open, streams pinned', async (name, streams, groups) => {
@@ -198,7 +198,7 @@ describe('of a run on GPUs, its first work is in view', () => {
     const calls = await withTrace(await traceOf(log), (trace) => callsIn(trace, found))
     expect(calls.length).toBeGreaterThan(0)
     expect(argsOf(found, 'PinTracksByRegex')[0]).toMatch(/\bTokens\b.*\btok\/s\b.*\bstream \d+/)
-    expect(argsOf(found, 'ExpandTracksByRegex')[0]).toMatch(/\|GPU\|Hardware Queues\|.*\|PyTorch\|/)
+    expect(argsOf(found, 'ExpandTracksByRegex')[0]).toMatch(/\|GPU\|Hardware Queues\|.*\|HIP API\|/)
   })
 
   test('a first copy of a few bytes is not the first work, and of long work the beginning is in view', async () => {

@@ -52,16 +52,16 @@ describe.each(MERGED)('%s', (_, of, pids) => {
   })
 })
 
-test('queues and rows of threads name their process', async () => {
+test('queues name their process, rows of threads are in its group', async () => {
   const events = [...rank((pid) => LARGE + pid, 'rank 1'), ...rank((pid) => 2 * LARGE + pid, 'rank 2')]
   const trace = await openTrace(await converted(documentOf(events)))
   try {
     expect(trace.problems()).toEqual([])
-    const rows = trace.query(`select distinct t.name from track t join slice s on s.track_id = t.id
-      where s.category = 'cpu_op' order by 1`)
+    const rows = trace.query(`select distinct p.name || ' / ' || t.name from track t join slice s on s.track_id = t.id
+      join track p on p.id = t.parent_id where s.category = 'cpu_op' order by 1`)
     const threads = [...new Set(ONE.traceEvents.filter((event) => event['cat'] === 'cpu_op').map(({ tid }) => tid))]
     const names = [1, 2].flatMap((n) =>
-      threads.map((tid) => expect.stringMatching(new RegExp(`${tid}, rank ${n} ${n * LARGE + HOST}$`))),
+      threads.map((tid) => expect.stringMatching(new RegExp(`^rank ${n} ${n * LARGE + HOST} / .*${tid}$`))),
     )
     expect(rows.rows.length).toBe(2 * threads.length)
     expect(rows.rows.map(([name]) => name)).toEqual(expect.arrayContaining(names))
@@ -71,13 +71,6 @@ test('queues and rows of threads name their process', async () => {
   } finally {
     trace.close()
   }
-})
-
-test('a file of one rank has no processes in the names of its rows', async () => {
-  const trace = await openTrace(await converted(documentOf(ONE.traceEvents)))
-  const { rows } = trace.query(`select count() from track where name like '%, python3%'`)
-  trace.close()
-  expect(rows).toEqual([[0]])
 })
 
 test('the checks of findings select the work of a process above 2^31', async () => {

@@ -85,19 +85,20 @@ describe('a model on one GPU', () => {
   test('operators nest in annotations, calls stand by themselves, functions, too', async () => {
     const [tracks, nested] = await rowsOf(
       h100,
-      `SELECT p.name, t.name, s.category, count(*) FROM slice s JOIN track t ON t.id = s.track_id
-        JOIN track p ON p.id = t.parent_id WHERE s.category NOT IN ('issue') GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`,
+      `SELECT coalesce(p.name, thread.name || ' ' || tid), coalesce(t.name, ''), s.category, count(*) FROM slice s JOIN track t ON t.id = s.track_id
+        LEFT JOIN track p ON p.id = t.parent_id AND p.name IS NOT NULL LEFT JOIN thread_track tt ON tt.id = t.id LEFT JOIN thread USING (utid)
+        WHERE s.category NOT IN ('issue') GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`,
       `SELECT count(*) FROM slice s JOIN slice p ON p.id = s.parent_id WHERE s.ts < p.ts OR s.ts + s.dur > p.ts + p.dur`,
     )
     expect(tracks!.map(([group, row, category]) => [group, row, category])).toEqual([
-      ['Allocations', 'python3 25286', 'cpu_instant_event'],
       ['Annotations on the GPU', 'GPU 0: stream 7', 'gpu_user_annotation'],
       ['CUDA API', 'python3 25286', 'api'],
       ['Profiler', 'PyTorch Profiler', 'Trace'],
-      ['PyTorch', 'python3 25286', 'cpu_op'],
-      ['PyTorch', 'python3 25286', 'user_annotation'],
-      ['Python', 'python3 0', 'python_function'],
-      ['Python', 'python3 25286', 'python_function'],
+      ['python3 0', 'Python', 'python_function'],
+      ['python3 25286', '', 'cpu_op'],
+      ['python3 25286', '', 'user_annotation'],
+      ['python3 25286', 'Allocations', 'cpu_instant_event'],
+      ['python3 25286', 'Python', 'python_function'],
     ])
     expect(nested).toEqual([[0]])
   })

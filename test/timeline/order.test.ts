@@ -92,7 +92,7 @@ test('an nsys report: what the program announced, its calls, and the states of t
   })
 })
 
-test("PyTorch's profiler: the main thread leads, events about the profiler are in its group", async () => {
+test("PyTorch's profiler: threads are those of their process, events about the profiler are in its group", async () => {
   const slice = (cat: string, tid: number, ts: number, name: string) => ({
     ph: 'X',
     cat,
@@ -117,8 +117,12 @@ test("PyTorch's profiler: the main thread leads, events about the profiler are i
     ],
   })
   await queried({ name: 'trace.json', source: new TextEncoder().encode(source) }, (trace) => {
-    expect(children(trace, 'PyTorch profiler')).toEqual(['PyTorch', 'Profiler'])
-    expect(children(trace, 'PyTorch')).toEqual(['pt_main_thread 7', 'pt_autograd_0 8'])
+    expect(children(trace, 'PyTorch profiler')).toEqual(['Profiler'])
+    const threads = trace.query('select tid, name, is_main_thread from thread where tid > 0 order by tid').rows
+    expect(threads).toEqual([
+      [7, 'pt_main_thread', 1],
+      [8, 'pt_autograd_0', 0],
+    ])
     expect(children(trace, 'Profiler').toSorted()).toEqual(['PyTorch Profiler', 'Trace PyTorch Profiler', 'events'])
   })
 })

@@ -4,11 +4,11 @@ import { isNull, textIn, unescaped } from '../../input/json-bytes.ts'
 import type { IssueCode } from '../../model/issues.ts'
 import type { Names } from '../../model/names.ts'
 import { TimeGuard } from '../common/time-guard.ts'
-import type { GroupKind, Rows } from './rows.ts'
+import type { RowKind, Rows } from './rows.ts'
 import { type EventScanner, Field } from './scanner.ts'
 
 /** Destination of the slices of a category: rows of some kind, or events of the GPU. */
-export type Route = GroupKind | 'api' | 'kernel' | 'memcpy' | 'memset' | 'sync'
+export type Route = RowKind | 'operators' | 'api' | 'kernel' | 'memcpy' | 'memset' | 'sync'
 
 /** Categories of the profiler of PyTorch (libkineto's ActivityType.cpp); all others are drawn by process and thread. */
 const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
@@ -57,7 +57,7 @@ export class Fields {
   /** Name of events without a name. */
   readonly noName: number
   private readonly categories: ByteTable<EventCategory>
-  private readonly noCategory: EventCategory = { name: undefined, text: '', route: 'process' }
+  private readonly noCategory: EventCategory = { name: undefined, text: '', route: 'thread' }
   private readonly texts: ByteTable<number>
   private readonly functions: ByteTable<number>
   private readonly micros = new Micros()
@@ -75,7 +75,7 @@ export class Fields {
     this.functions = new ByteTable((raw) => names.id(withoutFolders(unescaped(raw))))
     this.categories = new ByteTable((raw) => {
       const text = unescaped(raw)
-      return { name: text === '' ? undefined : names.id(text), text, route: ROUTES.get(text) ?? 'process' }
+      return { name: text === '' ? undefined : names.id(text), text, route: ROUTES.get(text) ?? 'thread' }
     })
   }
 

@@ -49,7 +49,7 @@ export class FlowReader {
     const key = idKey(event, kind, pid)
     if (key === undefined) return undefined
     const isAround = phase !== 'f' || event.firstByte(Field.bp) === LETTER_E || AROUND.test(category.text)
-    const track = category.text === BACKWARD ? this.rows.thread('operators', pid, tid) : undefined
+    const track = category.text === BACKWARD ? this.rows.thread('thread', pid, tid) : undefined
     const launch =
       isLaunch && event.has(Field.id) ? Number(textIn(event.bytes, event.starts[Field.id]!, event.ends[Field.id]!)) : -1
     const run = phase === 's' ? this.runs.start(key, atNs, byte) : undefined

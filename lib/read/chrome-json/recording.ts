@@ -14,7 +14,7 @@ import { GpuActivity } from './gpu.ts'
 import { type HeldSlice, Nesting, type NestingTaker, NO_CATEGORY, sliceOf } from './nesting.ts'
 import { Operations } from './operations.ts'
 import type { Edge } from './pairs.ts'
-import { type GroupKind, Rows } from './rows.ts'
+import { type RowKind, Rows } from './rows.ts'
 import { type EventScanner, Field } from './scanner.ts'
 import { type EngineBatch, EngineSteps } from './steps.ts'
 
@@ -177,17 +177,19 @@ export class Recording {
       case 'memcpy':
       case 'memset':
       case 'sync':
-        if (!this.args.has('stream') && !this.args.has('device')) return this.slice(place, 'process', ends)
+        if (!this.args.has('stream') && !this.args.has('device')) return this.slice(place, 'thread', ends)
         this.flows.atGpuWork(ends)
         this.out.push(route === 'sync' ? this.gpu.sync(place) : this.gpu.work(route, place))
         return
+      case 'operators':
+        this.gpu.host(place.pid)
+        return this.slice(place, 'thread', ends)
       default:
-        if (route === 'operators') this.gpu.host(place.pid)
         return this.slice(place, route, ends)
     }
   }
 
-  private slice(place: Place, kind: GroupKind, arrows: readonly ArrowEnd[] | undefined): void {
+  private slice(place: Place, kind: RowKind, arrows: readonly ArrowEnd[] | undefined): void {
     const { name, category, pid, tid, startNs, endNs } = place
     const batch = this.steps.add(place, this.args)
     const own = this.args.all()
@@ -242,7 +244,7 @@ export class Recording {
 
   private edge(event: EventScanner, what: 'begin' | 'end'): void {
     const place = this.fields.placeAt(event)
-    if (place) this.nesting.edge(this.rows.thread('process', place.pid, place.tid), this.edgeOf(event, what, place))
+    if (place) this.nesting.edge(this.rows.thread('thread', place.pid, place.tid), this.edgeOf(event, what, place))
   }
 
   private instant(event: EventScanner): void {
@@ -251,7 +253,7 @@ export class Recording {
     const { name, category, pid, tid, startNs: atNs } = place
     const isMemory = category.route === 'memory'
     this.args.begin(event)
-    const track = this.rows.thread(isMemory ? 'memory' : 'process', pid, tid)
+    const track = this.rows.thread(isMemory ? 'memory' : 'thread', pid, tid)
     this.mark(track, { name, category: category.name, atNs, args: this.args.all() })
     if (isMemory) this.memory(atNs)
   }

@@ -11,25 +11,28 @@ const PIDS = 2 ** 22
 
 /** Groups of rows for categories of PyTorch's profiler. */
 const GROUPS = {
-  operators: { name: 'PyTorch', description: 'Operators and annotations of the program, by thread.', leads: true },
-  python: { name: 'Python', description: 'Python functions, by thread.', leads: true },
   annotations: {
     name: 'Annotations on the GPU',
     description: 'Annotations projected onto the GPU: from the first to the last work of each, by stream.',
     leads: true,
   },
-  memory: { name: 'Allocations', description: 'Memory that was allocated and freed, by thread.', leads: false },
   profiler: { name: 'Profiler', description: 'Work of the profiler itself.', leads: false },
 } as const
 
-/** A group of rows. `process`: one group for each process. */
-export type GroupKind = keyof typeof GROUPS | 'process'
+/** Further rows of a thread, below it: the profiler writes them after all that is in its own row, so that they cannot nest. */
+const OF_THREAD = {
+  python: { name: 'Python', description: 'Python functions of the thread.' },
+  memory: { name: 'Allocations', description: 'Memory that was allocated and freed on the thread.' },
+} as const
 
-const KINDS: readonly GroupKind[] = ['process', ...(Object.keys(GROUPS) as (keyof typeof GROUPS)[])]
+/** Where a row is: `thread` in the group of its process. */
+export type RowKind = 'thread' | keyof typeof OF_THREAD | keyof typeof GROUPS
+
+const KINDS: readonly RowKind[] = ['thread', 'python', 'memory', 'annotations', 'profiler']
 
 /** A row. Its definition is passed on with its first event, as names may come late. */
 interface Row {
-  readonly kind: GroupKind
+  readonly kind: RowKind
   readonly pid: number
   /** See {@link Rows.threadKey}. */
   readonly thread: number | undefined
@@ -51,8 +54,6 @@ export class Rows {
   /** Places among the others that the file states, by id of the process or key of the thread. */
   private readonly processOrder = new Map<number, number>()
   private readonly threadOrder = new Map<number, number>()
-  /** Processes with operators, whose rows are in groups of all processes. */
-  private readonly sharing = new Set<number>()
   private lastKey = -1
   private last = 0
   /** The file is one of PyTorch's profiler. */
@@ -82,7 +83,7 @@ export class Rows {
   }
 
   /** Id of the row of one kind of a thread. */
-  thread(kind: GroupKind, pid: number, tid: number): number {
+  thread(kind: RowKind, pid: number, tid: number): number {
     const key = (KINDS.indexOf(kind) * IDS + (pid % IDS)) * IDS + (tid % IDS)
     if (key === this.lastKey) return this.last
     this.lastKey = key
@@ -99,7 +100,7 @@ export class Rows {
     if (known !== undefined) return known
     const title = lane === 0 ? name : `${name} (${lane + 1})`
     const description = holds === 'counter' ? `${name}, as recorded.` : `${name}: slices that belong to no thread.`
-    const id = this.add('process', pid, undefined, () => ({
+    const id = this.add('thread', pid, undefined, () => ({
       name: title,
       description,
       holds,
@@ -113,7 +114,6 @@ export class Rows {
   *nameProcess(pid: number, name: string): Generator<OwnNameEvent> {
     this.processNames.set(pid, name)
     yield* this.renameProcess(pid)
-    if (this.sharing.has(pid)) yield* this.nameWithProcess((row) => row.pid === pid)
   }
 
   *sortProcess(pid: number, index: number): Generator<OwnNameEvent> {
@@ -131,16 +131,6 @@ export class Rows {
     if (group === undefined) return
     const { name, ofProcess } = this.groupOf(this.rows[group]!)
     yield { kind: 'own-name', track: group, name, ofProcess }
-  }
-
-  /** Renames rows of groups that several processes share. */
-  private *nameWithProcess(isWanted: (row: Row) => boolean): Generator<OwnNameEvent> {
-    if (this.sharing.size < 2) return
-    const groups = new Set(this.groups.values())
-    for (const [track, row] of this.rows.entries()) {
-      if (!row.isDefined || !isShared(row.kind) || groups.has(track) || !isWanted(row)) continue
-      yield { kind: 'own-name', track, name: row.definition().name }
-    }
   }
 
   /** Names a thread; renames its rows if they are defined already. */
@@ -209,17 +199,19 @@ export class Rows {
     return number < -1 && number === (number | 0) ? number >>> 0 : number
   }
 
-  /** Definitions of a row and its group, in order, unless they are defined already. */
-  *definitions(id: number): Generator<OwnTrackEvent | OwnNameEvent> {
+  /** Definitions of a row and what it is in, in order, unless they are defined already. */
+  *definitions(id: number): Generator<OwnTrackEvent> {
     const row = this.rows[id]!
     if (row.isDefined) return
-    if (row.kind === 'operators' && !this.sharing.has(row.pid)) {
-      this.sharing.add(row.pid)
-      if (this.sharing.size === 2) yield* this.nameWithProcess(() => true)
-    }
     row.isDefined = true
+    if (row.kind === 'python' || row.kind === 'memory') {
+      const thread = this.thread('thread', row.pid, row.thread! - this.threadKey(row.pid, 0))
+      yield* this.definitions(thread)
+      yield { kind: 'own-track', id, group: thread, ...row.definition() }
+      return
+    }
     const kind = this.groupKind(row)
-    const key = kind === 'process' ? `process ${row.pid}` : kind
+    const key = kind === 'thread' ? `process ${row.pid}` : kind
     let group = this.groups.get(key)
     if (group === undefined) {
       group = this.rows.length
@@ -230,20 +222,20 @@ export class Rows {
     yield { kind: 'own-track', id, group, ...row.definition() }
   }
 
-  private add(kind: GroupKind, pid: number, thread: number | undefined, definition: Row['definition']): number {
+  private add(kind: RowKind, pid: number, thread: number | undefined, definition: Row['definition']): number {
     this.rows.push({ kind, pid, thread, definition, isDefined: false })
     return this.rows.length - 1
   }
 
   /** The profiler of PyTorch announces its start and end in processes without numbers, which contain one event each. */
-  private groupKind({ kind, pid }: Row): GroupKind {
-    return this.isKineto && kind === 'process' && this.number(pid) < 0 ? 'profiler' : kind
+  private groupKind({ kind, pid }: Row): RowKind {
+    return this.isKineto && kind === 'thread' && this.processNumber(pid) < 0 ? 'profiler' : kind
   }
 
-  /** A process or thread whose numbers are numbers, in a file that is not PyTorch's: there, GPUs and streams are written as such, too. */
+  /** A process whose number is one. PyTorch's profiler writes 0 where it does not know it; to SQL, 0 is the kernel's idle task. */
   private processOf(pid: number): OwnProcess | undefined {
     const number = this.number(pid)
-    if (this.isKineto || number < 0 || number > INT32_MAX) return undefined
+    if (number < (this.isKineto ? 1 : 0) || number > INT32_MAX) return undefined
     return {
       pid: number,
       name: this.processNames.get(pid) ?? '',
@@ -267,7 +259,7 @@ export class Rows {
   } {
     const { pid } = row
     const kind = this.groupKind(row)
-    if (kind !== 'process') return GROUPS[kind]
+    if (kind === 'annotations' || kind === 'profiler') return GROUPS[kind]
     const [name, text] = [this.processNames.get(pid) ?? '', this.texts[pid] ?? '']
     return {
       name: this.processTitle(pid),
@@ -281,32 +273,23 @@ export class Rows {
     return this.number(pid) >= 0 || text === '' ? `${name || 'process'} ${text}`.trim() : bothOf(name, text)
   }
 
-  private threadRow(kind: GroupKind, pid: number, tid: number): ReturnType<Row['definition']> {
+  private threadRow(kind: RowKind, pid: number, tid: number): ReturnType<Row['definition']> {
     const text = this.texts[tid] ?? ''
     if (kind === 'annotations') {
       const stream = `GPU ${this.texts[pid]}: stream ${text}`
       return { name: stream, description: `Annotations whose work ran on ${stream}.`, nests: true }
     }
+    const numbers = { pid: this.processNumber(pid), tid: this.threadNumber(tid) }
+    if (kind === 'python' || kind === 'memory') return { ...OF_THREAD[kind], nests: true, ...numbers }
     const name = this.names.text(this.threadName(pid, tid))
     const title =
       this.number(tid) === -1 && text !== '-1' ? bothOf(name, text) || 'events' : `${name || 'thread'} ${text}`
-    const number = this.threadNumber(tid)
-    const leads = tid === pid && number >= 0 // the main thread
-    const ofProcess = isShared(kind) && this.sharing.size > 1 ? `, ${this.processTitle(pid)}` : ''
-    return {
-      name: `${title}${ofProcess}`,
-      description: `What ${name || 'thread'} ${text} did.`,
-      nests: true,
-      leads,
-      pid: this.processNumber(pid),
-      tid: number,
-      ofThread: kind === 'process' ? this.threadOf(pid, tid) : undefined,
-    }
+    const leads = tid === pid && numbers.tid >= 0 // the main thread
+    const description = `What ${name || 'thread'} ${text} did.`
+    const ofThread = kind === 'thread' ? this.threadOf(pid, tid) : undefined
+    return { name: title, description, nests: true, leads, ...numbers, ofThread }
   }
 }
-
-/** Is it a group of rows of all processes? */
-const isShared = (kind: GroupKind) => kind === 'operators' || kind === 'python' || kind === 'memory'
 
 /** `[TP00] 1234`, `rank 3: 1234` */
 function rankOf(text: string): { rank: string; number: string } | undefined {

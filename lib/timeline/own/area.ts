@@ -79,7 +79,7 @@ export class OwnArea {
   private define(definition: OwnTrackEvent): void {
     const { id, name, group } = definition
     if (this.tracks.has(id)) throw new UsageError(`own-track ${id} ("${name}"): this id is defined already`)
-    if (group !== undefined) this.known(group, 'group', definition.kind)
+    if (group !== undefined) this.checkGroup(group)
     const leading = this.leading.get(group) ?? 0
     if (definition.leads) this.leading.set(group, leading + 1)
     const nth = definition.leads ? leading : this.tracks.size
@@ -134,6 +134,14 @@ export class OwnArea {
     const found = track.definition.holds ?? 'slices'
     if (found === holds) return track
     throw new UsageError(`${kind}: expected a track of ${holds}, found "${track.definition.name}" (${found})`)
+  }
+
+  /** Tracks may be below a group, or below a track of slices, such as a thread. */
+  private checkGroup(id: number): void {
+    const group = this.tracks.get(id)?.definition
+    if (!group) throw unknown('own-track', id)
+    if (group.holds !== 'counter') return
+    throw new UsageError(`own-track: expected a group or a track of slices, found "${group.name}" (counter)`)
   }
 
   private label({ name, category, args }: OwnSliceEvent | OwnInstantEvent, arrows?: OwnSliceEvent): Label {

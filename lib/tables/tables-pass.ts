@@ -1,19 +1,116 @@
 import { CallTimes } from '../analyze/calls/call-times.ts'
 import { areArgs } from '../model/args.ts'
+import { sameIds } from '../model/by-id.ts'
 import { isCut } from '../model/calls.ts'
-import type { CounterEvent, TokenEvent, TraceEvent } from '../model/events.ts'
+import type {
+  CounterEvent,
+  ExpertsEvent,
+  OperatorEvent,
+  RequestEvent,
+  TokenEvent,
+  TraceEvent,
+} from '../model/events.ts'
 import type { Facts, GpuEvent, GpuSyncEvent } from '../model/gpu-events.ts'
 import { inferredText } from '../model/inferred.ts'
 import type { Names } from '../model/names.ts'
 import type { OwnEvent } from '../model/own-events.ts'
 import type { EventPass } from '../model/pass.ts'
+import { durationsOf } from '../model/requests/durations.ts'
 import { orNull } from '../model/units.ts'
-import { ExpertsTable } from './experts-table.ts'
 import { Nodes } from './nodes.ts'
 import { OperatorSumTable } from './operator-sum-table.ts'
 import { OperatorTable } from './operator-table.ts'
-import { requestRow } from './request-row.ts'
+import type { NewRow } from './table-file.ts'
 import type { Tables } from './tables.ts'
+
+/** A choice that operators recorded. */
+interface Choice {
+  readonly call: number
+  readonly startNs: number
+  readonly ids: readonly number[]
+}
+
+/** Collects rows of `expert`: choices of routers, or those that operators recorded, each once. */
+class ExpertsTable {
+  /** By layer. */
+  private readonly latest = new Map<number, Choice>()
+  /** Tokens so far of the choice at a time: a long one comes in several events. */
+  private readonly tokens = { tensor: -1, atNs: NaN, count: 0 }
+
+  constructor(
+    private readonly tables: Tables,
+    private readonly nodes: Nodes,
+  ) {}
+
+  /** A router chose. */
+  choose({ tensor, call, atNs, ids, k }: ExpertsEvent): void {
+    const { tokens } = this
+    if (tokens.tensor !== tensor || tokens.atNs !== atNs) Object.assign(tokens, { tensor, atNs, count: 0 })
+    this.add(this.layerOf(tensor), { call, startNs: atNs, ids: ids as unknown as readonly number[] }, k, tokens.count)
+    if (k > 0) tokens.count += ids.length / k
+  }
+
+  /** An operator recorded its experts: workers and operators of one layer share a choice. */
+  operator({ tensor, call, startNs }: OperatorEvent, ids: readonly number[]): void {
+    const layer = this.layerOf(tensor)
+    const latest = this.latest.get(layer)
+    const isSame = latest?.call === call && startNs >= latest.startNs && sameIds(latest.ids, ids)
+    if (isSame) return
+    const choice = { call, startNs, ids }
+    this.latest.set(layer, choice)
+    this.add(layer, choice, ids.length, 0)
+  }
+
+  private layerOf(tensor: number): number {
+    return this.nodes.tensors[tensor]!.layer
+  }
+
+  private add(layer: number, { call, startNs, ids }: Choice, k: number, firstToken: number): void {
+    const common = { call: call < 0 ? null : call, layer: layer < 0 ? null : layer, ts_ns: startNs }
+    for (let i = 0; i < ids.length; i++) {
+      const token = firstToken + (k > 0 ? Math.floor(i / k) : 0)
+      this.tables.add('expert', { ...common, token, rank: k > 0 ? i % k : i, expert: ids[i]! })
+    }
+  }
+}
+
+/** The row of a request. */
+function requestRow(event: RequestEvent, names: Names): NewRow<'request'> {
+  const { startNs, lost, error, inferred } = event
+  const { latencyNs, ttftNs, partNs: part } = durationsOf(event)
+  return {
+    request: event.id,
+    ts_ns: startNs,
+    dur_ns: latencyNs,
+    task: orNull(event.task),
+    slot: orNull(event.slot),
+    context: event.context || null,
+    type: event.type,
+    outcome: event.outcome,
+    ttft_ns: ttftNs,
+    call_wait_ns: part('call-wait'),
+    deferred_ns: part('deferred'),
+    queue_ns: part('queued'),
+    prepare_ns: part('prepare'),
+    prefill_ns: part('prefill'),
+    draft_ns: part('draft'),
+    decode_ns: part('decode'),
+    verify_ns: part('verify'),
+    sample_ns: part('sample'),
+    text_ns: part('text'),
+    stalled_ns: part('stalled'),
+    send_ns: part('send'),
+    other_ns: part('other'),
+    n_prompt: orNull(event.promptTokens),
+    n_cached: orNull(event.reusedTokens),
+    n_gen: orNull(event.generatedTokens),
+    n_draft: event.draftedTokens,
+    n_accepted: event.acceptedTokens,
+    n_lost: lost ? lost.tokens : null,
+    error: error === undefined ? null : names.text(error),
+    inferred: inferred === 0 ? null : inferredText(inferred),
+  }
+}
 
 /** Calls whose rows wait for their time per token. */
 const CALLS_MAX = 4096

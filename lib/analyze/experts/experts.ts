@@ -1,5 +1,6 @@
 import { putAt } from '../../model/by-id.ts'
-import type { Phase } from '../../model/events.ts'
+import { getOrMake } from '../../model/default-map.ts'
+import type { Phase, TensorEvent } from '../../model/events.ts'
 import type { ModelShape } from '../../model/model-shape.ts'
 import { plural } from '../../model/units.ts'
 import type { Undetermined } from '../common/figures.ts'
@@ -7,11 +8,75 @@ import type { CallParts, Statistic } from '../common/statistic.ts'
 import type { Defined } from '../graph/defined.ts'
 import { Caches, type ExpertCacheSize } from './caches.ts'
 import { type Choice, choicesOf, type ExpertNodes } from './choices.ts'
-import type { ExpertFigures } from './figures.ts'
+import type { ExpertChoices, ExpertFigures, ExpertLayer, ExpertTotals } from './figures.ts'
 import { Layer, type LayerShape } from './layer.ts'
-import { layerShapes, shapeInModel } from './layer-shapes.ts'
 import { ReusePairs } from './reuse-pairs.ts'
-import { totalsOf } from './totals.ts'
+
+/** The figures of all layers, by phase. */
+function totalsOf(layers: readonly ExpertLayer[]): Partial<Record<Phase, ExpertTotals>> {
+  const byPhase = new Map<Phase, ExpertChoices[]>()
+  for (const { by_phase } of layers) {
+    for (const [phase, choices] of Object.entries(by_phase) as [Phase, ExpertChoices][])
+      byPhase.set(phase, [...(byPhase.get(phase) ?? []), choices])
+  }
+  return Object.fromEntries([...byPhase].map(([phase, choices]) => [phase, totalOf(choices)]))
+}
+
+function totalOf(layers: readonly ExpertChoices[]): ExpertTotals {
+  const sum = (figureOf: (layer: ExpertChoices) => number) => layers.reduce((sum, layer) => sum + figureOf(layer), 0)
+  const mean = (figureOf: (layer: ExpertChoices) => number, weight: (layer: ExpertChoices) => number = () => 1) => {
+    const weights = sum(weight)
+    return weights > 0 ? sum((layer) => weight(layer) * figureOf(layer)) / weights : null
+  }
+  const activations = sum((layer) => layer.activations)
+  const distinct = sum(({ batches, distinct_per_batch }) => batches * distinct_per_batch)
+  const followers = ({ repeated }: ExpertChoices) => repeated?.tokens ?? 0
+  const reused = ({ reuse }: ExpertChoices) => reuse.count
+  return {
+    activations,
+    entropy_share: mean(({ balance }) => balance.entropy_share)!,
+    gini: mean(({ balance }) => balance.gini)!,
+    top_share: mean(({ balance }) => balance.top_share)!,
+    unused: sum(({ balance }) => balance.unused),
+    repeated_share: mean(({ repeated }) => repeated?.share ?? 0, followers),
+    independent_share: mean(({ repeated }) => repeated?.independent_share ?? 0, followers),
+    mean_reuse_tokens: mean(({ reuse }) => reuse.mean_tokens ?? 0, reused),
+    mean_reuse_experts: mean(({ reuse }) => reuse.mean_experts ?? 0, reused),
+    distinct_per_batch: distinct / sum(({ batches }) => batches),
+    tokens_per_expert: distinct > 0 ? activations / distinct : 0,
+  }
+}
+
+/** What the weights of matrix products with experts say of their layers, by number. `isProduct`: is a node such a product? */
+function layerShapes(
+  tensors: readonly (TensorEvent | undefined)[],
+  isProduct: (tensor: number) => boolean,
+): Map<number, LayerShape> {
+  const weights = new Map<number, Map<number, TensorEvent>>()
+  for (const tensor of tensors) {
+    const source = tensor?.sources[0]
+    if (!tensor || source === undefined || !isProduct(tensor.id)) continue
+    const ofLayer = getOrMake(weights, tensor.layer, () => new Map<number, TensorEvent>())
+    const weight = tensors[source]!
+    ofLayer.set(weight.name, weight)
+  }
+  return new Map([...weights].map(([layer, events]) => [layer, shapeOf([...events.values()])]))
+}
+
+function shapeOf(weights: readonly TensorEvent[]): LayerShape {
+  const experts = weights.find(({ ne }) => ne !== undefined)?.ne?.[2]
+  const areKnown = experts !== undefined && weights.every(({ sizeBytes }) => sizeBytes >= 0)
+  const bytes = weights.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)
+  return { experts, expertBytes: areKnown ? bytes / experts : null }
+}
+
+/** What a model's own file says of a layer's experts: of the weights that have them in their name, as llama.cpp calls these. */
+function shapeInModel({ experts, weights }: ModelShape, layer: number): LayerShape {
+  const ofExperts = weights.filter(({ name }) => name.startsWith(`blk.${layer}.`) && name.endsWith('_exps.weight'))
+  const areKnown = experts !== null && experts > 0 && ofExperts.length > 0 && ofExperts.every(({ bytes }) => bytes >= 0)
+  const bytes = ofExperts.reduce((sum, { bytes }) => sum + bytes, 0)
+  return { experts: experts || undefined, expertBytes: areKnown ? bytes / experts : null }
+}
 
 /** Layers that are distinguished. */
 const LAYERS_MAX = 512

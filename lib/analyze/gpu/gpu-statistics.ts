@@ -1,4 +1,4 @@
-import { DefaultMap } from '../../model/default-map.ts'
+import { DefaultMap, getOrMake } from '../../model/default-map.ts'
 import type { FactsEvent, InputEvent, TokenEvent, TraceEvent } from '../../model/events.ts'
 import type { ApiEvent, GpuEvent, NvtxGpuEvent } from '../../model/gpu-events.ts'
 import type { Names } from '../../model/names.ts'
@@ -8,16 +8,65 @@ import { plural } from '../../model/units.ts'
 import type { Undetermined } from '../common/figures.ts'
 import type { Statistic } from '../common/statistic.ts'
 import { deviceFigures } from './device-figures.ts'
-import type { GpuFigures } from './figures.ts'
+import type { GpuFigures, GpuRange } from './figures.ts'
 import { HostActivity, type HostActivityEvent } from './host-activity.ts'
 import { HostCalls } from './host-calls.ts'
 import { HostRanges, RANGE_KINDS, type ThreadIds } from './host-ranges.ts'
 import { Launches } from './launches.ts'
 import { measure } from './measure.ts'
 import { NvtxLabels } from './nvtx-labels.ts'
-import { ProjectedRanges } from './projected.ts'
 import { StepList } from './steps.ts'
+import { boundedBy, restOf } from './tables.ts'
 import { GpuWork, WORK_MAX } from './work.ts'
+
+interface RangeSum {
+  readonly name: number
+  readonly kind: GpuRange['kind']
+  count: number
+  timeNs: number
+  busyNs: number
+  work: number
+}
+
+/** NVTX ranges and annotations that were projected onto the GPU, by name. */
+class ProjectedRanges {
+  /** By kind and name. */
+  private readonly sums = new Map<number, RangeSum>()
+
+  constructor(
+    private readonly names: Names,
+    private readonly labels: NvtxLabels,
+  ) {}
+
+  nvtx({ name, domain, startNs, endNs, busyNs, launched }: NvtxGpuEvent): void {
+    const sum = this.sumOf('nvtx', this.labels.of(domain, name))
+    sum.count++
+    sum.timeNs += endNs - startNs
+    sum.busyNs += busyNs
+    sum.work += launched
+  }
+
+  annotation({ name, startNs, endNs }: OwnSliceEvent): void {
+    const sum = this.sumOf('annotation', name)
+    sum.count++
+    sum.timeNs += endNs - startNs
+  }
+
+  figures(): Pick<GpuFigures, 'ranges' | 'other_ranges'> {
+    const { shown, rest } = boundedBy([...this.sums.values()])
+    const ranges = shown.map(({ name, kind, count, timeNs, busyNs, work }): GpuRange => {
+      const isNvtx = kind === 'nvtx'
+      const text = this.names.text(name)
+      return { name: text, kind, count, time_ns: timeNs, busy_ns: isNvtx ? busyNs : null, work: isNvtx ? work : null }
+    })
+    return { ranges, other_ranges: restOf(rest) }
+  }
+
+  private sumOf(kind: GpuRange['kind'], name: number): RangeSum {
+    const key = 2 * name + Number(kind === 'nvtx')
+    return getOrMake(this.sums, key, () => ({ name, kind, count: 0, timeNs: 0, busyNs: 0, work: 0 }))
+  }
+}
 
 const KINDS = [
   ...(['input', 'facts', 'gpu', 'api', 'nvtx-gpu', 'own-track', 'own-slice', 'nvtx'] as const),

@@ -1,11 +1,13 @@
 import { UsageError } from '../../errors.ts'
 import { putAt } from '../../model/by-id.ts'
-import { isCut, isFailed } from '../../model/calls.ts'
+import { isCut, isFailed, meaningOf } from '../../model/calls.ts'
 import { CounterSet } from '../../model/counters.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import {
+  type CallBatch,
   type FactsEvent,
   type FunctionEvent,
+  type FunctionPurpose,
   Inferred,
   type InputEvent,
   type IssueEvent,
@@ -22,10 +24,73 @@ import type { Names } from '../../model/names.ts'
 import type { EventPass } from '../../model/pass.ts'
 import { timesOf } from '../../model/times.ts'
 import { CallTimes, type OnCall } from '../calls/call-times.ts'
-import { Extent } from './extent.ts'
-import { Failures } from './failures.ts'
-import type { IssueCount, Summary } from './figures.ts'
-import { isOfLlama, llamaSeen } from './llama-seen.ts'
+import type { IssueCount, LlamaSeen, Summary } from './figures.ts'
+
+/** From the earliest of some times to the latest, in ns; 0 without any. */
+class Extent {
+  private beginNs = Infinity
+  private endNs = -Infinity
+
+  /** Adds an interval. */
+  add(startNs: number, endNs: number): void {
+    if (startNs < this.beginNs) this.beginNs = startNs
+    if (endNs > this.endNs) this.endNs = endNs
+  }
+
+  get isEmpty(): boolean {
+    return this.beginNs === Infinity
+  }
+
+  get firstNs(): number {
+    return this.isEmpty ? 0 : this.beginNs
+  }
+
+  get lastNs(): number {
+    return Math.max(this.firstNs, this.endNs)
+  }
+}
+
+/** Functions that programs without llama.cpp call, too. */
+const OF_GGML: readonly FunctionPurpose[] = ['synchronize', 'read-header', 'map']
+/** Of a log without functions: the recorder's `functions.missing` (native/recorder/functions.c). */
+const NOT_REQUESTED = 'all: not requested'
+
+/** Is it a function of llama.cpp, and not of ggml alone? */
+const isOfLlama = (what: FunctionPurpose): boolean => !OF_GGML.includes(what)
+
+/** What was seen, from the facts of the log and whether it contains functions of llama.cpp; undefined: nothing. */
+function llamaSeen(
+  attributes: Readonly<Record<string, string | number>>,
+  hasFunctions: boolean,
+): LlamaSeen | undefined {
+  if (attributes['llama.calls'] !== undefined) return 'calls'
+  if (hasFunctions) return 'functions'
+  if (attributes['llama.functions'] === undefined) return undefined
+  return attributes['functions.missing'] === NOT_REQUESTED ? 'functions' : 'loading'
+}
+
+/** Results that are counted separately. Programs return few; a damaged log may contain any. */
+const RESULTS_MAX = 64
+
+/** Counts the results of calls that failed. */
+class Failures {
+  /** By result and meaning. */
+  private readonly counts = new Map<string, { result: number; meaning: string; calls: number }>()
+
+  add(batch: CallBatch): void {
+    const { result } = batch
+    const meaning = meaningOf(batch).short
+    const key = `${result} ${meaning}`
+    const known = this.counts.get(key)
+    if (known) known.calls++
+    else if (this.counts.size < RESULTS_MAX) this.counts.set(key, { result, meaning, calls: 1 })
+  }
+
+  /** The most frequent first. */
+  list(): Summary['failures'] {
+    return [...this.counts.values()].sort((a, b) => b.calls - a.calls || a.result - b.result)
+  }
+}
 
 interface OpTotals {
   count: number

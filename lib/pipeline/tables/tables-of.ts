@@ -4,21 +4,71 @@ import type { Summary } from '../../analyze/summary/figures.ts'
 import { checkNames, UsageError } from '../../errors.ts'
 import { TABLES_OF_OPTIONS } from '../../generated/option-names.ts'
 import type { Clock, TraceEvent } from '../../model/events.ts'
+import { inferredText } from '../../model/inferred.ts'
 import { Names } from '../../model/names.ts'
+import { threadText } from '../../model/waits.ts'
 import { withKnown } from '../../read/index.ts'
 import type { TableName } from '../../tables/schema.ts'
-import type { TablesFormat } from '../../tables/table-file.ts'
+import type { NewRow, TablesFormat } from '../../tables/table-file.ts'
 import { type TablePiece, Tables } from '../../tables/tables.ts'
 import { TablesPass } from '../../tables/tables-pass.ts'
 import { findingRows, type ReadLog, traceRow } from '../../tables/trace-row.ts'
 import { RunThreads } from '../../threads/run-threads.ts'
-import type { States } from '../../threads/states.ts'
+import type { StateSpan, States } from '../../threads/states.ts'
 import type { Compression } from '../../write/parquet/parquet.ts'
 import type { Placed } from '../clocks/placing.ts'
 import { FindingsPass } from '../findings-pass.ts'
 import type { Input, Log } from '../inputs.ts'
 import { type LogPass, LogReading, RunInputs, type RunOptions } from '../run-inputs.ts'
-import { stateRow, takeThreads } from './states-of-run.ts'
+
+/** Passes the events of an input to the stage of threads. */
+function takeThreads(batch: readonly TraceEvent[], states: States, threads: RunThreads): void {
+  for (const event of batch) {
+    switch (event.kind) {
+      case 'operator':
+        states.serve(event.worker, event.tid, event.waitEndNs)
+        break
+      case 'token':
+        states.trace(event.tid)
+        states.reach(event.endNs)
+        break
+      case 'state':
+        states.place(event)
+        break
+      case 'switch':
+        threads.switched(event)
+        break
+      case 'waking':
+        threads.waking(event)
+        break
+      case 'thread':
+        threads.thread(event)
+        break
+      case 'input':
+      case 'facts':
+        threads.describe(event.attributes)
+    }
+  }
+}
+
+/** The row of a state. */
+function stateRow(span: StateSpan, names: Names): NewRow<'state'> {
+  const { worker, tid, state, fromNs, toNs, cpu, wait, by, shares, inferred } = span
+  const longest = shares?.known[0]
+  const taker = longest ? threadText(longest, names) : names.text(by)
+  return {
+    worker: worker < 0 ? null : worker,
+    tid,
+    ts_ns: fromNs,
+    dur_ns: toNs - fromNs,
+    state,
+    cpu: cpu < 0 ? null : cpu,
+    wait: names.text(wait) || null,
+    taken_by: shares && !longest ? null : taker || null,
+    taken_by_ns: longest ? longest.ns : null,
+    inferred: inferred === 0 ? null : inferredText(inferred),
+  }
+}
 
 /** How the tables of a run are made. */
 export interface TablesOptions extends RunOptions {

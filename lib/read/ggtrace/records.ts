@@ -1,4 +1,4 @@
-import { COPY_KINDS, Header, PARTS, RECORD_BYTES, RecordType, THREAD_STATES } from '../../log/ggtrace-layout.ts'
+import { COPY_KINDS, Header, LEVELS, PARTS, RECORD_BYTES, RecordType, THREAD_STATES } from '../../log/ggtrace-layout.ts'
 import { Inferred, type TraceEvent } from '../../model/events.ts'
 import { issueOf } from '../../model/issues.ts'
 import { LeftOut } from '../../model/left-out.ts'
@@ -8,11 +8,19 @@ import { type Block, forEachRecord, type Report } from './blocks.ts'
 import { CallRecords } from './calls.ts'
 import type { LogDefinitions } from './definitions.ts'
 import { type LogClock, readNumber, readU64 } from './fields.ts'
-import { lessBecause } from './level.ts'
 import { lossOf } from './loss.ts'
 import { readNvtx } from './nvtx.ts'
 import { MessageRecords, readFunction, readSequence, readTask } from './requests.ts'
 import { ResourceRecords } from './resources.ts'
+
+/** The text of a LEVEL record. */
+function lessBecause(view: DataView, at: number): string {
+  const level = LEVELS[view.getUint32(at + 12, true)] ?? 'other things'
+  const [withNs, withoutNs] = [readU64(view, at + 20), readU64(view, at + 28)]
+  const more = Math.round((withNs / withoutNs - 1) * 100)
+  const took = `decode took ${(withNs / 1e6).toFixed(3)} ms a call when recorded, ${(withoutNs / 1e6).toFixed(3)} ms when not`
+  return `${took}: ${more} % more, above the guard's ${view.getUint32(at + 16, true)} %; from here on only ${level}`
+}
 
 /** An operator's start and end, the end of its worker's wait after it, and the wait within. */
 interface OperatorTimes {

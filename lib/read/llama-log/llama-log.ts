@@ -12,16 +12,147 @@
 //     operators.ts    operators of the ET and Hexagon backends
 
 import { LineCursor } from '../../input/line-cursor.ts'
-import type { InputEvent } from '../../model/events.ts'
+import { type BenchmarkEvent, Inferred, type InputEvent } from '../../model/events.ts'
 import { issueOf } from '../../model/issues.ts'
 import type { Names } from '../../model/names.ts'
+import { AllFacts } from '../common/all-facts.ts'
 import { type DeviceOperator, deviceOperator } from '../common/device-work.ts'
 import { headText } from '../common/head.ts'
 import { holding } from '../common/holdings.ts'
 import { LineReader } from '../common/line-reader.ts'
 import type { Format } from '../format.ts'
-import { EtOperator, HexagonOperators } from './operators.ts'
-import { PerfLines } from './perf-lines.ts'
+
+const TEXT_MAX = 1000
+const WHOLE_US = /^\d{1,15}$/
+
+/** Operators of the ET backend (ggml-et, ET_PERF_END): fields between bars. */
+const EtOperator = {
+  /** Undefined for a line without start and end. `start`: in ns of ggml_time_us, CLOCK_MONOTONIC. */
+  read(text: string): (DeviceOperator & { readonly start: bigint }) | undefined {
+    const fields = new Map(
+      text
+        .slice(text.indexOf('ET_PERF|') + 8)
+        .trim()
+        .split('|')
+        .map((field): [string, string] => {
+          const at = field.indexOf('=')
+          return [field.slice(0, at), field.slice(at + 1, at + 1 + TEXT_MAX)]
+        }),
+    )
+    const [start, end, op] = [fields.get('start_us') ?? '', fields.get('end_us') ?? '', fields.get('op') ?? '']
+    if (!WHOLE_US.test(start) || !WHOLE_US.test(end) || op === '' || Number(end) < Number(start)) return undefined
+    const facts: Record<string, number | string> = {}
+    for (const key of ['tensor', 'kernel', 'shape']) if (fields.get(key)) facts[key] = fields.get(key)!
+    const flops = Number(fields.get('flops') || NaN)
+    if (Number.isSafeInteger(flops) && flops >= 0) facts['flop'] = flops
+    return { name: op, timeNs: (Number(end) - Number(start)) * 1000, start: BigInt(start) * 1000n, facts }
+  },
+}
+
+/** `ggml-hex: HTP0 profile-op NAME|…|usec 123 cycles 456 start 789 mhz 1190.0`; older: fields between ` : `. */
+const HEXAGON = /ggml-hex: (\S+) profile-op ([^|:]+?) ?[|:](.*)/
+const USEC = /\busec (\d+)/
+const CYCLES = /\bstart (\d+)(?:.*\bmhz ([\d.]+))?/
+const WRAP = 2 ** 32
+
+/** Operators of the Hexagon backend (GGML_HEXAGON_PROFILE). The processor's counter has 32 bits and wraps. */
+class HexagonOperators {
+  /** By device: the counter at its last operator, and cycles since its first one. */
+  private readonly devices = new Map<string, { last: number; cycles: number }>()
+
+  /** Undefined for a line that cannot be read; `batch` for a batch of operators, which are printed by themselves. */
+  read(
+    text: string,
+  ): (DeviceOperator & { readonly device: string; readonly startNs: number | undefined }) | 'batch' | undefined {
+    const [, device, op, rest] = HEXAGON.exec(text) ?? []
+    const usec = USEC.exec(rest ?? '')?.[1]
+    if (device === undefined || usec === undefined || usec.length > 12) return undefined
+    if (op === 'OPBATCH') return 'batch'
+    const fields = rest!.split(/ : |\|/).map((field) => field.trim())
+    const facts: Record<string, number | string> = {}
+    ;['tensors', 'dims', 'types'].forEach((key, i) => {
+      const value = fields[i]
+      if (value && value !== '----' && !USEC.test(value)) facts[key] = value.slice(0, TEXT_MAX)
+    })
+    return { name: op!, timeNs: Number(usec) * 1000, facts, device, startNs: this.start(device, rest!) }
+  }
+
+  /** Of its device's first operator, in ns; undefined where the line has no counter or no frequency. */
+  private start(device: string, text: string): number | undefined {
+    const [, start, mhz] = CYCLES.exec(text) ?? []
+    if (start === undefined || !(Number(mhz) > 0)) return undefined
+    const counter = Number(start) % WRAP
+    const known = this.devices.get(device)
+    const delta = known === undefined ? 0 : (counter - known.last + WRAP) % WRAP
+    // A little back is an operator that began before the one printed before it.
+    const cycles = (known?.cycles ?? 0) + (delta > WRAP / 2 ? delta - WRAP : delta)
+    this.devices.set(device, { last: counter, cycles })
+    const ns = Math.round((cycles * 1000) / Number(mhz))
+    return Number.isSafeInteger(ns) ? Math.max(0, ns) : undefined
+  }
+}
+
+const PERF = /^(?:llama_perf_context_print|llama_perf_sampler_print|llama_print_timings|common_perf_print): *(\S.*)/
+const TIMES = /^(prompt eval|eval) time = +([\d.]+) ms \/ +(\d+) (?:tokens|runs)/
+const FACTS = /^(load|sampling|samplers|total|unaccounted) time = +([\d.]+) ms/
+const REUSED = /^graphs reused = +(\d+)/
+
+/** Reads the sums that llama.cpp prints of a context at the end of a run. */
+class PerfLines {
+  /** Of all contexts: a run with a draft model prints those of both. */
+  readonly facts = new AllFacts()
+  private readonly tests: { name: string; ns: number; tokens: number }[] = []
+  private isWhole = false
+  private count = 0
+
+  constructor(private readonly names: Names) {}
+
+  /** False for another line. */
+  read(text: string): boolean {
+    const line = PERF.exec(text.trim())?.[1]
+    if (line === undefined) return false
+    const [, name, ms, tokens] = TIMES.exec(line) ?? []
+    if (name !== undefined) {
+      const ns = Math.round(Number(ms) * 1e6)
+      if (ns > 0 && Number(tokens) > 0 && Number.isSafeInteger(ns))
+        this.tests.push({ name, ns, tokens: Number(tokens) })
+      this.isWhole = name === 'eval'
+      return true
+    }
+    const [, what, time] = FACTS.exec(line) ?? []
+    if (what !== undefined) this.facts.add(`${what}_time_ms`, Number(time))
+    const reused = REUSED.exec(line)?.[1]
+    if (reused !== undefined) this.facts.add('graphs_reused', Number(reused))
+    return true
+  }
+
+  /** The speeds of a context, once all of its times were read. `atNs`: when they were printed: they end then, one after the other. */
+  take(atNs: number): readonly BenchmarkEvent[] {
+    if (!this.isWhole) return []
+    this.isWhole = false
+    const tests = this.tests.splice(0)
+    const sumNs = tests.reduce((sum, { ns }) => sum + ns, 0)
+    let startNs = Math.max(0, atNs - sumNs)
+    return tests.map(({ name, ns, tokens }): BenchmarkEvent => {
+      const counts =
+        name === 'eval' ? { promptTokens: 0, generatedTokens: tokens } : { promptTokens: tokens, generatedTokens: 0 }
+      const event: BenchmarkEvent = {
+        ...{
+          kind: 'benchmark',
+          test: this.count++,
+          name: this.names.id(name),
+          startNs,
+          endNs: startNs + ns,
+          ...counts,
+        },
+        ...{ depth: 0, samplesNs: [], stated: { mean: (tokens * 1e9) / ns, deviation: -1 }, parameters: {} },
+        inferred: Inferred.Laid,
+      }
+      startNs += ns
+      return event
+    })
+  }
+}
 
 /** The time since the start: minutes, seconds, ms, µs; and the level. */
 const PREFIX = /^(\d{1,7})\.(\d\d)\.(\d{3})\.(\d{3}) (?:[IWED] )?/

@@ -136,33 +136,20 @@ export interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
   command: string[] | undefined
 }
 
+/** Options that go to the recorder as they are. */
+const OWN = [
+  ...(['output', 'level', 'children', 'gpu', 'sync', 'states', 'functions', 'tokens', 'every', 'ops'] as const),
+  ...(['paused', 'toggle', 'ring', 'guard', 'nvtxEmit'] as const),
+] as const
+
 /** The options that select what is recorded. */
 export function chosen(args: ArgumentsCamelCase<Arguments>) {
-  const { maxSize, ring } = args
+  const { maxSize, ring, sched, power, mem } = args
   if (!args.browser && !args.open) throw new UsageError('--no-browser: expected --open, too')
   if (ring && maxSize === undefined) throw new UsageError('--ring: expected a size, too\nhint: --ring --max-size 64M')
-  const {
-    output,
-    level,
-    children,
-    gpu,
-    sync,
-    states,
-    functions,
-    sched,
-    power,
-    mem,
-    tokens,
-    every,
-    ops,
-    paused,
-    toggle,
-    guard,
-    nvtxEmit,
-  } = args
-  const only = { tokens, every, ops, paused, toggle, bytesMax: maxSize, ring, guard, nvtxEmit }
+  const own = Object.fromEntries(OWN.map((key) => [key, args[key]])) as Pick<typeof args, (typeof OWN)[number]>
   const beside = { ...(sched && { sched }), ...(power && { power }), ...(mem && { mem }) } // which --print-env has not
-  return { output, level, children, gpu, sync, states, functions, counters: counted(args), ...beside, ...only }
+  return { ...own, counters: counted(args), ...beside, bytesMax: maxSize }
 }
 
 /** What is counted; undefined for nothing. */

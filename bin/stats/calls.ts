@@ -15,29 +15,19 @@ const ROWS_MAX = 8
 
 /** The number of calls, and the times of tokens. */
 export function callsSection({ calls }: Analysis): Section | undefined {
-  const {
-    by_phase,
-    failed,
-    ttft_ns,
-    ttft_runs,
-    drafts,
-    prefill_tokens_per_s,
-    tpot_ns,
-    tpot,
-    decode_tokens_per_s,
-    sequences,
-  } = calls
+  const { by_phase, failed, ttft_ns, drafts, tpot_ns, tpot, sequences } = calls
   if (calls.count + failed === 0 && Object.keys(by_phase).length === 0) return undefined
   const facts: [string, string][] = PHASES.flatMap((phase): [string, string][] => {
     const inPhase = by_phase[phase]
     if (!inPhase) return []
-    const rate = phase === 'prefill' ? prefill_tokens_per_s : phase === 'decode' ? decode_tokens_per_s : null
+    const rate =
+      phase === 'prefill' ? calls.prefill_tokens_per_s : phase === 'decode' ? calls.decode_tokens_per_s : null
     const parts = [plural(inPhase.calls, 'call'), ...(inPhase.tokens > 0 ? [plural(inPhase.tokens, 'token')] : [])]
     return [[phase, [...parts, ...(rate === null ? [] : [`${threeDigits(rate)} tok/s`])].join(', ')]]
   })
   if (failed > 0) facts.push(['failed', plural(failed, 'call')])
   if (sequences !== null && sequences !== 1) facts.push(['sequences', `${threeDigits(sequences)} at once`])
-  if (ttft_ns !== null) facts.push(['TTFT', `${duration(ttft_ns)}${ofRuns(ttft_runs)}`])
+  if (ttft_ns !== null) facts.push(['TTFT', `${duration(ttft_ns)}${ofRuns(calls.ttft_runs)}`])
   if (tpot_ns !== null) facts.push(['TPOT', [duration(tpot_ns), ...(tpot ? [quantiles(tpot)] : [])].join(': ')])
   if (drafts) facts.push(['drafts', acceptance(drafts)])
   const [context, ...further] = calls.contexts

@@ -26,39 +26,25 @@ export const roofline: Rule = {
   look: (analysis) =>
     analysis.rooflines
       .filter(({ scope, roof_share }) => scope === 'phase' && roof_share !== null)
-      .flatMap(
-        ({
-          what,
-          phase,
-          bound,
-          roof_share,
+      .flatMap((line) => {
+        const { what, phase, bound, roof_share, time_ns, bytes_per_s, flop_per_s, intensity } = line
+        const isMemory = bound === 'memory'
+        const share = isMemory ? line.mbu_share! : bound === 'compute' ? line.mfu_share! : roof_share!
+        const speed = isMemory ? `${number(bytes_per_s! / 1e9)} GB/s` : `${number(flop_per_s / 1e9)} GFLOP/s`
+        const sentence = `${what} is ${bound === 'near the ridge' ? 'bound by memory and arithmetic' : `${bound}-bound`}: ${speed}, ${percent(share)} of this machine's peak`
+        if (share < ROOF.value) return { figure: `${what} reaches ${percent(share)} of this machine's peak` }
+        return found(sentence, {
           time_ns,
-          count,
-          bytes_per_s,
-          flop_per_s,
-          mbu_share,
-          mfu_share,
-          intensity,
-          note,
-        }) => {
-          const isMemory = bound === 'memory'
-          const share = isMemory ? mbu_share! : bound === 'compute' ? mfu_share! : roof_share!
-          const speed = isMemory ? `${number(bytes_per_s! / 1e9)} GB/s` : `${number(flop_per_s / 1e9)} GFLOP/s`
-          const sentence = `${what} is ${bound === 'near the ridge' ? 'bound by memory and arithmetic' : `${bound}-bound`}: ${speed}, ${percent(share)} of this machine's peak`
-          if (share < ROOF.value) return { figure: `${what} reaches ${percent(share)} of this machine's peak` }
-          return found(sentence, {
-            time_ns,
-            confidence: share > 1 ? 'low' : 'high',
-            confidence_reason: note ?? `${plural(count, 'call')} against the peak of the machine`,
-            evidence: {
-              phase: phase ?? what,
-              roof_share: share,
-              flop_per_s,
-              ...(bytes_per_s !== null && { bytes_per_s }),
-              ...(intensity !== null && { intensity }),
-            },
-            check: { command: 'ggml2perfetto stats <logs>', evidence: 'roof_share' },
-          })
-        },
-      ),
+          confidence: share > 1 ? 'low' : 'high',
+          confidence_reason: line.note ?? `${plural(line.count, 'call')} against the peak of the machine`,
+          evidence: {
+            phase: phase ?? what,
+            roof_share: share,
+            flop_per_s,
+            ...(bytes_per_s !== null && { bytes_per_s }),
+            ...(intensity !== null && { intensity }),
+          },
+          check: { command: 'ggml2perfetto stats <logs>', evidence: 'roof_share' },
+        })
+      }),
 }

@@ -23,16 +23,7 @@ class WorkerSums {
   idlePreemptedNs = 0
 
   add(other: WorkerSums): void {
-    this.calls += other.calls
-    this.callTimeNs += other.callTimeNs
-    this.timeNs += other.timeNs
-    this.offNs += other.offNs
-    this.waitNs += other.waitNs
-    this.waitPreemptedNs += other.waitPreemptedNs
-    this.timeInCallsNs += other.timeInCallsNs
-    this.offInCallsNs += other.offInCallsNs
-    this.waitInCallsNs += other.waitInCallsNs
-    this.idlePreemptedNs += other.idlePreemptedNs
+    for (const key of SUMS) this[key] += other[key]
   }
 
   /** `hasStates`: states of threads were recorded. */
@@ -57,6 +48,8 @@ class WorkerSums {
     }
   }
 }
+
+const SUMS = Object.keys(new WorkerSums()) as Exclude<keyof WorkerSums, 'add' | 'figures'>[]
 
 class Worker {
   executions = 0

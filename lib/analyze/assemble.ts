@@ -176,26 +176,19 @@ export function documentOf(
   const memory = memoryOf(figures)
   const { undetermined: ofRequests, series: _, ...requests } = requestsOf(figures, logs)
   if (memory) undetermined.push(...unknownMemory(memory))
+  const { call_time, operators, workers, imbalance } = figures
   const calls = { ...summary.calls, ...figures.calls }
   return {
     schema: ANALYSIS_SCHEMA,
     verdict: NO_VERDICT,
-    inputs: logs.map(({ name, summary, contents }) => ({
-      name,
-      format: summary.format,
-      clock: summary.clock,
-      times: summary.times,
-      duration_ns: summary.duration_ns,
-      operators: summary.operators,
-      issues: countsOf(summary),
-      losses: lossesIn(summary.issues, contents.recorded),
-    })),
+    inputs: logs.map(({ name, summary, contents }) => {
+      const { format, clock, times, duration_ns, operators, issues } = summary
+      const losses = lossesIn(issues, contents.recorded)
+      return { name, format, clock, times, duration_ns, operators, issues: countsOf(summary), losses }
+    }),
     run: withModel(run, model, undetermined),
     calls,
-    call_time: figures.call_time,
-    operators: figures.operators,
-    workers: figures.workers,
-    imbalance: figures.imbalance,
+    ...{ call_time, operators, workers, imbalance },
     scheduling: figures.scheduling ?? null,
     model,
     rooflines,

@@ -2,8 +2,7 @@ import { Inferred } from './inferred.ts'
 
 /**
  * What the times of an input's events are (`times` of its first event):
- * - `recorded`: the input contains the time of each event, but of those with an {@link Inferred} bit of {@link isPlaced} or
- *   {@link isTimed};
+ * - `recorded`: the input contains the time of each event, but of those with an {@link Inferred} bit of {@link isPlaced}, or without an end;
  * - `durations`: it contains durations and no times. Events are laid end to end: what an event lasts is known, the time between two
  *   events is not;
  * - `order`: it contains neither. Events are drawn in the order of its records, so no difference of two times is a duration.
@@ -33,15 +32,8 @@ export const WITHOUT_TIMES: Readonly<Record<Times, string>> = {
 
 /** Bits of an event whose start is no recorded time. */
 const NOT_PLACED = Inferred.Order | Inferred.Laid | Inferred.Place
-/** Bits of an event whose duration is not known. */
-const NOT_TIMED = Inferred.Order | Inferred.NoEnd
 
 /** Is the time of an event recorded, so that the time from it to another such event is a duration? `inferred`: {@link Inferred} bits. */
 export function isPlaced(inferred: number): boolean {
   return (inferred & NOT_PLACED) === 0
-}
-
-/** Is the duration of an event known, from its start to its end? `inferred`: {@link Inferred} bits. */
-export function isTimed(inferred: number): boolean {
-  return (inferred & NOT_TIMED) === 0
 }

@@ -37,6 +37,8 @@ export function traceRow(logs: readonly ReadLog[], run: RunOfTables): NewRow<'tr
     logs.map((log) => ({ ...log, figures: NO_CPUS })),
     [],
   )
+  const { host, cpu, cpus, kernel, build, command, model, architecture } = facts
+  const { parameters, layers, workers, threads, level } = facts
   const { summary } = main
   const { calls } = summary
   const { prefill, mixed, decode } = calls.by_phase
@@ -55,21 +57,10 @@ export function traceRow(logs: readonly ReadLog[], run: RunOfTables): NewRow<'tr
     clock_error_ns: errors.length > 0 ? Math.max(...errors) : null,
     first_ts_ns: run.firstNs,
     dur_ns: logs.some(({ summary: { times } }) => times === 'recorded') ? run.lastNs - run.firstNs : null,
-    host: facts.host,
-    cpu: facts.cpu,
-    cpus: facts.cpus,
-    kernel: facts.kernel,
-    build: facts.build,
-    command: facts.command,
-    model: facts.model,
-    architecture: facts.architecture,
+    ...{ host, cpu, cpus, kernel, build, command, model, architecture },
     quant: facts.weights?.[0]?.type ?? null,
-    parameters: facts.parameters,
-    layers: facts.layers,
     backends: facts.backends.join(',') || null,
-    workers: facts.workers,
-    threads: facts.threads,
-    level: facts.level,
+    ...{ parameters, layers, workers, threads, level },
     calls: calls.count,
     failed_calls: calls.failed,
     prefill_calls: (prefill?.calls ?? 0) + (mixed?.calls ?? 0),

@@ -56,21 +56,10 @@ export class BlasPass implements EventPass<BlasFigures | null> {
   }
 
   private rowOf({ of: call, calls, flop, timeNs, times }: Sum): BlasRow {
-    const { product } = call
+    const { product, library, name, problem, types, compute, algorithm } = call
+    const { m = null, n = null, k = null, batch = null, transposes = '' } = product ?? {}
     return {
-      library: call.library,
-      name: call.name,
-      m: product?.m ?? null,
-      n: product?.n ?? null,
-      k: product?.k ?? null,
-      batch: product?.batch ?? null,
-      transposes: product?.transposes ?? '',
-      problem: call.problem,
-      types: call.types,
-      compute: call.compute,
-      algorithm: call.algorithm,
-      calls,
-      flop,
+      ...{ library, name, m, n, k, batch, transposes, problem, types, compute, algorithm, calls, flop },
       time_ns: isTimed(call) ? timeNs : null,
       flop_per_s: timeNs > 0 && flop > 0 ? flop / (timeNs / 1e9) : null,
       duration: times?.figures() ?? null,

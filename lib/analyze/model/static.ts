@@ -53,13 +53,9 @@ export function modelFigures(
     why: 'sizes of results and their places are decided when the graph is built',
     hint: 'add a log of a run with operators',
   })
+  const { source, architecture, name, layers, width, vocabulary } = shape
   const model: ModelFigures = {
-    source: shape.source,
-    architecture: shape.architecture,
-    name: shape.name,
-    layers: shape.layers,
-    width: shape.width,
-    vocabulary: shape.vocabulary,
+    ...{ source, architecture, name, layers, width, vocabulary },
     context_length: shape.contextLength,
     experts: shape.experts,
     experts_used: shape.expertsUsed,

@@ -108,7 +108,8 @@ function lookAt(analysis: Analysis, load: LoadFigures): Looked[] {
   const slowest = stages.toSorted((a, b) => ofCause(b, cause) - ofCause(a, cause)).at(0)!
   const bytes = stages.reduce((sum, { disk_bytes }) => sum + (disk_bytes ?? 0), 0)
   const rate = slowest.bytes_per_s === null ? '' : ` at ${Math.round(slowest.bytes_per_s / 1e6)} MB/s`
-  const read = cause === 'disk' ? `, ${Math.round(bytes / 1e6)} MB read` : cause === 'unknown' ? rate : ''
+  const ofDisk = `, ${Math.round(bytes / 1e6)} MB read at ${Math.round((bytes * 1e3) / diskNs)} MB/s`
+  const read = cause === 'disk' ? ofDisk : cause === 'unknown' ? rate : ''
   const sentence = `loading takes ${time(time_ns)}, ${percent(causeNs / time_ns)} of it ${CAUSES[cause].is} (most in ${slowest.stage}${read})`
   const isSlow = time_ns >= TIME.value && !(cause === 'unknown' && (slowest.bytes_per_s ?? 0) > RATE.value)
   if (!isSlow && !(cause === 'disk' && isDisk)) return [{ figure: sentence }]

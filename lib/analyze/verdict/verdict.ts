@@ -72,10 +72,19 @@ function sentenceOf(analysis: Analysis, speed: string, ceiling: Ceiling | undefi
   return hasCauses(analysis) && isQuiet(analysis) && doubt === '' ? `nothing unusual: ${reached}` : reached
 }
 
-/** What slows down a prompt is a matter of the first token. */
-function inPhase({ calls }: Analysis, { sentence, evidence }: Finding): string {
+/** What slows down a prompt, or loading, is a matter of the first token. */
+function inPhase({ calls, first_token }: Analysis, { rule, sentence, evidence }: Finding): string {
   const isOfPrompt = evidence['phase'] === 'prefill' && calls.ttft_ns !== null
-  return isOfPrompt ? `first token after ${duration(calls.ttft_ns!)}: ${sentence}` : sentence
+  const ns = rule === 'slow-load' ? toFirstToken(first_token) : isOfPrompt ? calls.ttft_ns : null
+  return ns === null ? sentence : `first token after ${duration(ns)}: ${sentence}`
+}
+
+/** From the start of loading to the end of the prompt; null where one of them is not known. */
+function toFirstToken(figures: Analysis['first_token']): number | null {
+  const parts = figures?.parts ?? []
+  const until = parts.slice(0, parts.findIndex(({ what }) => what === 'prefill') + 1)
+  if (until.length === 0 || until[0]!.time_ns === null || until.at(-1)!.time_ns === null) return null
+  return until.reduce((sum, { time_ns, before_ns }, i) => sum + (time_ns ?? 0) + (i > 0 ? (before_ns ?? 0) : 0), 0)
 }
 
 function adviceAt({ calls }: Analysis, { by }: Ceiling): string {
@@ -201,7 +210,7 @@ function ofGpu(analysis: Analysis): RunVerdict | undefined {
   return {
     ...NOTHING,
     subject: 'gpu',
-    sentence: cause ? `${speed}; ${cause.sentence}` : end,
+    sentence: cause ? `${speed}${ofDevice(cause.sentence, gpuNameOf(analysis, device))}` : end,
     rate: busy,
     unit: 'busy',
     ceiling: 1,
@@ -209,6 +218,14 @@ function ofGpu(analysis: Analysis): RunVerdict | undefined {
     cause: typed(cause, total_ns),
     ...certain,
   }
+}
+
+/** `GPU 0 waits for launches 34 % of the time: 4 gaps` after the name of the device: `: 34 % waits for launches (4 gaps)`. */
+function ofDevice(sentence: string, name: string): string {
+  const own = sentence.startsWith(`${name} `) ? sentence.slice(name.length + 1) : ''
+  const [, does, share, more] = /^(.+?) ([<\d.]+ %) of the time(?:[:,] (.*))?$/.exec(own) ?? []
+  if (does === undefined) return `; ${sentence}`
+  return `: ${share} ${does}${more === undefined ? '' : ` (${more})`}`
 }
 
 /** Tests that are named. */

@@ -179,7 +179,7 @@ describe('slow loading', () => {
       'a disk',
       [{ ns: 3 * S, cpuNs: 0.2 * S, bytesRead: 6e8 }],
       'disk',
-      'waiting for a disk (most in map, 600 MB read)',
+      'waiting for a disk (most in map, 600 MB read at 214 MB/s)',
     ],
     [
       'CPUs that others have',

@@ -218,6 +218,38 @@ describe('inputs that were begun', () => {
   })
 })
 
+test('work between two turns of the event loop is at most so many events', async () => {
+  const [BATCH, TURN] = [1000, 1 << 14]
+  let [sinceTurn, most, count] = [0, 0, 0]
+  let isDone = false
+  const turn = () => {
+    sinceTurn = 0
+    if (!isDone) setImmediate(turn)
+  }
+  setImmediate(turn)
+  const instants: TraceEvent[] = Array.from({ length: BATCH }, (_, i) => ({
+    kind: 'own-instant',
+    track: 0,
+    name: 1,
+    atNs: i,
+  }))
+  const events = function* (): Generator<TraceEvent[]> {
+    yield [
+      { kind: 'input', format: 'mine', clock: 'MONOTONIC', originNs: 0n, attributes: {} },
+      { kind: 'own-track', id: 0, name: 'instants', description: '' },
+    ]
+    for (; count < 300 * BATCH; count += BATCH) {
+      sinceTurn += BATCH
+      most = Math.max(most, sinceTurn)
+      yield instants
+    }
+  }
+  for await (const _ of convert({ name: 'instants', events }));
+  isDone = true
+  expect(count).toBe(300 * BATCH)
+  expect(most).toBeLessThanOrEqual(TURN + BATCH)
+})
+
 describe('gzip', () => {
   test('gives the same trace, compressed, and the summaries', async () => {
     const pieces = gzip(convert(input(LOG)))

@@ -30,20 +30,25 @@ Exit codes:
 /** Pages about the project itself. */
 const OF_PROJECT = ['README', 'architecture', 'exports', 'releasing', 'benchmarks', 'dependencies']
 
+/** The folder of pages that are looked up. */
+const REFERENCE = 'reference'
+
 const folder = async () => join(await packageFolder(), 'docs')
 
-/** The names of the pages of the docs, which this package contains. */
+/** The names of the pages of the docs, which this package contains: guides, then the reference. One name in both is the guide's. */
 async function topics(): Promise<string[]> {
-  const pages = (await readdir(await folder())).filter((name) => name.endsWith('.md')).map((name) => name.slice(0, -3))
-  return pages.filter((name) => !OF_PROJECT.includes(name)).sort()
+  const pages = [...(await readdir(await folder())), ...(await readdir(join(await folder(), REFERENCE)))]
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => name.slice(0, -3))
+  return [...new Set(pages)].filter((name) => !OF_PROJECT.includes(name)).sort()
 }
 
 /** A page of the docs; undefined if there is none of this name. */
 export async function pageOf(topic: string): Promise<string | undefined> {
-  const name = topic.replace(/^docs\//, '').replace(/\.md$/, '')
-  return (await topics()).includes(name)
-    ? (await readFile(join(await folder(), `${name}.md`), 'utf8')).trimEnd()
-    : undefined
+  const name = topic.replace(/^docs\/(?:reference\/)?/, '').replace(/\.md$/, '')
+  if (!(await topics()).includes(name)) return undefined
+  const guide = await readFile(join(await folder(), `${name}.md`), 'utf8').catch(() => undefined)
+  return (guide ?? (await readFile(join(await folder(), REFERENCE, `${name}.md`), 'utf8'))).trimEnd()
 }
 
 /** The topics with their titles, and the words. */

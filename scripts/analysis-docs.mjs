@@ -1,5 +1,5 @@
 /**
- * Writes the fields of an Analysis into docs/analysis.md, from the types in lib/analyze and their comments. With --check, writes
+ * Writes the fields of an Analysis into docs/reference/analysis.md, from the types in lib/analyze and their comments. With --check, writes
  * nothing and exits 1 if the document is stale.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import ts from 'typescript'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const path = join(root, 'docs/analysis.md')
+const path = join(root, 'docs/reference/analysis.md')
 const [begin, end] = [
   '<!-- Made by scripts/analysis-docs.mjs from the comments in lib/analyze. -->\n',
   '<!-- The end of what it makes. -->\n',
@@ -144,7 +144,7 @@ const [from, to] = [text.indexOf(begin) + begin.length, text.indexOf(end)]
 const made = `${text.slice(0, from)}\n${lines.join('\n')}\n${text.slice(to)}`
 if (made === text) process.exit()
 if (process.argv.includes('--check')) {
-  console.error('docs/analysis.md is stale: node scripts/analysis-docs.mjs')
+  console.error('docs/reference/analysis.md is stale: node scripts/analysis-docs.mjs')
   process.exit(1)
 }
 writeFileSync(path, made)

@@ -1,10 +1,10 @@
 /**
  * Tests versions of llama.cpp, ggml and whisper.cpp from npm and Debian: runs each on a tiny model, without and with the recorder, and
- * prints what was recorded as docs/compatibility.md's table.
+ * prints what was recorded as docs/reference/compatibility.md's table.
  *   node scripts/compatibility.mjs [--json] [--only PATTERN] [--quick] [--keep FOLDER]
- *   node scripts/compatibility.mjs --write     puts the table into docs/compatibility.md
+ *   node scripts/compatibility.mjs --write     puts the table into docs/reference/compatibility.md
  * --quick: what CI runs, in less than five minutes without a cache. The exit code is 1 if less was recorded
- * than docs/compatibility.md shows; targets that are not available are listed, which is not a failure.
+ * than docs/reference/compatibility.md shows; targets that are not available are listed, which is not a failure.
  */
 import { execFileSync } from 'node:child_process'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -17,7 +17,7 @@ import { inputOf } from '../dist/node.js'
 import { NotAvailable, prepare } from './compatibility/runs.mjs'
 import { targets } from './compatibility/targets.mjs'
 
-const DOCS = fileURLToPath(new URL('../docs/compatibility.md', import.meta.url))
+const DOCS = fileURLToPath(new URL('../docs/reference/compatibility.md', import.meta.url))
 const HEAD = ['program', 'version', 'from', 'calls', 'tokens', 'graphs', 'nodes', 'operators', 'workers'].concat([
   'states',
   'buffers',
@@ -124,7 +124,7 @@ const cellsOf = (row) => {
 const lineOf = (cells) => `| ${cells.join(' | ')} |`
 const tableOf = (rows) => [HEAD, HEAD.map(() => '---'), ...rows.map(cellsOf)].map(lineOf).join('\n')
 
-/** The rows of docs/compatibility.md, by program. */
+/** The rows of docs/reference/compatibility.md, by program. */
 const documented = async () => {
   const lines = (await readFile(DOCS, 'utf8').catch(() => '')).split('\n').filter((line) => line.startsWith('| '))
   const rows = lines.map((line) => line.slice(2, -2).split(' | '))

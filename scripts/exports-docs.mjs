@@ -1,5 +1,5 @@
 /**
- * Writes docs/exports.md: all names that the entries of the package export, each with the first sentence of its documentation. With --check,
+ * Writes docs/reference/exports.md: all names that the entries of the package export, each with the first sentence of its documentation. With --check,
  * writes nothing and exits 1 if the committed page is stale, a name is not documented, or a type of an exported signature has no exported name.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import ts from 'typescript'
 import { checker, entries, fileOf, program, root } from './entries.mjs'
 
-const path = join(root, 'docs/exports.md')
+const path = join(root, 'docs/reference/exports.md')
 
 const bare = []
 
@@ -115,7 +115,7 @@ if (unnamed.length > 0) {
 }
 if (process.argv.includes('--check')) {
   if (readFileSync(path, 'utf8') !== page) {
-    console.error('docs/exports.md is stale: node scripts/exports-docs.mjs')
+    console.error('docs/reference/exports.md is stale: node scripts/exports-docs.mjs')
     process.exit(1)
   }
 } else writeFileSync(path, page)

@@ -1,11 +1,11 @@
-/** Writes the views of lib/query/sql/ggml and their columns into docs/sql.md. With --check, writes nothing and exits 1 if the page is stale. */
+/** Writes the views of lib/query/sql/ggml and their columns into docs/reference/sql.md. With --check, writes nothing and exits 1 if the page is stale. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const MODULES = ['calls', 'operators', 'workers', 'waits', 'interference', 'experts', 'requests', 'sums']
-const path = join(root, 'docs/sql.md')
+const path = join(root, 'docs/reference/sql.md')
 
 /** Comment lines as one text. */
 const joined = (comments) =>
@@ -37,6 +37,8 @@ const [before, after] = [page.slice(0, page.indexOf(begin) + begin.length), page
 const made = `${before}\n\n${MODULES.map(section).join('\n\n')}\n\n${after}`
 if (!process.argv.includes('--check')) writeFileSync(path, made)
 else if (made !== page) {
-  console.error('docs/sql.md does not match lib/query/sql: run `node scripts/sql-docs.mjs` and commit the result')
+  console.error(
+    'docs/reference/sql.md does not match lib/query/sql: run `node scripts/sql-docs.mjs` and commit the result',
+  )
   process.exitCode = 1
 }

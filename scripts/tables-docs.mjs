@@ -1,12 +1,12 @@
 /**
- * Writes the tables of a dataset into docs/dataset.md, from lib/tables. With --check, writes nothing and exits 1 if the document is
+ * Writes the tables of a dataset into docs/reference/dataset.md, from lib/tables. With --check, writes nothing and exits 1 if the document is
  * stale.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { TABLES } from 'ggml2perfetto/tables'
 
-const path = fileURLToPath(new URL('../docs/dataset.md', import.meta.url))
+const path = fileURLToPath(new URL('../docs/reference/dataset.md', import.meta.url))
 const [begin, end] = [
   '<!-- Made by scripts/tables-docs.mjs from lib/tables. -->\n',
   '<!-- The end of what it makes. -->\n',
@@ -26,7 +26,7 @@ const [from, to] = [text.indexOf(begin) + begin.length, text.indexOf(end)]
 const made = `${text.slice(0, from)}\n${lines.join('\n')}\n${text.slice(to)}`
 if (process.argv.includes('--check')) {
   if (made === text) process.exit(0)
-  console.error('docs/dataset.md is stale: node scripts/tables-docs.mjs')
+  console.error('docs/reference/dataset.md is stale: node scripts/tables-docs.mjs')
   process.exit(1)
 }
 writeFileSync(path, made)

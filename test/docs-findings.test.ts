@@ -5,11 +5,11 @@ import { fileURLToPath } from 'node:url'
 import { expect, test } from '@jest/globals'
 import { adviceOf, RULES, threadScaling } from '../lib/analysis.ts'
 
-/** docs/findings.md describes all rules, as they are, and its commands print what is there. */
+/** docs/reference/findings.md describes all rules, as they are, and its commands print what is there. */
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 /** Those of a run, and the one of several. */
 const ALL = [...RULES, threadScaling]
-const guide = readFileSync(join(ROOT, 'docs/findings.md'), 'utf8')
+const guide = readFileSync(join(ROOT, 'docs/reference/findings.md'), 'utf8')
 
 test('each rule is described with its limits, their reasons, and what to do', () => {
   const [, rules] = /## The rules\n([\s\S]*?)\n## /.exec(guide)!

@@ -81,7 +81,10 @@ export const queryCommand: CommandModule<object, Arguments> = {
         '$0 query run.ggtrace run.sched.dat "select name, sum(dur) ns from sched join thread using (utid) group by 1"',
         'several logs, on one clock',
       )
-      .example('$0 query run.ggtrace "include perfetto module ggml.calls; select * from ggml_decoding"', 'docs/sql.md')
+      .example(
+        '$0 query run.ggtrace "include perfetto module ggml.calls; select * from ggml_decoding"',
+        'docs/reference/sql.md',
+      )
       .example('$0 query run.pftrace --file waits.sql --format csv > waits.csv', 'for a spreadsheet'),
   handler,
 }

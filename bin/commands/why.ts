@@ -28,7 +28,7 @@ const OPTIONS = {
   ),
   task: valued(whole('--task', 0), "The same, by the server's number of its task, as its log has it"),
   checks: flag('Also how to check each finding: SQL on the trace, or a command'),
-  json: flag('Print the findings as JSON; docs/findings.md describes them'),
+  json: flag('Print the findings as JSON; docs/reference/findings.md describes them'),
   ...MACHINE,
   ...CLOCKS,
   ...READING,

@@ -10,7 +10,7 @@ export function numberOf<W extends string>(words: readonly W[], word: W, field: 
   const number = words.indexOf(word)
   if (number >= 0) return number
   const meant = closest(String(word), words)
-  const hint = meant === undefined ? 'docs/ggtrace-format.md describes them' : `did you mean ${meant}?`
+  const hint = meant === undefined ? 'docs/reference/ggtrace-format.md describes them' : `did you mean ${meant}?`
   throw new UsageError(`${field}: expected one of ${words.join(', ')}, found ${JSON.stringify(word)}\nhint: ${hint}`)
 }
 

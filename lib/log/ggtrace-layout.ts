@@ -1,4 +1,4 @@
-/** The numbers of docs/ggtrace-format.md, shared by the reader and the writer. */
+/** The numbers of docs/reference/ggtrace-format.md, shared by the reader and the writer. */
 
 /** Starts every block: the bytes `GGT0`. */
 export const MAGIC = 0x30544747

@@ -69,7 +69,7 @@ export interface GgtraceClocks {
 const BLOCK_BYTES = 1 << 16
 
 /**
- * Writes a `.ggtrace` log (docs/ggtrace-format.md) from JavaScript: for instrumented programs, tools and tests. Use one
+ * Writes a `.ggtrace` log (docs/reference/ggtrace-format.md) from JavaScript: for instrumented programs, tools and tests. Use one
  * `GgtraceWriter` per log, and one {@link GgtraceThread} per thread. Bytes accumulate until {@link take} is called.
  */
 export class GgtraceWriter {

@@ -10,14 +10,14 @@ import workers from './sql/ggml/workers.sql'
 import summary from './sql/ggml.textproto'
 import type { SqlPackage } from './trace-processor.ts'
 
-/** Views of the traces that this library makes: `INCLUDE PERFETTO MODULE ggml.operators`. docs/sql.md describes them. */
+/** Views of the traces that this library makes: `INCLUDE PERFETTO MODULE ggml.operators`. docs/reference/sql.md describes them. */
 export const GGML_PACKAGE: SqlPackage = {
   name: 'ggml',
   modules: { calls, operators, workers, waits, interference, experts, requests, sums },
 }
 
 /**
- * Figures of a run as a trace summary: a `TraceSummarySpec` of Perfetto in textproto, which needs {@link GGML_PACKAGE}. docs/sql.md lists
+ * Figures of a run as a trace summary: a `TraceSummarySpec` of Perfetto in textproto, which needs {@link GGML_PACKAGE}. docs/reference/sql.md lists
  * its metrics.
  */
 export const GGML_SUMMARY: string = summary

@@ -94,8 +94,8 @@ function detect(formats: readonly Format[], head: Uint8Array, input: string): Fo
 }
 
 function hintOf(nearest: Format | undefined): string {
-  if (!nearest) return 'name the format with --from; docs/formats.md lists them'
-  return `the nearest one is ${nearest.name} (${nearest.title}): --from ${nearest.name}; docs/formats.md lists all`
+  if (!nearest) return 'name the format with --from; docs/reference/formats.md lists them'
+  return `the nearest one is ${nearest.name} (${nearest.title}): --from ${nearest.name}; docs/reference/formats.md lists all`
 }
 
 /** What is known to be no log. */

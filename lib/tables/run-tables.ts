@@ -23,7 +23,7 @@ export const trace = {
     trace_id: TRACE_ID,
     log: proseOrNull('Path of the log, as it was given; of several, of the first.'),
     logs: small('Number of its logs.'),
-    format: text('Format of the log (docs/formats.md).'),
+    format: text('Format of the log (docs/reference/formats.md).'),
     exporter: text('Version of ggml2perfetto that wrote the files.'),
     origin_ns: amountOrNull('The origin of all `ts_ns` of the run, on its clock.'),
     clock: textOrNull('That clock, such as `MONOTONIC`; null: not known.'),
@@ -66,7 +66,7 @@ export const trace = {
     requests: amount('Rows of `request`.'),
     issues: amount('Issues: whatever is wrong in the logs.'),
     lost: amount('Those of them by which events are lost or not usable.'),
-    issue_counts: proseOrNull('Issues by their code (docs/issues.md), as JSON.'),
+    issue_counts: proseOrNull('Issues by their code (docs/reference/issues.md), as JSON.'),
   },
 } as const
 

@@ -184,7 +184,7 @@ export const expert = {
 
 /** One row per finding. */
 export const finding = {
-  about: 'One sentence of the diagnosis (docs/findings.md), most time first.',
+  about: 'One sentence of the diagnosis (docs/reference/findings.md), most time first.',
   sortedBy: ['rank'],
   columns: {
     trace_id: TRACE_ID,

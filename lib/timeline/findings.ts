@@ -39,7 +39,7 @@ export function drawFindings(
     return [
       make.text('advice', advice),
       make.word('rule', rule),
-      make.text('about', `docs/findings.md#${rule}`),
+      make.text('about', `docs/reference/findings.md#${rule}`),
       make.int('explains_ns', Math.round(time_ns)),
       make.text('confidence', `${confidence}: ${confidence_reason}`),
       ...Object.entries(evidence).map(([key, value]) =>

@@ -66,7 +66,7 @@ const ofStream = {
 
 /**
  * Every track: its group, its place in the group, its name and its description, in the order of the viewer. A property that
- * depends on something, such as a worker's number, is a function. docs/tracks.md describes the same tracks in the same order.
+ * depends on something, such as a worker's number, is a function. docs/reference/tracks.md describes the same tracks in the same order.
  *
  *     run                  LLM <command>
  *       phase                Phase

@@ -4,7 +4,7 @@
 #include "ggtrace-nvtx.h"
 #include "ggtrace-requests.h"
 
-/* `what` of a GPU_WORK, a GPU_WAIT: docs/ggtrace-format.md explains them. */
+/* `what` of a GPU_WORK, a GPU_WAIT: docs/reference/ggtrace-format.md explains them. */
 enum ggtrace_gpu_work { GGTRACE_GPU_OPERATOR, GGTRACE_GPU_COPY, GGTRACE_GPU_FILL };
 enum ggtrace_gpu_wait { GGTRACE_WAIT_FENCES, GGTRACE_WAIT_SEMAPHORES, GGTRACE_WAIT_QUEUE, GGTRACE_WAIT_DEVICE };
 

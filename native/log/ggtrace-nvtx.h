@@ -1,4 +1,4 @@
-/* NVTX records (docs/ggtrace-format.md) and the functions that write them, as in ggtrace.h. */
+/* NVTX records (docs/reference/ggtrace-format.md) and the functions that write them, as in ggtrace.h. */
 #pragma once
 
 #include "ggtrace.h"

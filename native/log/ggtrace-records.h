@@ -1,4 +1,4 @@
-/* The .ggtrace format in C: numbers and layouts of docs/ggtrace-format.md. Included by ggtrace.h. */
+/* The .ggtrace format in C: numbers and layouts of docs/reference/ggtrace-format.md. Included by ggtrace.h. */
 #pragma once
 
 #include <stddef.h>
@@ -87,7 +87,7 @@ enum ggtrace_state { GGTRACE_RUNNING = 0, GGTRACE_RUNNABLE = 1, GGTRACE_BLOCKED 
 enum ggtrace_unit { GGTRACE_COUNT = 0, GGTRACE_NANOSECONDS = 1, GGTRACE_BYTES = 2 };
 #define GGTRACE_NOT_COMPUTED 1u /* flag of a tensor */
 #define GGTRACE_UNKNOWN_VALUE UINT64_MAX /* `value` of a FUNCTION, times of a RESOURCES */
-/* `what` of a FUNCTION, a SEQUENCE and a TASK: docs/ggtrace-format.md explains them. */
+/* `what` of a FUNCTION, a SEQUENCE and a TASK: docs/reference/ggtrace-format.md explains them. */
 enum ggtrace_purpose {
     GGTRACE_SAMPLE, GGTRACE_ACCEPT, GGTRACE_CREATE_SAMPLER, GGTRACE_TOKENIZE, GGTRACE_DETOKENIZE, GGTRACE_TOKEN_TO_PIECE,
     GGTRACE_SYNCHRONIZE, GGTRACE_LOAD_MODEL, GGTRACE_READ_HEADER, GGTRACE_MAP, GGTRACE_COPY_WEIGHTS, GGTRACE_CREATE_CONTEXT,

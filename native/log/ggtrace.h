@@ -1,5 +1,5 @@
 /*
- * Writes a .ggtrace log (docs/ggtrace-format.md) from inside a running program. Linux, libc only, C11 with GNU
+ * Writes a .ggtrace log (docs/reference/ggtrace-format.md) from inside a running program. Linux, libc only, C11 with GNU
  * builtins.
  *
  *     struct ggtrace * log = ggtrace_open("run.ggtrace", NULL);        // NULL and errno: continue without a log

@@ -9,7 +9,7 @@ const EVENTS = 3
 const RUN = 1
 const HEADER = 48
 const NONE = 0xffffffff
-/** Offsets of the times (u64) and the call (u32) in each type of record; see docs/ggtrace-format.md. */
+/** Offsets of the times (u64) and the call (u32) in each type of record; see docs/reference/ggtrace-format.md. */
 const FIELDS = {
   35: { times: [4], call: 12 },
   36: { times: [4, 12], call: 20 },

@@ -1,4 +1,4 @@
-/** A row of docs/compatibility.md. */
+/** A row of docs/reference/compatibility.md. */
 export interface Target {
   /** The table's first cell. */
   readonly name: string

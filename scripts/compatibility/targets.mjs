@@ -1,5 +1,5 @@
 /**
- * The rows of docs/compatibility.md: the versions of llama.cpp, ggml and whisper.cpp that npm and Debian provide as binaries, and those
+ * The rows of docs/reference/compatibility.md: the versions of llama.cpp, ggml and whisper.cpp that npm and Debian provide as binaries, and those
  * that are not available. test/docs.test.ts compares the table with this list.
  */
 

@@ -10,7 +10,7 @@ import { decodes, madeRun } from './findings/made-run.ts'
 
 /** What a loss is: one definition, by code, in all commands. */
 
-const guide = readFileSync(fileURLToPath(new URL('../../docs/issues.md', import.meta.url)), 'utf8')
+const guide = readFileSync(fileURLToPath(new URL('../../docs/reference/issues.md', import.meta.url)), 'utf8')
 
 test.each(Object.entries(ISSUES))('%s: its sentence and its decision agree', (code, { isLoss, hint }) => {
   const saysMissing = /left out|missing|incomplete|are lost|not in the trace|cannot be read\b/.test(hint)

@@ -1,4 +1,4 @@
-import { copyFileSync, readdirSync, readFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
@@ -53,12 +53,14 @@ describe('help', () => {
     expect(stdout).toMatch(/TTFT .*first token/)
     const [, list] = /help <topic>\n([\s\S]+?)\n\n/.exec(stdout)!
     const topics = list!.split('\n').map((line) => line.trim().split(' ')[0]!)
-    const pages = readdirSync(DOCS).filter((name) => name.endsWith('.md'))
+    const pages = [...readdirSync(DOCS), ...readdirSync(join(DOCS, 'reference'))].filter((name) => name.endsWith('.md'))
     expect(pages).toEqual(expect.arrayContaining(topics.map((topic) => `${topic}.md`)))
     for (const topic of topics) {
-      const page = readFileSync(join(DOCS, `${topic}.md`), 'utf8').trimEnd()
+      const path = [`${topic}.md`, `reference/${topic}.md`].find((name) => existsSync(join(DOCS, name)))!
+      const page = readFileSync(join(DOCS, path), 'utf8').trimEnd()
       expect([topic, run(['help', topic]).stdout.trimEnd().endsWith(page)]).toEqual([topic, true])
     }
+    expect(run(['help', 'docs/reference/formats.md']).stdout).toBe(run(['help', 'formats']).stdout)
     expect(run(['help', 'docs/opening.md']).stdout).toBe(run(['help', 'opening']).stdout)
   })
 

@@ -156,7 +156,7 @@ export function mutated(bytes: Uint8Array, next: () => number, others: readonly 
   return out
 }
 
-/** Gives each block of a .ggtrace log a valid checksum; otherwise damage in it is never read (docs/ggtrace-format.md §1.1). */
+/** Gives each block of a .ggtrace log a valid checksum; otherwise damage in it is never read (docs/reference/ggtrace-format.md §1.1). */
 export function repaired(bytes: Uint8Array): Uint8Array {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   for (let at = 0; at + HEADER_BYTES <= bytes.length; at += BLOCK_ALIGNMENT) {

@@ -2,7 +2,7 @@ import { formatShape, type OperatorEvent, type TensorEvent } from '../../lib/cor
 import type { Names } from '../../lib/index.ts'
 import type { Args } from './comparer.ts'
 
-/** The arguments of operators, by the rules of docs/tracks.md. */
+/** The arguments of operators, by the rules of docs/reference/tracks.md. */
 
 /** What each bit of `Inferred` says, lowest first. */
 const INFERRED = [

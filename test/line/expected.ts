@@ -19,7 +19,7 @@ import { stateSlices } from './expected-states.ts'
 import { eventsIn } from './support.ts'
 
 /**
- * What a trace must hold, worked out from the events alone by the rules that docs/tracks.md gives users. Written apart
+ * What a trace must hold, worked out from the events alone by the rules that docs/reference/tracks.md gives users. Written apart
  * from lib/timeline, and plainer: nothing is interned, encoded or written before the end.
  */
 

@@ -41,8 +41,8 @@ describe('the catalogue', () => {
   })
 })
 
-test('docs/issues.md lists the catalogue (WRITE_DOCS=1 writes it)', () => {
-  const path = fileURLToPath(new URL('../../docs/issues.md', import.meta.url))
+test('docs/reference/issues.md lists the catalogue (WRITE_DOCS=1 writes it)', () => {
+  const path = fileURLToPath(new URL('../../docs/reference/issues.md', import.meta.url))
   const text = readFileSync(path, 'utf8')
   const [head] = text.split('\n| `')
   const rows = Object.entries<IssueKind>(ISSUES).map(([code, { title, hint, isLoss, lost }]) => {

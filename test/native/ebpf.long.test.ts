@@ -15,7 +15,7 @@ import '../live.ts'
 const SCRIPTS = fileURLToPath(new URL('../../native/ebpf', import.meta.url))
 const ebpf = hasLlama() && canBpftrace() ? describe : describe.skip
 
-/** What each line holds after its type, as docs/ebpf-format.md has it. */
+/** What each line holds after its type, as docs/reference/ebpf-format.md has it. */
 const LINES: Readonly<Record<string, RegExp>> = {
   clock: /^boot$/,
   fact: /^(script \w+|traced \/.+)$/,
@@ -340,7 +340,7 @@ test('every script has a head that tells its purpose, usage, cost and output, wi
     const head = text.slice(0, text.indexOf('*/'))
     expect(head).toContain(` * ${basename(name)}: `)
     expect(head).toMatch(
-      /\n \* Purpose [\s\S]*\n \* Usage [\s\S]*\n \* Cost {6}\S.*\n \* Output .*docs\/ebpf-format\.md[\s\S]*\n \* {5}g2p clock boot\n \* {5}g2p /u,
+      /\n \* Purpose [\s\S]*\n \* Usage [\s\S]*\n \* Cost {6}\S.*\n \* Output .*docs\/reference\/ebpf-format\.md[\s\S]*\n \* {5}g2p clock boot\n \* {5}g2p /u,
     )
     for (const [line, type, rest] of head.matchAll(/^ \* {5}g2p (\w+) (.*)$/gm)) {
       expect([line, LINES[type!]?.test(rest!)]).toEqual([line, true])

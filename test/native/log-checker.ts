@@ -1,5 +1,5 @@
 /**
- * Reads a .ggtrace log by docs/ggtrace-format.md, and by nothing else: the reader of lib and the writer of native/ are not
+ * Reads a .ggtrace log by docs/reference/ggtrace-format.md, and by nothing else: the reader of lib and the writer of native/ are not
  * looked at, so that the three can be wrong in different ways only.
  */
 

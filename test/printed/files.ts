@@ -7,7 +7,7 @@ import { inputOf } from '../../lib/node.ts'
 import { at, CLI, run } from '../cli/helpers.ts'
 import { writeModel } from '../llama/gguf.mjs'
 import { ensureLlama, hasLlama, LIB, runner } from '../llama/testbed.ts'
-import { NANO_MOE } from '../native/recording.ts'
+import { NANO, NANO_MOE } from '../native/recording.ts'
 import { ROOT } from './collect.ts'
 
 /** The files that printed command lines name, and the programs that they start. */
@@ -129,11 +129,13 @@ while [ $# -gt 0 ]; do
   case "$1 $2" in '-m '*.gguf) model=$2 ;; '-t '*) threads=\${2%%,*} ;; esac
   shift
 done
-exec '${await runner()}' --lib '${LIB}' --model "$model" --threads $threads --prompt 8 --decode 6`
+exec '${await runner()}' --lib '${LIB}' --model "$model" --threads $threads --prompt 4 --decode 3`
   for (const name of PROGRAMS) program(name, options)
   for (const folder of ['.', 'old', 'new']) copyFileSync(bin('llama-cli'), file(join(folder, 'llama-cli')))
+  // Small: threads that share a CPU with other programs wait at each barrier for their turn.
+  await writeModel(NANO, file('nano.gguf'))
   for (const [name, threads] of Object.entries(RECORDED))
-    run(['record', '-q', '-o', file(name), '--', bin('llama-cli'), '-t', `${threads}`, '-m', file('model.gguf')])
+    run(['record', '-q', '-o', file(name), '--', bin('llama-cli'), '-t', `${threads}`, '-m', file('nano.gguf')])
   for (const i of [1, 2])
     for (const [from, to] of [
       ['old/', 'a'],

@@ -8,7 +8,7 @@ import { openTrace } from '../../lib/sql.ts'
 import { compareImports } from '../../scripts/chrome-imports.mjs'
 import { converted } from '../line/support.ts'
 
-/** Our trace of Chrome JSON, compared with trace_processor's own import of the file: docs/tracks.md lists what differs. */
+/** Our trace of Chrome JSON, compared with trace_processor's own import of the file: docs/reference/tracks.md lists what differs. */
 
 const FOLDER = fileURLToPath(new URL('../fixtures/chrome-json', import.meta.url))
 const FIXTURES = readdirSync(FOLDER).filter((name) => /\.json(\.gz)?$/.test(name))

@@ -21,7 +21,7 @@ async function* cut(bytes: Uint8Array, size: number): AsyncGenerator<Uint8Array>
   for (let at = 0; at < bytes.length; at += size) yield bytes.slice(at, at + size)
 }
 
-/** Eight lanes, as docs/ggtrace-format.md has it, in the plainest way. */
+/** Eight lanes, as docs/reference/ggtrace-format.md has it, in the plainest way. */
 function checksum(bytes: Uint8Array): number {
   const view = new DataView(bytes.buffer, bytes.byteOffset)
   const lanes = Array.from({ length: 8 }, (_, lane) => BigInt(0x811c9dc5 + lane))

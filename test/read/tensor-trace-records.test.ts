@@ -194,7 +194,12 @@ describe('detection', () => {
 
   test('no other file is claimed', () => {
     const claimed = (head: Uint8Array) => sniffFormat(head)?.name === 'tensor-trace'
-    const files = ['package-lock.json', 'vendor/trace_processor.wasm', 'dist/ggml2perfetto.js', 'docs/tracks.md']
+    const files = [
+      'package-lock.json',
+      'vendor/trace_processor.wasm',
+      'dist/ggml2perfetto.js',
+      'docs/reference/tracks.md',
+    ]
     const heads = [process.execPath, ...files.map((name) => join(ROOT, name))].map((path) => readFileSync(path))
     const others = FIXTURE_NAMES.filter((name) => !name.startsWith('tensor-trace/')).map(plainBytes)
     for (const bytes of [...heads, ...others]) {

@@ -163,12 +163,12 @@ inLong(test)(
   120_000,
 )
 
-test('`ggml2perfetto/tables` makes the same tables without Node: the program of docs/dataset.md', async () => {
+test('`ggml2perfetto/tables` makes the same tables without Node: the program of docs/reference/dataset.md', async () => {
   const dataset = join(folder, 'expected')
   const { traceId } = await exportRun(MOE, dataset, '1.0')
   const made = join(folder, 'made')
   const program = join(ROOT, 'examples', `tables-${process.pid}.tmp.mjs`) // where 'ggml2perfetto' is this package
-  const [block] = /(?<=```js\n)[\s\S]*?(?=```)/.exec(readFileSync(join(ROOT, 'docs/dataset.md'), 'utf8'))!
+  const [block] = /(?<=```js\n)[\s\S]*?(?=```)/.exec(readFileSync(join(ROOT, 'docs/reference/dataset.md'), 'utf8'))!
   writeFileSync(
     program,
     `import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'

@@ -4,10 +4,10 @@ import { describe, expect, test } from '@jest/globals'
 import { LAYOUT } from '../../lib/timeline/layout.ts'
 import { type Place, specOf } from '../../lib/timeline/place.ts'
 
-/** The table of all tracks, and the one that docs/tracks.md has of them. */
+/** The table of all tracks, and the one that docs/reference/tracks.md has of them. */
 const places = Object.entries(LAYOUT) as unknown as [string, Place<object>][]
 
-/** What docs/tracks.md calls things that names depend on: `worker *n*`; `*buffer*`, where it is called as it is here. */
+/** What docs/reference/tracks.md calls things that names depend on: `worker *n*`; `*buffer*`, where it is called as it is here. */
 const CALLED: Readonly<Record<string, unknown>> = {
   worker: '*n*',
   layer: '*n*',
@@ -39,8 +39,8 @@ const pathOf = (place: Place<object>): string => {
 describe('layout', () => {
   const tracks = places.filter(([, { kind }]) => kind !== 'group')
 
-  test('docs/tracks.md describes each track by its name and place, in this order, and no other', () => {
-    const docs = readFileSync(fileURLToPath(new URL('../../docs/tracks.md', import.meta.url)), 'utf8')
+  test('docs/reference/tracks.md describes each track by its name and place, in this order, and no other', () => {
+    const docs = readFileSync(fileURLToPath(new URL('../../docs/reference/tracks.md', import.meta.url)), 'utf8')
     const table = docs.slice(docs.indexOf('| track |'), docs.indexOf('\n\n', docs.indexOf('| track |')))
     const rows = table.split('\n').slice(2)
     const named = rows.map((row) => row.split(' | ')[0]!.slice(2)).filter((name) => name !== '') // '': the row above

@@ -36,7 +36,7 @@ import { unbalancedOp } from './unbalanced-op.ts'
 import { unusedTensorCores } from './unused-tensor-cores.ts'
 import { weightFaults } from './weight-faults.ts'
 
-/** All rules of the diagnosis; docs/findings.md describes each. */
+/** All rules of the diagnosis; docs/reference/findings.md describes each. */
 export const RULES: readonly Rule[] = [
   cpuLimit,
   preempted,

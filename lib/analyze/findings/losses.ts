@@ -12,7 +12,7 @@ export const losses: Rule = {
   title: 'Parts of the run were not recorded',
   limits: { count: COUNT },
   advice:
-    'The hint of the most frequent kind of loss (docs/issues.md); ggml2perfetto stats --contents shows all of them',
+    'The hint of the most frequent kind of loss (docs/reference/issues.md); ggml2perfetto stats --contents shows all of them',
   look: ({ inputs }) => {
     const counts = Object.entries(countsOfLosses(inputs))
     const lost = counts.reduce((sum, [, count]) => sum + count, 0)

@@ -34,7 +34,7 @@ export const found = (
   finding: Omit<Finding, 'rule' | 'advice' | 'sentence'> & OwnAdvice & { readonly sentence?: string },
 ): Looked[] => [{ figure, finding: { sentence: figure, ...finding } }]
 
-/** A rule of the diagnosis: a pure function of the Analysis. docs/findings.md describes all of them. */
+/** A rule of the diagnosis: a pure function of the Analysis. docs/reference/findings.md describes all of them. */
 export interface Rule<Of = Analysis> {
   readonly id: string
   readonly title: string

@@ -1,6 +1,6 @@
 import type { Phase, RequestPartKind } from '../../model/events.ts'
 
-// Parts of queries on the converted trace (docs/tracks.md), for the checks of findings.
+// Parts of queries on the converted trace (docs/reference/tracks.md), for the checks of findings.
 
 /** Calls of a phase: `call`, `ts`, `dur`. */
 export const callsOf = (phase: Phase) =>

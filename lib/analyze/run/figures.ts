@@ -5,7 +5,7 @@ import type { Times } from '../../model/times.ts'
 export interface AnalysedInput {
   /** The path, as it was given. */
   readonly name: string
-  /** Its format (docs/formats.md). */
+  /** Its format (docs/reference/formats.md). */
   readonly format: string
   /** The clock of its times, such as `MONOTONIC`; `unknown`. */
   readonly clock: string
@@ -15,7 +15,7 @@ export interface AnalysedInput {
   readonly duration_ns: number | null
   /** Operators in it: executions of nodes by workers. */
   readonly operators: number
-  /** By code of the issue (docs/issues.md). */
+  /** By code of the issue (docs/reference/issues.md). */
   readonly issues: Readonly<Record<string, number>>
   /** Those of the issues that are losses. */
   readonly losses: readonly InputLoss[]
@@ -71,7 +71,7 @@ export interface RunFacts {
   readonly counters: readonly string[]
   /** What was asked for where it was not everything, such as `tokens` and `ops`. */
   readonly limited_to: Readonly<Record<string, string>>
-  /** Losses in all inputs, by code of the issue (docs/issues.md says which are). */
+  /** Losses in all inputs, by code of the issue (docs/reference/issues.md says which are). */
   readonly losses: Readonly<Record<string, number>>
 }
 

@@ -1,4 +1,4 @@
-// ggtrace: the log of our recorder (native/), specified in docs/ggtrace-format.md, little-endian. Blocks with zeros
+// ggtrace: the log of our recorder (native/), specified in docs/reference/ggtrace-format.md, little-endian. Blocks with zeros
 // between them:
 //
 //     0  u32 magic "GGT0"   4  u32 size (0 = never sealed)   8  u32 checksum of all from here on

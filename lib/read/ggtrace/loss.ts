@@ -1,6 +1,6 @@
 import { type IssueCode, type IssueEvent, issueOf } from '../../model/issues.ts'
 
-/** How reasons of LOSS records begin (docs/ggtrace-format.md), and what they mean. */
+/** How reasons of LOSS records begin (docs/reference/ggtrace-format.md), and what they mean. */
 const REASONS: readonly (readonly [begin: string, code: IssueCode])[] = [
   ['thread states', 'lost-states'],
   ['work of a GPU', 'lost-gpu-work'],

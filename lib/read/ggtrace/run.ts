@@ -25,7 +25,7 @@ export interface RunBlock {
   readonly clocks: readonly Readings[]
   /** Place of the first MONOTONIC reading in the block's view. */
   readonly clockAt: number | undefined
-  /** Total event records written and dropped, and why (`full`, as in docs/ggtrace-format.md), from an END record. */
+  /** Total event records written and dropped, and why (`full`, as in docs/reference/ggtrace-format.md), from an END record. */
   readonly end: { readonly written: number; readonly dropped: number; readonly full: number } | undefined
 }
 

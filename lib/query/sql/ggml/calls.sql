@@ -1,6 +1,6 @@
 -- Calls of llama.cpp (llama_decode, llama_encode) or steps of vLLM and SGLang, and the speed of decoding.
 --
--- docs/tracks.md of ggml2perfetto defines the phases, TTFT and TPOT. A trace made with --detail names has no arguments: there,
+-- docs/reference/tracks.md of ggml2perfetto defines the phases, TTFT and TPOT. A trace made with --detail names has no arguments: there,
 -- phases and tokens are those in the names, and the numbers of calls are not known.
 
 -- Slices of calls, with their arguments.

@@ -1,6 +1,6 @@
 -- Experts that the routers of a mixture-of-experts model chose. Needs a trace made with --detail shapes (the default) or full.
 --
--- Some logs contain only the experts of the first token of a batch (docs/formats.md of ggml2perfetto).
+-- Some logs contain only the experts of the first token of a batch (docs/reference/formats.md of ggml2perfetto).
 
 INCLUDE PERFETTO MODULE ggml.calls;
 

@@ -1,4 +1,4 @@
-// Output of the bpftrace scripts of native/ebpf/, plain or with `-f json`; docs/ebpf-format.md specifies it:
+// Output of the bpftrace scripts of native/ebpf/, plain or with `-f json`; docs/reference/ebpf-format.md specifies it:
 //
 //   Attaching 6 probes...
 //   g2p clock boot
@@ -36,7 +36,7 @@ const JSON_END = key('\\n"}')
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
-/** Columns of our scripts: `g2p switch 5120031417 1`, plain or in JSON (docs/ebpf-format.md). */
+/** Columns of our scripts: `g2p switch 5120031417 1`, plain or in JSON (docs/reference/ebpf-format.md). */
 class BpftraceColumns extends Columns {
   override read(): boolean {
     const { scan } = this
@@ -184,7 +184,7 @@ class BpftraceLog extends SchedTextLog {
 
   protected override finish(): void {
     if (this.ourLines === 0) {
-      const hint = 'only what the scripts of ggml2perfetto print can be read: docs/ebpf-format.md'
+      const hint = 'only what the scripts of ggml2perfetto print can be read: docs/reference/ebpf-format.md'
       throw new FormatError(this.format, { byte: 0 }, 'lines that begin with "g2p"', 'none', hint)
     }
     if (this.llamaLines === 0) this.reportNothing()

@@ -40,7 +40,7 @@ export interface LlamaRecord {
 /** Most uses of op numbers for the choice of the op table. */
 const USES_MAX = 4096
 
-/** Makes events of lines about llama.cpp (docs/ebpf-format.md). */
+/** Makes events of lines about llama.cpp (docs/reference/ebpf-format.md). */
 export class LlamaLines {
   private readonly uses = new Map<string, OpUse>()
   private ops: OpNames | undefined

@@ -100,8 +100,8 @@ function isHidden(node, isType) {
 
 const page = `# All names
 
-Generated from the documentation in the code by \`node scripts/exports-docs.mjs\`. [library.md](library.md) shows how they are used. Types of events are in
-[\`lib/model\`](architecture.md), fields of an Analysis in [analysis.md](analysis.md), columns of tables in [dataset.md](dataset.md).
+Generated from the documentation in the code by \`node scripts/exports-docs.mjs\`. [library.md](../library.md) shows how they are used. Types of events are in
+[\`lib/model\`](../architecture.md), fields of an Analysis in [analysis.md](analysis.md), columns of tables in [dataset.md](dataset.md).
 ${entries.map(sectionOf).join('')}`
 
 if (bare.length > 0) {

@@ -358,7 +358,7 @@ describe('order and losses', () => {
   test('a bpftrace log of another script is an error that says where to look', async () => {
     const json = '{"type": "attached_probes", "data": {"probes": 6}}\n{"type": "map", "data": {"@": 5}}\n'
     await expect(read(json)).rejects.toThrow(
-      /expected lines that begin with "g2p", found none\nhint: .*docs\/ebpf-format.md/,
+      /expected lines that begin with "g2p", found none\nhint: .*docs\/reference\/ebpf-format.md/,
     )
   })
 

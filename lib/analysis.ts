@@ -9,24 +9,11 @@ export { findings, lookedAt, RULES } from './analyze/findings/findings.ts'
 export { type Advice, adviceOf, type Program } from './analyze/findings/program.ts'
 export type { Limit, Looked, OwnAdvice, Rule } from './analyze/findings/rule.ts'
 export { scalingSentence, threadScaling } from './analyze/findings/thread-scaling.ts'
-export {
-  type RequestReason,
-  requestsWith,
-  type WhichRequest,
-  type WhyRequest,
-  whyRequest,
-} from './analyze/findings/why-request.ts'
+export * from './analyze/findings/why-request.ts'
 export { analysisJsonSchema, type JsonSchema } from './analyze/json-schema.ts'
 export { type MeasuredPeaks, type MeasuredRate, parsePeakFile, peaksOfMachine } from './analyze/model/peaks.ts'
 export { costAt, costUpTo, decodeBytes, prefillFlop, type StaticOptions } from './analyze/model/static.ts'
-export {
-  GROUP_KEYS,
-  type GroupCounter,
-  type GroupKey,
-  type GroupShare,
-  groupOperators,
-  type OperatorGroup,
-} from './analyze/operators/groups.ts'
+export * from './analyze/operators/groups.ts'
 export {
   type PhaseScaling,
   type RoleScalingFigures,
@@ -38,17 +25,7 @@ export {
   type WorkerCount,
 } from './analyze/scaling/scaling.ts'
 export { DAG_SCHEMA, type Dag, type DagEdge, type DagNode, type DagRange, dagOf, type Range } from './dag/dag.ts'
-export {
-  DAG_DIFF_SCHEMA,
-  type DagDiff,
-  type DiffGraph,
-  type DiffNode,
-  type DiffPart,
-  type DiffSide,
-  diffDags,
-  type NamedDag,
-  type NodeDifference,
-} from './dag/diff.ts'
+export * from './dag/diff.ts'
 export { type DagDrawOptions, draw, type NodeValues } from './dag/draw.ts'
 export { drawDiff } from './dag/draw-diff.ts'
 export {

@@ -1,15 +1,5 @@
 /** Datasets of runs on disk or in object stores: written as Parquet or Arrow, asked by DuckDB, which must be installed. */
-export {
-  type AskedDataset,
-  type FleetBuild,
-  type FleetFigures,
-  type FleetHost,
-  type FleetOutlier,
-  type FleetRegression,
-  type FleetRun,
-  type FleetSpread,
-  fleetFigures,
-} from './fleet/figures.ts'
+export * from './fleet/figures.ts'
 export { QUESTIONS, type Question, type QuestionName } from './fleet/questions.ts'
 export { type DatasetOptions, type OpenDataset, openDataset } from './node/dataset.ts'
 export type { DatasetCell, DatasetRows, DatasetStream, DuckDbOptions } from './node/duckdb.ts'

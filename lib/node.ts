@@ -7,15 +7,7 @@ export { keptPeaks, measurePeaks, type Peak, type PeakOfThreads, type Peaks, typ
 export type { MemRecording } from './node/record/memory.ts'
 export type { PowerRecording } from './node/record/power.ts'
 export type { Environment } from './node/record/program.ts'
-export {
-  type NvtxEmitted,
-  type RecordLevel,
-  type RecordOptions,
-  type RecordResult,
-  type RecordVariablesOptions,
-  record,
-  recordVariables,
-} from './node/record/record.ts'
+export * from './node/record/record.ts'
 export { nvtxListener } from './node/record/recorder-library.ts'
 export { type RecordedRuns, type RunsOptions, recordRuns } from './node/record/runs.ts'
 export type { SchedRecording } from './node/record/sched.ts'

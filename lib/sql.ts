@@ -5,14 +5,7 @@ export type { Problem, WalkProblem, WalkResult } from './query/check.ts'
 export { toChromeJson } from './query/chrome-json.ts'
 export { SqlError, TraceProcessorError } from './query/errors.ts'
 export { GGML_PACKAGE, GGML_SQL, GGML_SUMMARY } from './query/ggml-package.ts'
-export {
-  type CheckResult,
-  checkTrace,
-  findView,
-  type OpenOptions,
-  type OpenTrace,
-  openTrace,
-} from './query/open-trace.ts'
+export * from './query/open-trace.ts'
 export type { Parameters } from './query/parameters.ts'
 export type { QueryResult, SqlPackage } from './query/trace-processor.ts'
 export type { MetricBundle } from './query/trace-summary.ts'

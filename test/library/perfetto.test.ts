@@ -213,6 +213,32 @@ describe('wrong use', () => {
       inTrace((t) => [t.slice(1, 5, 'a'), t.slice(3, 7, 'b')]),
       /to 7, after .* ends\nhint: .*spans/,
     ],
+    [
+      'an unknown option of a track',
+      inTrace((t) => t.track('x', { descripton: '' } as object)),
+      /"descripton"\nhint: did you mean description/,
+    ],
+    [
+      'an unknown option of a counter',
+      inTrace((t) => t.counter('x', { units: 'W' } as object)),
+      /"units"\nhint: did you mean unit\?/,
+    ],
+    ['an unknown option of spans', inTrace((t) => t.spans('x', { place: 1 } as object)), /"place"\nhint: known ones/],
+    [
+      'an unknown option of a process',
+      () => new TraceWriter().process('x', { id: 1 } as object),
+      /"id"\nhint: did you mean pid/,
+    ],
+    [
+      'an unknown option of a thread',
+      () => new TraceWriter().process('x').thread('y', { pid: 1 } as object),
+      /"pid"\nhint: did you mean tid/,
+    ],
+    [
+      'an unknown detail',
+      inTrace((t) => t.slice(1, 2, 'a', { arg: {} } as object)),
+      /"arg"\nhint: did you mean args\?/,
+    ],
     ['a slice backwards', inTrace((t) => t.slice(5, 4, 'a')), /a slice from 5 to 4\nhint: /],
     [
       '513 slices in one another',

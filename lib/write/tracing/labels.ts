@@ -1,4 +1,4 @@
-import { UsageError } from '../../errors.ts'
+import { checkNames, UsageError } from '../../errors.ts'
 import type { Arg, Nested } from '../../model/args.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import { I64_MAX } from '../../model/limits.ts'
@@ -18,6 +18,13 @@ export interface Details {
   readonly flowEnds?: readonly number[] | undefined
 }
 
+const DETAILS: Readonly<Record<keyof Details, true>> = { category: true, args: true, flows: true, flowEnds: true }
+const DETAIL_NAMES = Object.keys(DETAILS)
+/** The names of the first details are checked, and those of each 1024th: that costs more than the slice. */
+const NO_DETAILS: Details = {}
+const CHECKED = 16
+const EACH_CHECKED = 1023
+
 /** Texts that are written once and referred to: so many at most, and none that is longer. */
 const TEXTS_MAX = 1 << 16
 const TEXT_CHARS_MAX = 200
@@ -30,8 +37,12 @@ export class Labels {
   /** By category, and by the id of the name. */
   private readonly common = new DefaultMap((_: string) => new Map<number, Label>())
   private count = 0
+  private details = 0
 
-  of(name: string, { category = '', args, flows, flowEnds }: Details = {}): Label {
+  of(name: string, details: Details = NO_DETAILS): Label {
+    const count = this.details++
+    if (count < CHECKED || (count & EACH_CHECKED) === 0) checkNames(name, details, DETAIL_NAMES)
+    const { category = '', args, flows, flowEnds } = details
     const common = this.commonOf(`${name}`, category)
     if (!args && !flows && !flowEnds) return common
     const { id, name: known } = common // not by `...`, which is several times slower

@@ -5,7 +5,7 @@ import { INT32_MAX } from '../../model/limits.ts'
 import { PerfettoWriter } from '../perfetto/perfetto.ts'
 import { Labels } from './labels.ts'
 import { type TimeUnit, TraceTimes } from './times.ts'
-import { type Shared, type SliceTrack, type TrackOptions, TrackParent } from './tracks.ts'
+import { type Shared, type SliceTrack, TRACK_NAMES, type TrackOptions, TrackParent } from './tracks.ts'
 
 /** Bytes of a piece, about: larger ones cost memory, smaller ones time. */
 const PIECE_BYTES = 64 << 10
@@ -62,6 +62,7 @@ export class ProcessTracks extends TrackParent {
 
   /** Adds a thread, which is a track of slices. */
   thread(name: string, { tid, ...options }: ThreadOptions = {}): SliceTrack {
+    checkNames('thread', options, [...TRACK_NAMES, 'tid'])
     const ofThread = { pid: this.pid, tid: this.tids.take('tid', tid), name, sortIndex: options.order }
     return this.slices(name, { ...options, ofThread })
   }
@@ -99,6 +100,7 @@ export class TraceWriter extends TrackParent {
 
   /** Adds a process. */
   process(name: string, { pid: given, ...options }: ProcessOptions = {}): ProcessTracks {
+    checkNames('process', options, [...TRACK_NAMES, 'pid'])
     const pid = this.pids.take('pid', given)
     const ofProcess = { pid, name, sortIndex: options.order }
     return new ProcessTracks(this.shared, this.define(name, { ...options, kind: 'group', ofProcess }), pid, this.tids)

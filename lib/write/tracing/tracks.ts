@@ -1,4 +1,4 @@
-import { UsageError } from '../../errors.ts'
+import { checkNames, UsageError } from '../../errors.ts'
 import { INT32_MAX } from '../../model/limits.ts'
 import type { Track } from '../../sink/track.ts'
 import type { PerfettoWriter } from '../perfetto/perfetto.ts'
@@ -21,6 +21,10 @@ export interface CounterOptions extends TrackOptions {
   /** `bytes`, `count` and `ns` are known to viewers; others are shown as they are. */
   readonly unit?: string | undefined
 }
+
+const TRACK: Readonly<Record<keyof TrackOptions, true>> = { description: true, order: true }
+/** Names of the options that all tracks have. */
+export const TRACK_NAMES = Object.keys(TRACK)
 
 /** What defines a track. */
 type Defined = TrackOptions & Partial<Pick<Track, 'kind' | 'unit' | 'merges' | 'ofProcess' | 'ofThread'>>
@@ -50,11 +54,13 @@ export class TrackParent {
 
   /** Adds a track of slices, which nest. Further tracks may be below it. */
   track(name: string, options: TrackOptions = {}): SliceTrack {
+    checkNames('track', options, TRACK_NAMES)
     return this.slices(name, options)
   }
 
   /** Adds a track of slices that may overlap, such as requests: viewers show it with as many rows as it needs. */
   spans(name: string, options: TrackOptions = {}): SpanTrack {
+    checkNames('spans', options, TRACK_NAMES)
     const ofRows = { ...options, order: options.order ?? this.children, merges: true }
     this.children++
     return new SpanTrack(() => this.slices(name, ofRows))
@@ -62,6 +68,7 @@ export class TrackParent {
 
   /** Adds a track that shows a number over time. */
   counter(name: string, { unit, ...options }: CounterOptions = {}): CounterTrack {
+    checkNames('counter', options, [...TRACK_NAMES, 'unit'])
     return new CounterTrack(this.shared, name, this.define(name, { ...options, kind: 'counter', unit }))
   }
 

@@ -11,6 +11,7 @@ import {
   Names,
   type PeakFigures,
 } from '../../lib/index.ts'
+import { openTrace, toChromeJson } from '../../lib/sql.ts'
 import { faultsOf as faultsOfTrace } from '../line/hostile.ts'
 import { joined, plainBytes, randomOf } from '../line/support.ts'
 import {
@@ -42,6 +43,8 @@ export type Way = (typeof WAYS)[number]
 const CHOSEN: readonly Way[] = ['analysis', 'trace', 'tables', 'analysis', 'trace', 'analysis', 'tables', 'readers']
 /** One of so many executions has a second input. */
 const PAIR_EVERY = 6
+/** One of so many traces is opened, and written as Chrome JSON: that takes longest. */
+const OPENED_EVERY = 24
 /** One of so many analyses is compared with that of the undamaged input. */
 const COMPARED_EVERY = 8
 /** Time of the processor that an execution may take. */
@@ -241,9 +244,24 @@ async function tryTrace(
   const output = await joined(convert(inputs, options))
   const read = sources.reduce((sum, { bytes }) => sum + bytes.length, 0)
   if (output.length > OUTPUT_BYTES + OUTPUT_RATIO_MAX * read) return `${output.length} bytes from ${read}`
-  if (options.to === 'perfetto') return shown(faultsOfTrace(output))
+  if (options.to === 'perfetto') {
+    const faults = faultsOfTrace(output)
+    const isOpened = faults.length === 0 && output.length <= OUTPUT_BYTES && choices.once(OPENED_EVERY)
+    return shown(isOpened ? await faultsAsJson(output) : faults)
+  }
   const json: unknown = JSON.parse(Buffer.from(output).toString())
   return hasWords(sources) ? undefined : shown(faultsOfTexts(textsOfTrace(json)))
+}
+
+/** What is wrong with a trace as Chrome JSON, by trace_processor's tables. */
+async function faultsAsJson(output: Uint8Array): Promise<readonly string[]> {
+  const trace = await openTrace(output)
+  try {
+    const json: unknown = JSON.parse(Buffer.concat([...toChromeJson(trace)]).toString())
+    return noNumbersIn(json, 'as Chrome JSON')
+  } finally {
+    trace.close()
+  }
 }
 
 async function tryAnalysis(

@@ -14,16 +14,7 @@ export { analysisJsonSchema, type JsonSchema } from './analyze/json-schema.ts'
 export { type MeasuredPeaks, type MeasuredRate, parsePeakFile, peaksOfMachine } from './analyze/model/peaks.ts'
 export { costAt, costUpTo, decodeBytes, prefillFlop, type StaticOptions } from './analyze/model/static.ts'
 export * from './analyze/operators/groups.ts'
-export {
-  type PhaseScaling,
-  type RoleScalingFigures,
-  SCALING_SCHEMA,
-  type ScalingFigures,
-  type ScalingFit,
-  type SpeedByWorkers,
-  scaling,
-  type WorkerCount,
-} from './analyze/scaling/scaling.ts'
+export * from './analyze/scaling/scaling.ts'
 export { DAG_SCHEMA, type Dag, type DagEdge, type DagNode, type DagRange, dagOf, type Range } from './dag/dag.ts'
 export * from './dag/diff.ts'
 export { type DagDrawOptions, draw, type NodeValues } from './dag/draw.ts'

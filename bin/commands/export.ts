@@ -12,7 +12,8 @@ import {
 import { version } from '../../package.json'
 import { attempt, exportByProcesses, type Outcome, serve, type Task } from '../export/workers.ts'
 import { io } from '../io.ts'
-import { CLOCKS, conversionOf, flag, inputsOf, once, oneOf, READING, seldom, valued, whole } from '../options.ts'
+import { CLOCKS, conversionOf, FORCE, flag, inputsOf, once, oneOf, READING, seldom, valued, whole } from '../options.ts'
+import { checkOutput } from '../output.ts'
 import { note, print } from '../terminal.ts'
 import { count, plural, size } from '../units.ts'
 
@@ -31,6 +32,7 @@ const OPTIONS = {
   jobs: valued(whole('--jobs'), 'Processes that export at the same time', 'one for each CPU'),
   quiet: { alias: 'q', ...flag('Print failures only') },
   worker: { ...flag('One of the processes of another export'), hidden: true },
+  ...FORCE,
   ...CLOCKS,
   ...READING,
 } as const
@@ -68,6 +70,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const { from, opTable, clocks, osRuntime } = await conversionOf(args)
   const reading = { from, opTable, clocks, osRuntime, allowEmpty }
   const isArrow = args.to === 'arrow'
+  if (isArrow && args.table) await checkOutput(output, args.inputs, 'arrow', args.force)
   const exportOne = (task: Task): Promise<ExportedRun> =>
     isArrow
       ? exportArrow(task, output, version, { ...reading, table: args.table })

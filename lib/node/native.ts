@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
-import { copyFile, mkdir, readdir, readFile, rename, unlink } from 'node:fs/promises'
+import { copyFile, mkdir, readdir, readFile, rename, rm, stat, unlink } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -59,6 +59,7 @@ export async function nativeFile(target: NativeTarget, options: NativeOptions): 
   const cached = join(cacheFolder(options.env), folder, target.name)
   if (!target.isUsableAt(cached) || (await exists(cached))) return cached
   await placeFile(cached, (to) => (isReady ? copyFile(prebuilt, to) : build(target, join(home, 'native'), to, options)))
+  await trimCache(dirname(dirname(cached)))
   return cached
 }
 
@@ -72,6 +73,23 @@ export function cacheFolder(env: Environment): string {
   // The XDG specification requires to ignore a path that is not absolute.
   const wanted = env['XDG_CACHE_HOME']
   return join(wanted?.startsWith('/') ? wanted : join(env['HOME'] || homedir(), '.cache'), 'ggml2perfetto')
+}
+
+/** Builds of other versions that remain, and files of peaks of other numbers of CPUs; the latest. */
+const KEPT_MAX = 8
+/** Younger ones may be in use. */
+const KEPT_MS = 7 * 24 * 3600e3
+const KEPT = /^\d+\.\d+\.\d+.*-[0-9a-f]{16}$|^peaks-[0-9a-f]{16}\.json$/
+
+/** Removes older builds and files from the cache; one that cannot be removed remains. */
+async function trimCache(folder: string): Promise<void> {
+  const names = (await readdir(folder).catch(() => [])).filter((name) => KEPT.test(name))
+  const times = await Promise.all(
+    names.map(async (name) => ({ name, ms: (await stat(join(folder, name)).catch(() => undefined))?.mtimeMs ?? 0 })),
+  )
+  const old = times.toSorted((a, b) => b.ms - a.ms).slice(KEPT_MAX)
+  for (const { name, ms } of old)
+    if (Date.now() - ms > KEPT_MS) await rm(join(folder, name), { recursive: true, force: true }).catch(() => undefined)
 }
 
 /** Makes a file that appears under its name only when it is complete; two processes may do so at once. */

@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, readdirSync, readFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
@@ -9,6 +9,8 @@ useFolder()
 
 beforeAll(async () => {
   copyFileSync(MOE, at('run.csv'))
+  mkdirSync(at('of-others'))
+  writeFileSync(at('of-others/manifest'), 'mine')
   await writeDataset(at('dataset'), { trace: [{ trace_id: '00', log: 'a', workers: 2, calls: 3, exporter: '0' }] })
 })
 
@@ -100,6 +102,11 @@ test.each([
 
 test.each([
   [['stats', 'run.csv', '--contents', '--by', 'op'], '--contents: prints no statistics; found --by'],
+  [['query', '--package', 'of-others'], 'of-others/manifest: is not of the package ggml, and would be lost'],
+  [
+    ['export', 'run.csv', '--to', 'arrow', '--table', 'operator', '-o', 'of-others/manifest'],
+    'of-others/manifest: is no file of this program, which would be lost',
+  ],
   [['query', '--package', 'folder', 'run.csv'], '--package: expected no inputs, found run.csv'],
   [['query', 'dataset', 'select 1', '--detail', 'full'], '--detail is for logs; dataset is a dataset'],
   [['query', 'dataset', 'select 1', 'select 2'], 'select 2: one argument too many'],

@@ -7,6 +7,7 @@ import {
   readdirSync,
   readFileSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { cpus } from 'node:os'
@@ -242,6 +243,20 @@ describe('peaks that cannot be had', () => {
       'peaks: runs on Linux only so far, this is macOS\nhint: ',
     )
   })
+})
+
+linuxTest('the cache contains the latest eight builds, and none that is older than a week', () => {
+  const folder = at('full/ggml2perfetto')
+  const names = Array.from({ length: 12 }, (_, i) => `0.0.${i}-x64-${'0'.repeat(16)}`)
+  const days = (n: number) => new Date(Date.now() - n * 24 * 3600e3)
+  for (const [i, name] of [...names, 'other'].entries()) {
+    mkdirSync(join(folder, name), { recursive: true })
+    utimesSync(join(folder, name), days(i < 2 ? 1 : 10 + i), days(i < 2 ? 1 : 10 + i))
+  }
+  run(['peaks'], { env: { XDG_CACHE_HOME: at('full') } })
+  const left = readdirSync(folder).filter((name) => name.startsWith('0.0.'))
+  expect(left.sort()).toEqual(names.slice(0, left.length).sort())
+  expect([left.length <= 8, left.length >= 6, readdirSync(folder).includes('other')]).toEqual([true, true, true])
 })
 
 describe('the measuring program', () => {

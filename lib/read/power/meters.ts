@@ -16,12 +16,6 @@ export interface Figure {
   readonly isPart?: boolean
 }
 
-/** A value of a row: a meter's id and its number. */
-export interface Value {
-  readonly meter: number
-  readonly value: number
-}
-
 /** A meter of the input. */
 export interface Meter {
   readonly id: number

@@ -20,7 +20,7 @@ export interface ConvertOptions extends InputOptions, DrawOptions {
   /**
    * Size of the trace, in bytes, that should not be exceeded. Where all calls do not fit, the first ones, prefills, the slowest ones and
    * evenly spread ones are in full; operators of the others are summed up, by worker and name. By default 96 MiB (JSON: 480 MiB),
-   * which viewers open in some 10 s.
+   * which viewers open in some 10 s; a stream, of which nothing is known ahead, may take a quarter more of the default.
    */
   readonly budget?: number | undefined
   /** All calls in full, however large the trace gets. */

@@ -14,6 +14,8 @@ beforeAll(makeFiles)
 /** What the program computes for a line, and what its placeholders are: as it is here. */
 const FILLED: readonly (readonly [placeholder: RegExp, text: string])[] = [
   [/open ‹name› --tokens/, 'open run.ggtrace --tokens'],
+  [/^ggml2perfetto peaks‹.*?›/, 'ggml2perfetto peaks'],
+  [/ python train\.py$/, ' llama-cli'],
   [/--no-browser$/, '--no-browser --wait 1'],
   [/dag run\.ggtrace --layers/, 'dag llama.ggtrace --layers'],
   [/run\.ggtrace --bundle perf\.data|<log> --bundle ‹bundle›/, 'now.ggtrace --bundle perf.data'],

@@ -86,7 +86,7 @@ interface Row {
 
 const TRACKS = `SELECT t.id, t.name, t.parent_id AS parent, extract_arg(t.dimension_arg_set_id, 'utid') AS utid,
   extract_arg(t.dimension_arg_set_id, 'upid') AS upid, extract_arg(t.source_arg_set_id, 'sibling_order_rank') AS rank, c.unit
-  FROM track t LEFT JOIN counter_track c USING (id) ORDER BY t.id`
+  FROM track t LEFT JOIN counter_track c USING (id) ORDER BY t.type <> 'thread_execution', t.id`
 
 interface TrackRow {
   readonly id: number
@@ -127,8 +127,8 @@ class ChromeEvents {
   private readonly threads: ReadonlyMap<number, ThreadRow>
   private readonly pids: ReadonlyMap<number, number>
   private readonly rows = new Map<number, Row>()
-  /** The threads whose own row is taken. */
-  private readonly taken = new Set<number>()
+  /** The own track of each thread. */
+  private readonly own = new Map<number, number>()
   /** Groups that were named. */
   private readonly groups = new Set<number>()
   private readonly shiftNs: bigint
@@ -136,6 +136,7 @@ class ChromeEvents {
 
   constructor(private readonly trace: OpenTrace) {
     this.tracks = new Map([...trace.rows<TrackRow & object>(TRACKS)].map((track) => [track.id, track]))
+    for (const { id, utid } of this.tracks.values()) if (utid !== null && !this.own.has(utid)) this.own.set(utid, id)
     const threads = `SELECT utid, tid, upid, pid, thread.name FROM thread LEFT JOIN process USING (upid)`
     this.threads = new Map([...trace.rows<ThreadRow & object>(threads)].map((thread) => [thread.utid, thread]))
     this.pids = new Map(
@@ -215,12 +216,11 @@ class ChromeEvents {
     }
   }
 
-  /** The thread of a track; of its first track only, as slices of several may overlap. Other rows are named by their tracks. */
+  /** The thread of a track, but not of its further tracks, as slices of several may overlap: these are named by their tracks. */
   private *newRow(id: number): Generator<string, Row> {
     const track = this.tracks.get(id)!
     const thread = track.utid === null ? undefined : this.threads.get(track.utid)
-    const isOwn = thread !== undefined && !this.taken.has(thread.utid)
-    if (isOwn) this.taken.add(thread.utid)
+    const isOwn = thread !== undefined && this.own.get(thread.utid) === id
     const pid = this.processOf(track)
     const row = { pid, tid: isOwn ? thread.tid : UNREAL + id, ends: [] }
     this.rows.set(id, row)

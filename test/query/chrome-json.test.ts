@@ -14,8 +14,10 @@ const ARGS = `SELECT s.name, s.ts, s.depth, ${NAME} AS arg, ${VALUE} AS value FR
   WHERE coalesce(string_value, real_value, int_value, '[]') NOT IN ('[]', '{}') ORDER BY 2, 1, 3, 4, 5`
 const FLOWS = `SELECT o.name, o.ts, i.name, i.ts FROM flow JOIN slice o ON o.id = slice_out JOIN slice i ON i.id = slice_in ORDER BY 2, 4, 1, 3`
 const COUNTERS = `SELECT ts, value FROM counter ORDER BY ts, value`
+/** Without further tracks of a thread, which have a number of their own in JSON. */
 const THREADS = `SELECT pid, tid, process.name, thread.name, s.name FROM slice s JOIN thread_track t ON t.id = s.track_id JOIN thread USING (utid)
-  JOIN process USING (upid) WHERE tid < 1 << 22 AND pid < 1 << 22 ORDER BY s.ts, 1, 2, 5`
+  JOIN process USING (upid) WHERE tid < 1 << 22 AND pid < 1 << 22
+  AND t.id = (SELECT own.id FROM thread_track own WHERE own.utid = t.utid ORDER BY own.type <> 'thread_execution', own.id LIMIT 1) ORDER BY s.ts, 1, 2, 5`
 
 async function asJson(trace: Uint8Array): Promise<Uint8Array> {
   const opened = await openTrace(trace)

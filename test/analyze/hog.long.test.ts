@@ -32,7 +32,7 @@ const BY_HOGS = `
   with calls as (select ts, ts + dur as stop from slice where category = 'token' and extract_arg(arg_set_id, 'debug.phase') = 'decode'),
   waits as (select max(s.ts, c.ts) as ts, min(s.ts + s.dur, c.stop) as stop, extract_arg(s.arg_set_id, 'debug.cpu') as cpu
     from slice s join track t on t.id = s.track_id join calls c on c.ts < s.ts + s.dur and s.ts < c.stop
-    where t.name glob 'worker *: state' and s.name glob 'runnable*')
+    where t.name glob 'worker *: state' and s.name = 'runnable (preempted)')
   select sum(min(w.stop, o.ts + o.dur) - max(w.ts, o.ts)) from waits w
     join sched_slice o on o.cpu = w.cpu and o.dur > 0 and o.ts < w.stop and o.ts + o.dur > w.ts join thread using (utid) where tid in (TIDS)`
 

@@ -77,11 +77,11 @@ describe('figures of scheduling are those of the trace', () => {
       from slice s join track t on t.id = s.track_id where t.name glob 'worker *: state')
     select worker, phase, state, sum(min(c.stop, s.stop) - max(c.ts, s.ts)) from states s
       join calls c on c.ts < s.stop and s.ts < c.stop group by 1, 2, 3`
-  /** Threads that had the CPU of a worker while it could run, by the slices of CPUs. */
+  /** Threads that had the CPU of a worker while it was preempted, by the slices of CPUs. */
   const TAKERS = `with calls as (select ts, ts + dur as stop, extract_arg(arg_set_id, 'debug.phase') as phase from slice
       where category = 'token'),
     waits as (select substr(t.name, 8, 1) as worker, s.ts, s.ts + s.dur as stop, extract_arg(s.arg_set_id, 'debug.cpu') as cpu
-      from slice s join track t on t.id = s.track_id where t.name glob 'worker *: state' and s.name glob 'runnable*')
+      from slice s join track t on t.id = s.track_id where t.name glob 'worker *: state' and s.name = 'runnable (preempted)')
     select worker, phase, tid, sum(min(c.stop, w.stop, o.ts + o.dur) - max(c.ts, w.ts, o.ts)) from waits w
       join calls c on c.ts < w.stop and w.ts < c.stop
       join sched_slice o on o.cpu = w.cpu and o.dur > 0 and o.ts < min(c.stop, w.stop) and o.ts + o.dur > max(c.ts, w.ts)

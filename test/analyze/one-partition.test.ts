@@ -18,6 +18,7 @@ const LOGS: readonly (readonly string[])[] = [
   ['memory-samples/nano.ggtrace.gz'].map(pathOf),
   ['session/run.ggtrace.gz'].map(pathOf),
   ['session/run.ggtrace.gz', 'session/run.sched.dat.gz'].map(pathOf),
+  ['before.ggtrace.gz', 'before.sched.dat.gz'].map((name) => join(ROOT, 'test/printed/logs', name)),
 ]
 
 const sum = (values: readonly number[]) => values.reduce((all, value) => all + value, 0)
@@ -53,6 +54,11 @@ function check({ call_time, workers, scheduling, findings, verdict }: Analysis):
     // Blocked time in operators is in this part, too.
     const off = parts.find(({ what }) => what === 'without a CPU')!.share! * worker.call_time_ns
     expect(off).toBeGreaterThanOrEqual(sum(own.map(({ preempted_ns }) => preempted_ns)) * (1 - 1e-9) - 1)
+  }
+  // Who had the CPU meanwhile had it no longer than that.
+  for (const { preempted_ns, takers, other_takers_ns, call_time_ns } of scheduling?.workers ?? []) {
+    const takenNs = sum(takers.map(({ time_ns }) => time_ns)) + other_takers_ns
+    expect(takenNs).toBeLessThanOrEqual(preempted_ns + 1e-9 * call_time_ns + 1e-3)
   }
   const { cause } = verdict
   if (cause?.rule === 'preempted') expect(findings.find(({ rule }) => rule === cause.rule)!.time_ns).toBe(cause.time_ns)

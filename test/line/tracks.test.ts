@@ -28,7 +28,7 @@ const PER_WORKER = {
 const TREES: Record<Format, string[]> = {
   'tensor-trace': [
     '0 LLM run',
-    '0 LLM run/0 Phase',
+    '0 LLM run/1 Phase',
     '0 LLM run/16 Tokens',
     '0 LLM run/32 Graphs',
     '0 LLM run/48 Workers',
@@ -43,7 +43,7 @@ const TREES: Record<Format, string[]> = {
   ],
   'profinfer-csv': [
     '0 LLM run',
-    '0 LLM run/0 Phase',
+    '0 LLM run/1 Phase',
     '0 LLM run/16 Tokens',
     '0 LLM run/32 Graphs',
     '0 LLM run/48 Workers',

@@ -81,7 +81,7 @@ export interface WorkerScheduling {
   readonly unknown_ns: number
   /** Times that it ran on another CPU than before. */
   readonly migrations: number
-  /** Threads that had the CPU while it was preempted, or woken; most time first, at most 10. `share`: of `call_time_ns`. */
+  /** Threads that had the CPU while it was preempted; most time first, at most 10. `share`: of `call_time_ns`. */
   readonly takers: readonly Taker[]
   /** Time of further ones. */
   readonly other_takers_ns: number

@@ -211,8 +211,7 @@ export class Scheduling implements Statistic {
       sums.ns[state]! += (toNs - fromNs) * weight
       sums.ns[State.Unknown]! -= (toNs - fromNs) * weight
       if (state === State.Preempted && fromNs === thread.atNs[k]) sums.preemptions += weight
-      if (state === State.Preempted || state === State.Woken)
-        threads.addTakers(sums.takers, thread, k, tid, fromNs, toNs)
+      if (state === State.Preempted) threads.addTakers(sums.takers, thread, k, tid, fromNs, toNs)
       if (state !== State.Running || thread.cpu[k]! < 0) continue
       if (cpu >= 0 && thread.cpu[k] !== cpu) sums.migrations += weight
       cpu = thread.cpu[k]!

@@ -30,7 +30,8 @@ export interface OpenOptions {
 export interface OpenTrace {
   /**
    * Runs PerfettoSQL and returns the last statement's result; integers are exact (number where safe, else bigint). `values` are those of
-   * the parameters (`?`, or `:name`) of the SQL. Throws SqlError for wrong SQL, TraceProcessorError if trace_processor failed or the trace is
+   * the parameters (`?`, or `:name`) of the SQL. It runs in this thread, until it is done: who must be able to end a query opens the trace in a
+   * worker, and terminates that. Throws SqlError for wrong SQL, TraceProcessorError if trace_processor failed or the trace is
    * closed.
    */
   query(sql: string, values?: Parameters): QueryResult

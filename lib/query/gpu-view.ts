@@ -21,6 +21,8 @@ const BURST_NS_MAX = 20e6
 const MARGIN = 0.15
 /** NVTX domains that are opened. */
 const DOMAINS_MAX = 8
+/** Processes that are opened, such as those of PyTorch. */
+const PROCESSES_MAX = 4
 
 /** What our traces of GPUs contain, by the calls of the host; Perfetto's UI draws the work of the GPUs, in its own groups. */
 const HOST_GROUPS = ['NVTX', 'NVTX on the GPU', 'Annotations on the GPU', 'CUDA API', 'HIP API', 'Vulkan API']
@@ -42,6 +44,11 @@ const GROUPS = `
   union select * from (
     select name from track where parent_id in (select id from ours where name = 'NVTX') limit ${DOMAINS_MAX})`
 
+/** Processes with slices on their threads, as the UI names their groups (v58, ui/src/plugins/dev.perfetto.ProcessThreadGroups). */
+const PROCESSES = `
+  select process.name || ' ' || pid from process join thread using (upid)
+  where process.name != '' and utid in (select utid from thread_track join slice on track_id = thread_track.id) group by upid limit ${PROCESSES_MAX}`
+
 /** The begin and the end of the first burst of a stream's work. */
 const firstBurst = (stream: number) => `
   with works as (
@@ -54,7 +61,8 @@ const firstBurst = (stream: number) => `
 
 /** What to show first of a trace that was converted from a profile of GPUs; nothing of other traces. */
 export function gpuViewOf(query: (sql: string) => QueryResult): GpuView {
-  const groups = query(GROUPS).rows.map(([name]) => escaped(String(name)))
+  const namesOf = (sql: string) => query(sql).rows.map(([name]) => escaped(String(name)))
+  const groups = namesOf(GROUPS)
   const streams = query(STREAMS).rows
   const [main] = streams
   if (!main) return { span: undefined, expanded: groups, pinned: [] }
@@ -63,7 +71,7 @@ export function gpuViewOf(query: (sql: string) => QueryResult): GpuView {
   const leastNs = STREAM_SHARE_MIN * Number(main[2])
   return {
     span: widened([start!, end! < lastShown ? end! : lastShown], MARGIN),
-    expanded: [...GPU_GROUPS, ...groups],
+    expanded: [...GPU_GROUPS, ...groups, ...namesOf(PROCESSES)],
     pinned: streams
       .filter(([, , ns]) => Number(ns) >= leastNs)
       .slice(0, STREAMS_PINNED)

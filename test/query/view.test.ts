@@ -170,7 +170,7 @@ describe('of a run on GPUs, its first work is in view', () => {
     [
       'chrome-json/h100.json.gz',
       ['stream 7, context 1, process 25286'],
-      ['Annotations on the GPU', 'CUDA API', 'PyTorch profiler'],
+      ['Annotations on the GPU', 'CUDA API', 'PyTorch profiler', 'python3 25286'],
     ],
     ['chrome-json/gpu-only.json', ['stream 0, process 44077'], ['HIP API', 'PyTorch profiler']],
   ])('%s: groups open, streams pinned', async (name, streams, groups) => {

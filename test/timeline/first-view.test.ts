@@ -26,8 +26,8 @@ describe('a trace of one log', () => {
     const alone = await openTrace(convert(log))
     expect(alone.problems()).toEqual([])
     expect(rows(alone, 'SELECT count(*) FROM clock_snapshot')).toEqual([[0]])
-    // Perfetto itself draws GPU work and threads in groups of its own.
-    const roots = `SELECT count(*) FROM track WHERE parent_id IS NULL AND type != 'gpu_render_stage' AND type NOT GLOB 'thread_*'`
+    // Perfetto itself draws GPU work, processes and threads in groups of its own.
+    const roots = `SELECT count(*) FROM track WHERE parent_id IS NULL AND type GLOB 'global_*'`
     expect(rows(alone, roots)).toEqual([[1]])
     const SLICES = `SELECT s.name, s.ts + ${ZERO_NS} AS at, s.dur, t.name FROM slice s JOIN track t ON t.id = track_id
       ORDER BY at, t.name, s.name, dur`

@@ -38,6 +38,7 @@ describe.each([
     child.stderr.on('data', (text) => {
       stderr += text
     })
+    child.stdin.on('error', () => {}) // it ends before it has read all
     child.stdin.write(readFileSync(MOE).subarray(0, 300_000))
     while (names().length === before.length) await sleep(50)
     expect(names().length).toBe(before.length + 1)
@@ -70,6 +71,7 @@ test('a log that comes in small pieces with pauses', async () => {
 
 test('an input that fails does not wait for a pipe that stays open', async () => {
   const child = start(['-', '-o', 'x.pftrace'])
+  child.stdin.on('error', () => {})
   child.stdin.write('x'.repeat(10_000))
   expect((await once(child, 'exit'))[0]).toBe(1)
 })

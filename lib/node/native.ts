@@ -79,11 +79,12 @@ export function cacheFolder(env: Environment): string {
 const KEPT_MAX = 8
 /** Younger ones may be in use. */
 const KEPT_MS = 7 * 24 * 3600e3
-const KEPT = /^\d+\.\d+\.\d+.*-[0-9a-f]{16}$|^peaks-[0-9a-f]{16}\.json$/
+/** Names of what this program has put there. */
+const isKept = (name: string) => /-[0-9a-f]{16}(?:\.json)?$/.test(name) && /^(?:\d+\.\d|peaks-)/.test(name)
 
 /** Removes older builds and files from the cache; one that cannot be removed remains. */
 async function trimCache(folder: string): Promise<void> {
-  const names = (await readdir(folder).catch(() => [])).filter((name) => KEPT.test(name))
+  const names = (await readdir(folder).catch(() => [])).filter(isKept)
   const times = await Promise.all(
     names.map(async (name) => ({ name, ms: (await stat(join(folder, name)).catch(() => undefined))?.mtimeMs ?? 0 })),
   )

@@ -338,38 +338,41 @@ describe('in a bundle without settings', () => {
   })
 
   const testIf = hasTool('webpack') ? test : test.skip
+  const webpack = (target: string, entry: string) => {
+    const output = join(folder, `out/webpack-${target}`)
+    const args = ['--mode', 'production', '--target', target, '--entry', `./${entry}`, '-o', output, '--no-performance']
+    expect(run('webpack', args)).not.toMatch(/ERROR|WARNING/)
+    return output
+  }
+
   testIf('webpack, for Node', () => {
-    const entry = write('webpack-node.mjs', program(IN_NODE))
-    const printed = run('webpack', [
-      '--mode',
-      'production',
-      '--target',
-      'node',
-      '--entry',
-      `./${entry}`,
-      '-o',
-      join(folder, 'out/webpack-node'),
-    ])
-    expect(printed).not.toMatch(/ERROR|WARNING/)
-    isRight(run(process.execPath, [join(folder, 'out/webpack-node/main.js')]))
+    const output = webpack('node', write('webpack-node.mjs', program(IN_NODE)))
+    isRight(run(process.execPath, [join(output, 'main.js')]))
   })
 
   testIf.each(['web', 'webworker'])('webpack, for %s', (target) => {
-    const entry = write(`webpack-${target}.mjs`, program(ON_THE_WEB))
-    const output = join(folder, `out/webpack-${target}`)
-    const printed = run('webpack', [
-      '--mode',
-      'production',
-      '--target',
-      target,
-      '--entry',
-      `./${entry}`,
-      '-o',
-      output,
-      '--no-performance',
-    ])
-    expect(printed).not.toMatch(/ERROR|WARNING/)
+    const output = webpack(target, write(`webpack-${target}.mjs`, program(ON_THE_WEB)))
     expect(readdirSync(output).filter((name) => name.endsWith('.wasm'))).toHaveLength(1)
+  })
+
+  const viteIf = hasTool('vite') ? test : test.skip
+  viteIf('vite (rollup), with the package’s worker and writer', () => {
+    const more = `import { TraceWriter } from 'ggml2perfetto/perfetto'
+      import { convertInWorker } from 'ggml2perfetto/worker'
+      globalThis.more = [typeof TraceWriter, typeof convertInWorker].join()`
+    write('page.js', `${program(ON_THE_WEB)}\n${more}`)
+    write('index.html', '<script type="module" src="/page.js"></script>')
+    // What docs/library.md says; and no code for pages only, as it runs in Node here.
+    write('vite.config.mjs', `export default { worker: { format: 'es' }, build: { modulePreload: false } }`)
+    run('vite', ['build', '--outDir', 'out/vite', '--logLevel', 'warn'])
+    const assets = join(folder, 'out/vite/assets')
+    const [entry, ...others] = readdirSync(assets).filter((name) => /^index-.*\.js$/.test(name))
+    expect([
+      others,
+      readdirSync(assets).filter((name) => /^(?:worker-script-.*\.js|.*\.wasm)$/.test(name)).length,
+    ]).toEqual([[], 2])
+    writeFileSync(join(folder, 'out/vite/package.json'), '{ "type": "module" }')
+    expect(onTheWeb(join(assets, entry!))).toBe(`${EXPECTED}\n`)
   })
 })
 
@@ -385,6 +388,8 @@ describe('in other runtimes', () => {
   for (const [name, args] of [
     ['deno', ['run', '--allow-read', '--allow-env']],
     ['bun', ['run']],
+    ['node22', []],
+    ['node24', []],
   ] as const) {
     const testIf = hasTool(name) ? test : test.skip
     testIf(name, () => {

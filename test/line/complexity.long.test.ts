@@ -84,8 +84,9 @@ const TEXTS: Readonly<Record<string, (n: number) => string>> = {
   'chrome-json: an argument each': json(
     (i) => `{"ph":"X","name":"a","pid":1,"tid":1,"ts":${i},"dur":1,"args":{"k${i}":1}}`,
   ),
+  // Both in several pieces, as the beginning of an event is read again.
   'chrome-json: many arguments': (n) =>
-    `{"traceEvents":[{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1,"args":{${Array.from({ length: n }, (_, i) => `"k${i}":${i}`).join()}}}]}`,
+    `{"traceEvents":[{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1,"args":{${Array.from({ length: 16 * n }, (_, i) => `"k${i}":${i}`).join()}}}]}`,
   'chrome-json: lists in lists': (n) =>
     `{"traceEvents":[{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1,"args":{"k":${'['.repeat(n)}`,
   'chrome-json: damaged again and again': json((i) => `{"ph":"X","name":"a","pid":1,"tid":1,"ts":${i},"dur":1}} x`),

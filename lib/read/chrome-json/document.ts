@@ -27,7 +27,7 @@ const AHEAD_BYTES_MAX = 1 << 20
 /** Maximum number of events without a time, and of damages, before the first event that has a time. */
 const EARLY_MAX = 1000
 /** A larger window doubles when it grows. */
-const GROWING_BYTES = 1 << 20
+const GROWING_BYTES = 1 << 15
 /** The start of an event after damage or a hole in the file. */
 const EVENT_KEY = '\\s{0,64}\\{\\s{0,64}"(?:ph|cat|name|pid|tid|ts|dur|id|args|s|bp|id2|tts)"\\s{0,8}:'
 const EVENT_START = new RegExp(`[,[\\0]${EVENT_KEY}`, 'g')

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 
@@ -31,6 +32,14 @@ export default async function setUp() {
   if (!existsSync(`${file}.json`)) await bundle(file)
   process.env['LIB_BUNDLE'] = file
   removeOld(file)
+  removePeaks()
+}
+
+/** Peaks that an earlier run measured would be in the figures of logs (the cache of environment.cjs). */
+function removePeaks() {
+  const cache = join(tmpdir(), 'ggml2perfetto-test-cache/ggml2perfetto')
+  if (!existsSync(cache)) return
+  for (const name of readdirSync(cache)) if (name.startsWith('peaks-')) rmSync(join(cache, name), { force: true })
 }
 
 function sourcesHash() {

@@ -26,13 +26,12 @@ export function drawFindings(
 ): void {
   const rows = tracks.lanes('findings', {}, true)
   for (const finding of findings) {
-    const label = {
-      name: finding.sentence,
-      category: 'finding',
-      colour: make.names.id(finding.rule),
-      extra: make.shown(argsOf(finding)),
+    const label = { name: finding.sentence, category: 'finding', colour: make.names.id(finding.rule) }
+    const args = argsOf(finding)
+    for (const { startNs, endNs, covers } of spansOf(finding, spans, whole)) {
+      const extra = covers === undefined ? args : [...args, make.int('parts', covers)]
+      rows.place(startNs, endNs, { ...label, extra: make.shown(extra) })
     }
-    for (const { startNs, endNs } of spansOf(finding, spans, whole)) rows.place(startNs, endNs, label)
   }
 
   function argsOf({ rule, time_ns, confidence, confidence_reason, evidence, check, advice }: Found): Arg[] {
@@ -54,7 +53,7 @@ export function drawFindings(
 /** Evidence has the phase, the request, or the time of loading that a finding is about. */
 function spansOf({ evidence }: Found, spans: SubjectSpans, whole: Span): readonly Span[] {
   const { phase, request, load_ns } = evidence
-  const kind = request !== undefined ? `request ${request}` : load_ns !== undefined ? 'load' : `${phase}`
-  const found = spans.of(kind)
+  const found =
+    typeof request === 'number' ? spans.ofRequest(request) : spans.ofPhase(load_ns === undefined ? `${phase}` : 'load')
   return found.length > 0 ? found : [whole]
 }

@@ -1,46 +1,57 @@
 import { DefaultMap } from '../model/default-map.ts'
 
-/** SubjectSpans that are kept of one kind: more are one, from the first to the last. */
+/** Spans that are kept of one phase: more are one, from the first to the last. */
 const SPANS_MAX = 64
-/** Kinds that are kept: phases, and requests of a server. */
-const KINDS_MAX = 1 << 14
+/** Requests whose times are kept; findings name the slowest, which may be a later one: it is over the whole run then. */
+const REQUESTS_MAX = 1 << 14
 
 /** A stretch of time, on the clock of the trace. */
 export interface Span {
   readonly startNs: number
   readonly endNs: number
+  /** Spans that this one covers, with what is between them. */
+  readonly covers?: number | undefined
 }
 
-interface Kind {
+interface OfPhase {
   readonly spans: Span[]
-  count: number
+  covers: number
   startNs: number
   endNs: number
 }
 
 /** When each phase was, and each request: what findings are about. */
 export class SubjectSpans {
-  private readonly kinds = new DefaultMap<string, Kind>(() => ({
+  private readonly phases = new DefaultMap<string, OfPhase>(() => ({
     spans: [],
-    count: 0,
+    covers: 0,
     startNs: Infinity,
     endNs: -Infinity,
   }))
+  private readonly requests = new Map<number, Span>()
 
-  /** `kind`: a phase of the row Phase, or `request <id>`. */
-  add(kind: string, startNs: number, endNs: number): void {
-    if (this.kinds.size >= KINDS_MAX && !this.kinds.has(kind)) return
-    const known = this.kinds.of(kind)
-    known.count++
+  /** A span of the row Phase. */
+  phase(what: string, startNs: number, endNs: number): void {
+    const known = this.phases.of(what)
+    known.covers++
     known.startNs = Math.min(known.startNs, startNs)
     known.endNs = Math.max(known.endNs, endNs)
-    if (known.count <= SPANS_MAX) known.spans.push({ startNs, endNs })
+    if (known.covers <= SPANS_MAX) known.spans.push({ startNs, endNs })
   }
 
-  /** The spans of a kind, in order, or the one from the first to the last; none of a kind that is not known. */
-  of(kind: string): readonly Span[] {
-    const known = this.kinds.get(kind)
+  request(id: number, startNs: number, endNs: number): void {
+    if (this.requests.size < REQUESTS_MAX) this.requests.set(id, { startNs, endNs })
+  }
+
+  /** The spans of a phase, in order, or the one from the first to the last; none of one that is not known. */
+  ofPhase(what: string): readonly Span[] {
+    const known = this.phases.get(what)
     if (!known) return []
-    return known.count > SPANS_MAX ? [known] : known.spans
+    return known.covers > SPANS_MAX ? [known] : known.spans
+  }
+
+  ofRequest(id: number): readonly Span[] {
+    const span = this.requests.get(id)
+    return span ? [span] : []
   }
 }

@@ -117,7 +117,7 @@ function waysOf(isCompanion: boolean) {
   return {
     trace: (source: Uint8Array) =>
       run(async () => {
-        for await (const _ of convert(inputs(source)));
+        for await (const _ of convert(inputs(source), { findings: true }));
       }),
     figures: (source: Uint8Array) => run(() => analyze(inputs(source))),
   }

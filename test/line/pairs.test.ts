@@ -54,7 +54,7 @@ const PAIRS = SAMPLES.flatMap((first, i) => SAMPLES.slice(i).map((second) => [fi
 type Clocks = Readonly<Record<string, string>>
 const traceId = '0'.repeat(32)
 const WAYS: Readonly<Record<string, (inputs: readonly Input[], clocks: Clocks) => Promise<unknown>>> = {
-  convert: (inputs, clocks) => drain(convert(inputs, { clocks })),
+  convert: (inputs, clocks) => drain(convert(inputs, { clocks, findings: true })),
   analyze: (inputs, clocks) => analyze(inputs, { clocks }),
   tables: (inputs, clocks) =>
     drain(tablesOf(inputs, { clocks, traceId, format: 'arrow' }, { name: 'test', version: '1' })),

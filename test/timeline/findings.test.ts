@@ -25,6 +25,8 @@ async function drawn(path: string) {
       calls: open.query(
         `select min(ts), max(ts + dur), extract_arg(arg_set_id, 'debug.phase') from slice where category = 'token' group by 3`,
       ).rows,
+      requests: open.query('include perfetto module ggml.requests; select request, ts, ts + dur from ggml_requests')
+        .rows,
       verdict: open.query(`select str_value from metadata where name glob '*verdict*'`).rows,
       errors: open.query(`select sum(value) from stats where severity in ('error', 'data_loss') and value > 0`).rows,
     }
@@ -58,4 +60,14 @@ test('a finding about a phase is over its calls, and is that of why', async () =
     if (phase) expect([startNs, endNs]).toEqual(phase.slice(0, 2))
   }
   expect(summary.verdict).toBeDefined()
+})
+
+test('a finding about a request is over its time', async () => {
+  const { slices, requests, summary } = await drawn('test/printed/logs/server.ggtrace.gz')
+  const about = summary.findings!.filter(({ evidence }) => evidence['request'] !== undefined)
+  for (const { sentence, evidence } of about) {
+    const [, startNs, endNs] = requests.find(([request]) => request === evidence['request'])!
+    expect(slices.filter(([name]) => name === sentence).map((slice) => slice.slice(1, 3))).toEqual([[startNs, endNs]])
+  }
+  expect(about.length).toBeGreaterThan(0)
 })

@@ -204,7 +204,7 @@ export class Calls {
     if (stages.length === 0) extra.push(make.word('inferred', words))
     const label = this.phaseLabel('load', extra)
     const inner = stages.map((event) => ({ ...event, label: functionLabel(event, 'load_stage', make) }))
-    this.context.spans.add('load', firstNs, isIdle ? lastNs : callNs)
+    this.context.spans.phase('load', firstNs, isIdle ? lastNs : callNs)
     this.phases.placeAround(firstNs, isIdle ? lastNs : callNs, label, inner)
     if (isIdle) this.phase('idle', lastNs, callNs, [])
   }
@@ -227,7 +227,7 @@ export class Calls {
     const extra = [make.int('calls', span.calls)]
     if (span.what !== FAILED) extra.push(make.int('n_tokens', span.tokens))
     extra.push(...make.inferred(span.inferred))
-    this.context.spans.add(span.what, span.startNs, span.endNs)
+    this.context.spans.phase(span.what, span.startNs, span.endNs)
     this.phase(span.what, span.startNs, span.endNs, extra)
     this.span = undefined
   }

@@ -88,7 +88,7 @@ export class RequestArea {
   private request(event: RequestEvent): void {
     const { make, tracks } = this.context
     const { slot, startNs, endNs, parts } = event
-    this.context.spans.add(`request ${event.id}`, startNs, endNs)
+    this.context.spans.request(event.id, startNs, endNs)
     this.levels.add(event)
     const label: Label = {
       name: nameOf(event),

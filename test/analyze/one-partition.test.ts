@@ -60,6 +60,10 @@ function check({ call_time, workers, scheduling, findings, verdict }: Analysis):
     const takenNs = sum(takers.map(({ time_ns }) => time_ns)) + other_takers_ns
     expect(takenNs).toBeLessThanOrEqual(preempted_ns + 1e-9 * call_time_ns + 1e-3)
   }
+  for (const { preempted_ns, takers, other_takers_ns, operator_time_ns } of scheduling?.roles ?? []) {
+    const takenNs = sum(takers.map(({ time_ns }) => time_ns)) + other_takers_ns
+    expect(takenNs).toBeLessThanOrEqual(preempted_ns + 1e-9 * operator_time_ns + 1e-3)
+  }
   const { cause } = verdict
   if (cause?.rule === 'preempted') expect(findings.find(({ rule }) => rule === cause.rule)!.time_ns).toBe(cause.time_ns)
   return compared

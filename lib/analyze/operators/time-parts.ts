@@ -1,3 +1,4 @@
+import { firstIndex } from '../../bytes/search.ts'
 import { isCpuBackend, isOnHost } from '../../model/backends.ts'
 import type { ModelBlock } from '../../model/blocks.ts'
 import { DefaultMap } from '../../model/default-map.ts'
@@ -34,12 +35,7 @@ class RunningTime {
   at(ns: number): number {
     const { times, lostNs } = this
     if (times.length === 0) return ns
-    let [first, end] = [0, times.length / 2]
-    while (first < end) {
-      const middle = (first + end) >> 1
-      if (times[2 * middle]! < ns) first = middle + 1
-      else end = middle
-    }
+    const first = firstIndex(0, times.length / 2, (i) => times[2 * i]! >= ns)
     // The last interval that begins before it may end after it.
     const after = first === 0 ? 0 : Math.max(times[2 * first - 1]! - ns, 0)
     return ns - lostNs[first]! + after

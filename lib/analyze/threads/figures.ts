@@ -109,7 +109,7 @@ export interface RoleScheduling {
   readonly operator_time_ns: number
   readonly preempted_ns: number
   readonly blocked_ns: number
-  /** At most 5; `share`: of `operator_time_ns`. */
+  /** While they were preempted; at most 5. `share`: of `operator_time_ns`. */
   readonly takers: readonly Taker[]
   readonly other_takers_ns: number
 }

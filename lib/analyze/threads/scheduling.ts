@@ -90,7 +90,7 @@ class OffTimes implements OffCpu {
       const untilNs = k + 1 < thread.count ? thread.atNs[k + 1]! : this.threads.knownUntilNs
       const ns = Math.min(untilNs, endNs) - Math.max(fromNs, startNs)
       if (ns > 0) (state === State.Preempted ? this.preemptedNs : this.blockedNs)[i]! += ns
-      if (ns > 0 && state !== State.Blocked && this.takersOf) {
+      if (ns > 0 && state === State.Preempted && this.takersOf) {
         const takers = this.takersOf(operators, i)
         const tid = operators.tid[i]!
         this.threads.addTakers(takers, thread, k, tid, Math.max(fromNs, startNs), Math.min(untilNs, endNs))

@@ -17,7 +17,8 @@ function argsOf(trace: OpenTrace, table: string, from: number, to: number): Map<
     }
     const path = String(key).replace(/^(debug|args)\./, '')
     const value = leafOf(type!, int!, text!, real!)
-    if (!put(tree, path.split(/\.|(?=\[\d+\])/), value)) tree.set(path, value)
+    const steps = path.split(/\.|(?=\[\d+\])/)
+    if (!isPath(tree, steps) || !put(tree, steps, value)) tree.set(path, value)
   }
   return new Map([...sets].map(([set, tree]) => [set, jsonOfTree(tree)]))
 }
@@ -32,6 +33,24 @@ function leafOf(type: Cell, int: Cell, text: Cell, real: Cell): string {
     return /^-?\d+$/.test(digits) ? `${digits}.0` : digits // not to be read as an integer
   }
   return `${int ?? 'null'}`
+}
+
+/** Empty lists ahead of an element that trace_processor has no arguments of, at most: a larger index is a part of a name. */
+const GAP_MAX = 256
+
+/** Is each index of a path near the end of its list? */
+function isPath(tree: Tree, path: readonly string[]): boolean {
+  let at: Tree | undefined = tree
+  return path.every((step) => {
+    const place = Number(/^\[(\d+)\]$/.exec(step)?.[1] ?? 0)
+    if (typeof at === 'object' && !Array.isArray(at)) {
+      at = at.get(step)
+      return true
+    }
+    const list: readonly Tree[] = typeof at === 'object' ? at : []
+    at = list[place]
+    return place - list.length <= GAP_MAX
+  })
 }
 
 /** Puts a value at a path. False if another value is in the way. */

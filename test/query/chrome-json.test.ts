@@ -150,3 +150,10 @@ test('times since 1970 are exact: they count from the start of the trace', async
   opened.close()
   expect(new TextDecoder().decode(json)).toContain('"time-origin-ns":"1700000000000000001"')
 })
+
+test('a key that looks like a place far in a list is a key', async () => {
+  const event = { ph: 'X', name: 'work', pid: 1, tid: 1, ts: 1, dur: 2, args: { 'list[2000000000]': 5 } }
+  const json = await asJson(Buffer.from(JSON.stringify({ traceEvents: [event] })))
+  const { traceEvents } = JSON.parse(Buffer.from(json).toString()) as { traceEvents: (typeof event)[] }
+  expect(traceEvents.find(({ name }) => name === 'work')!.args).toEqual(event.args)
+})

@@ -1,4 +1,4 @@
-const { existsSync, readFileSync } = require('node:fs')
+const { existsSync, readdirSync, readFileSync } = require('node:fs')
 const { tmpdir } = require('node:os')
 const { join } = require('node:path')
 const vm = require('node:vm')
@@ -11,7 +11,11 @@ const { TestEnvironment } = require('jest-environment-node')
 process.env['OMP_WAIT_POLICY'] ??= 'passive'
 
 /** Not the user's: peaks of this machine that are kept there would be in the figures of its logs. */
-process.env['XDG_CACHE_HOME'] ??= join(tmpdir(), 'ggml2perfetto-test-cache')
+const cache = join(tmpdir(), 'ggml2perfetto-test-cache')
+process.env['XDG_CACHE_HOME'] = cache
+const hasPeaks = () =>
+  existsSync(`${cache}/ggml2perfetto`) &&
+  readdirSync(`${cache}/ggml2perfetto`).some((name) => name.startsWith('peaks-'))
 
 /** What one test file had V8 compile of trace_processor, the next one need not: V8 shares the code while some module of it lives. */
 const vendored = join(__dirname, '../vendor/trace_processor.wasm')
@@ -32,6 +36,12 @@ class PlainEnvironment extends TestEnvironment {
     } finally {
       vm.createContext = createContext
     }
+  }
+
+  /** Peaks in the common cache would be in the figures of other test files: who measures sets XDG_CACHE_HOME. */
+  async teardown() {
+    await super.teardown()
+    if (hasPeaks()) throw new Error(`${cache} contains peaks that this test file, or one beside it, measured`)
   }
 }
 

@@ -39,12 +39,13 @@ const WORK = {
   cli: { make: (path) => executions(path, 0.2), file: 'short.ggtrace', args: ['--quiet'] },
 }
 
-/** Converts as the CLI does, and discards the result. */
+/** Converts as the CLI of the state does, with its options of V8, and discards the result. */
 async function converting(dist, path, options, isHashed) {
   const { convert, ...others } = await import(pathToFileURL(dist))
   // In earlier commits, one entry has all.
   const { inputOf } = others.inputOf ? others : await import(pathToFileURL(dist.replace('index.js', 'node.js')))
-  setFlagsFromString('--interrupt-budget=540672')
+  const program = readFileSync(dist.replace('index.js', 'ggml2perfetto.js'), 'utf8')
+  for (const [, flag] of program.matchAll(/setFlagsFromString\("(.*?)"\)/g)) setFlagsFromString(flag)
   const hash = isHashed && createHash('sha256')
   let bytes = 0
   const { user } = process.cpuUsage()

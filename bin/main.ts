@@ -141,7 +141,7 @@ function explainUsage(message: string, command: string | undefined): string {
     : `${what}\nhint: ggml2perfetto ${command === undefined || !COMMANDS.includes(command) ? '' : `${command} `}--help`
 }
 
-/** Runs the CLI as `of` says, and sets its exit code. Never rejects. */
+/** Runs the CLI as `io` says, and sets its exit code. Never rejects. */
 export function main(args: readonly string[], io: Io): Promise<void> {
   return withIo(io, () => run(args).catch(report))
 }

@@ -102,6 +102,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
     const result = await record({
       command: [program, ...rest],
       env: io().env,
+      stdio: io().stdio,
       ...chosen(args),
       onStart,
       onBuild: onBuild(args),

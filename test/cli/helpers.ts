@@ -65,6 +65,7 @@ class CliThread {
       const bytes = typeof input === 'string' ? Buffer.from(input) : input
       this.thread.postMessage({
         argv: [process.execPath, CLI, ...args],
+        cwd: process.cwd(),
         env: { ...process.env, ...env },
         input: bytes,
         columns,
@@ -86,12 +87,8 @@ class CliThread {
 
 let thread: CliThread | undefined
 
-/**
- * Runs the CLI; fails the test if it shows a stack trace or does not end. It runs in a thread, but for `record`, whose program has the
- * streams of its process.
- */
+/** Runs the CLI, in a thread; fails the test if it shows a stack trace or does not end. */
 export function run(args: readonly string[], options: RunOptions = {}): Outcome {
-  if (args[0] === 'record') return runProcess(args, options)
   thread ??= new CliThread()
   return outcome(thread.run(args, options))
 }

@@ -17,7 +17,7 @@ import type { Thinning } from './budget/thinning.ts'
 import type { Bundle } from './bundle/bundle.ts'
 import type { Placed } from './clocks/placing.ts'
 import type { FindingsPass } from './findings-pass.ts'
-import { type Input, type Log, type Reading, type ReadingOptions, readEvents } from './inputs.ts'
+import { type Input, type Log, leadOf, type Reading, type ReadingOptions, readEvents } from './inputs.ts'
 import { type ConvertOptions, checkOptions } from './options.ts'
 import { ProgressCount } from './progress.ts'
 import { type LogPass, LogReading, RunInputs } from './run-inputs.ts'
@@ -98,7 +98,7 @@ async function* drawn(
 ): AsyncGenerator<Uint8Array, Summary[]> {
   const { logs, companions } = run
   bundle?.checkSwitches(logs)
-  if (logs.length === 1 && !bundle) writer.countFrom?.(logs[0]!.leadNs)
+  if (!bundle) writer.countFrom?.(leadOf(logs))
   let bytes = 0
   const shared = {
     ...{ names, options, Findings: await findingsPass(options) },

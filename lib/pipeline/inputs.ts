@@ -140,6 +140,9 @@ export async function begin(name: string, events: AsyncIterable<TraceEvent[]>): 
   return { name, first: first!, isOfScheduler, hasSwitches, hasReadings, leadNs, batches }
 }
 
+/** How long before the trace's origin, the first log's, events may be. Others may begin earlier than it. */
+export const leadOf = (logs: readonly Log[]): number => (logs.length === 1 ? logs[0]!.leadNs : LEAD_NS_MAX)
+
 /** Opens inputs and detects their formats. Throws UsageError for an unknown format. */
 export async function openInputs(inputs: readonly Input[], names: Names, options: Reading): Promise<OpenInput[]> {
   const opened: OpenInput[] = []

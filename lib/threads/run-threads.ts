@@ -19,7 +19,11 @@ export class RunThreads {
   private readonly waited = new WaitedCpus()
   private readonly changes = new ThreadChanges(this.inputs, (untilNs) => this.waited.release(untilNs))
   /** By CPU: the thread that has it. */
-  private readonly running = new Map<number, { tid: number; comm: number }>()
+  private readonly running = new Map<number, { tid: number; comm: number; sinceNs: number }>()
+  /** By thread that was woken and does not run yet: its CPU. */
+  private readonly woken = new Map<number, number>()
+  /** By thread: the time for which it had CPUs that traced threads waited for, about. */
+  readonly heldNs = new Map<number, number>()
   private readonly labels = new Map<number, { readonly comm: number; readonly label: number }>()
   /** The last switch, wakeup or end of a thread. */
   private lastNs = -Infinity
@@ -69,7 +73,7 @@ export class RunThreads {
     const { waited, traced } = this
     this.beginSwitches()
     this.reach(atNs)
-    if (cpu >= 0) this.runs(cpu, nextTid, nextComm)
+    if (cpu >= 0) this.runs(cpu, atNs, nextTid, nextComm)
     if (waited.isFull) this.changes.makeRoom()
     if (waited.has(cpu)) waited.take(cpu, atNs, nextTid, nextComm)
     if (traced.has(prevTid)) {
@@ -81,6 +85,7 @@ export class RunThreads {
       } else this.change({ ...change, wait: change.state === 'blocked' ? this.letter(prevState) : 0 })
     }
     if (!traced.has(nextTid)) return
+    this.woken.delete(nextTid)
     waited.runs(cpu, atNs, nextTid)
     this.change({ tid: nextTid, atNs, cpu, state: 'running' })
   }
@@ -89,6 +94,7 @@ export class RunThreads {
     this.beginSwitches()
     if (!this.traced.has(tid)) return
     this.reach(atNs)
+    this.woken.set(tid, targetCpu)
     this.change({ tid, atNs, state: 'woken', cpu: targetCpu, by: this.label(wakerTid, this.commOn(cpu, wakerTid)) })
   }
 
@@ -111,13 +117,22 @@ export class RunThreads {
     for (const states of this.inputs) states.supersede()
   }
 
-  private runs(cpu: number, tid: number, comm: number): void {
+  private runs(cpu: number, atNs: number, tid: number, comm: number): void {
     const on = this.running.get(cpu)
-    if (!on) this.running.set(cpu, { tid, comm })
-    else {
-      on.tid = tid
-      on.comm = comm
+    if (!on) {
+      this.running.set(cpu, { tid, comm, sinceNs: atNs })
+      return
     }
+    if (this.waited.has(cpu) || this.isWokenOn(cpu))
+      this.heldNs.set(on.tid, atNs - on.sinceNs + (this.heldNs.get(on.tid) ?? 0))
+    on.tid = tid
+    on.comm = comm
+    on.sinceNs = atNs
+  }
+
+  private isWokenOn(cpu: number): boolean {
+    for (const on of this.woken.values()) if (on === cpu) return true
+    return false
   }
 
   private reach(atNs: number): void {

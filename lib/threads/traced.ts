@@ -24,6 +24,11 @@ export class TracedThreads {
     return this.threads.has(tid)
   }
 
+  /** Is a process traced? */
+  includes(pid: number): boolean {
+    return this.processes.has(pid)
+  }
+
   /** A process is traced; its name is taken from its command. */
   addProcess(pid: number, command: string): void {
     this.processes.add(pid)

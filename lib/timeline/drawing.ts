@@ -38,9 +38,12 @@ export class Drawing {
     readonly waited?: WaitTaker | undefined
   }): Timeline {
     const options = { ...this.options, ...log }
+    const [first] = this.timelines
     const { length } = this.timelines
-    this.timelines[length] = new Timeline(this.tree, this.make, options, length, this.scheduler, this.areas)
-    return this.timelines[length]
+    const host = log.isOfScheduler ? first : undefined
+    const timeline = new Timeline(this.tree, this.make, options, length, this.scheduler, this.areas, host)
+    this.timelines.push(timeline)
+    return timeline
   }
 
   /** Is nothing drawn so far but issues? */

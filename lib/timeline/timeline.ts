@@ -43,7 +43,8 @@ export class Timeline implements EventPass<void> {
 
   /**
    * `tree`, `make` and `scheduler` are shared by all inputs of a trace; `input` is this one's number, from 0. `isOfScheduler`: it
-   * begins with events of the kernel's scheduler. `isSummed`: some of its calls are not in full. `loaded`: areas that are.
+   * begins with events of the kernel's scheduler. `isSummed`: some of its calls are not in full. `loaded`: areas that are. `host`: the
+   * input in whose group this one is drawn: each further group of the trace would close the first one in the viewer.
    */
   constructor(
     private readonly tree: TrackTree,
@@ -52,11 +53,12 @@ export class Timeline implements EventPass<void> {
     private readonly input: number,
     private readonly scheduler: Scheduler,
     private readonly loaded: LoadedAreas,
+    private readonly host?: Timeline,
   ) {}
 
   /** Number of issues that are drawn. */
   get issueDraws(): number {
-    return this.issues.draws
+    return this.isHosted ? 0 : this.issues.draws
   }
 
   /** What the input contains and is not drawn, as there is no room for it. */
@@ -100,7 +102,7 @@ export class Timeline implements EventPass<void> {
     this.memory.finish()
     this.states.finish()
     this.areas.finish()
-    this.nameRun()
+    if (!this.isHosted) this.nameRun()
   }
 
   /** Draws what made the run slow; `whole`: from the first event to the last. Comes after {@link finish}. */
@@ -171,6 +173,11 @@ export class Timeline implements EventPass<void> {
     return area
   }
 
+  /** Is it drawn in the group of another input? */
+  private get isHosted(): boolean {
+    return this.host?.tracks !== undefined
+  }
+
   /** The model, the workers and the backends are known at the end. */
   private nameRun(): void {
     const { named } = this
@@ -188,10 +195,10 @@ export class Timeline implements EventPass<void> {
     const { isSummed = false, opName = 'role' } = this.options
     if (event.clock !== 'none') writer.origin(event.clock, event.originNs)
     this.run = { ...event, input, isOfScheduler: this.options.isOfScheduler }
-    const tracks = new Tracks(tree, this.run)
+    const tracks = this.host?.tracks?.beside() ?? new Tracks(tree, this.run)
     this.tracks = tracks
     const views = new Views(tensors, (tensor) => names.text(tensor.op))
-    this.issues = new Issues({ tracks, make, writer })
+    this.issues = this.host?.issues ?? new Issues({ tracks, make, writer })
     const report = (issue: IssueEvent) => this.issues.place(issue)
     const context: TrackContext = {
       writer,

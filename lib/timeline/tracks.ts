@@ -62,7 +62,6 @@ export class TrackTree {
 
 /** The tracks of one input, by the layout. A group is defined with its first member: empty groups do not appear. */
 export class Tracks {
-  private readonly groups = new Map<string, number>([['trace', 0]])
   /** What is not drawn because too many other slices are drawn at the same time. */
   readonly leftOut = new LeftOut()
 
@@ -70,7 +69,13 @@ export class Tracks {
   constructor(
     private readonly tree: TrackTree,
     private readonly run?: Run,
+    private readonly groups = new Map<string, number>([['trace', 0]]),
   ) {}
+
+  /** Further tracks in the same groups, of an input that has no group of its own. */
+  beside(): Tracks {
+    return new Tracks(this.tree, this.run, this.groups)
+  }
 
   /**
    * Defines a track and returns its id. `of`: what the track depends on; `row`: its n-th row, from 0; `group`: required for groups

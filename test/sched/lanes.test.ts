@@ -189,10 +189,9 @@ describe('what is drawn', () => {
     ).toEqual(['R', 300])
     expect(rows(trace, 'select count(*) from thread where tid in (400, 9)')).toEqual([[0]])
     expect(rows(trace, 'select pid, process.name from process where pid > 0 order by pid')).toEqual([
-      [60, null],
       [100, 'llama-cli'],
-      [300, 'elsewhere'],
-      [2 ** 22, 'threads of unknown processes'],
+      [2 ** 22, 'threads of unknown processes'], // 70 had the CPU that the worker was woken to
+      [2 ** 22 + 1, 'other programs'],
     ])
     const about = `select extract_arg(source_arg_set_id, 'description') from track where name = 'worker 0: state'`
     expect(rows(trace, about).flat().join()).toMatch(/scheduler's events.*replace the states in the log/)

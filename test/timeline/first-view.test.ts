@@ -1,14 +1,15 @@
 import { describe, expect, test } from '@jest/globals'
+import { TaskState } from '../../lib/core.ts'
 import { convert, type EventInput, type TraceEvent } from '../../lib/index.ts'
 import { openTrace } from '../../lib/node.ts'
 import type { OpenTrace } from '../../lib/sql.ts'
 import { plainBytes, storedBytes } from '../line/support.ts'
 import { ORIGIN_TS, ZERO_NS } from '../origin.ts'
-import { input, inputEvent, switchOf, wakingOf } from '../sched/schedule.ts'
+import { input, inputEvent, switchOf } from '../sched/schedule.ts'
 
 const rows = (trace: OpenTrace, sql: string) => trace.query(sql).rows
 
-/** An input without events: with it, a trace has several inputs. */
+/** An input without events: with it, a trace has several inputs, and its times count from another point. */
 const nothing = (first: TraceEvent): EventInput => input('nothing', () => [], first)
 
 const sample = (atNs: number): TraceEvent => ({ kind: 'counter', name: 0, unit: 'count', atNs, value: 1 })
@@ -21,7 +22,7 @@ describe('a trace of one log', () => {
     ['profinfer-ktrace/real.txt', 'MONOTONIC'],
     ['nsys/one-gpu.sqlite.gz', 'REALTIME'],
     ['chrome-json/vllm.json.gz', 'REALTIME'],
-  ] as const)('%s has one root, no clock snapshots, and the same times as with snapshots', async (name, clock) => {
+  ] as const)('%s has one root, no clock snapshots, and the same times beside another input', async (name, clock) => {
     const log = { name, source: storedBytes(name) }
     const alone = await openTrace(convert(log))
     expect(alone.problems()).toEqual([])
@@ -39,8 +40,8 @@ describe('a trace of one log', () => {
     expect([originNs > 0, found[0]!.length > 0]).toEqual([true, true])
 
     const together = await openTrace(convert([log, nothing(inputEvent({ clock, originNs: BigInt(originNs) }))]))
-    expect(rows(together, 'SELECT count(*) > 0 FROM clock_snapshot')).toEqual([[1]])
-    expect(rows(together, `SELECT ${ORIGIN_TS}`)).toEqual([[null]])
+    expect(rows(together, 'SELECT count(*) FROM clock_snapshot')).toEqual([[0]])
+    expect(rows(together, roots)).toEqual([[1]])
     expect([SLICES, SAMPLES].map((sql) => rows(together, sql))).toEqual(found)
     together.close()
   })
@@ -80,45 +81,74 @@ describe('a trace of one log', () => {
 })
 
 describe('a log and the scheduler of a busy machine', () => {
-  const STRANGERS = 100
   const log: EventInput = {
     name: 'log',
     events: () => [[inputEvent({ attributes: { pid: 500, command: '/usr/bin/llama-cli' } }), sample(5)]],
   }
-  /** Threads take turns with the traced one; every tenth is known to be of process 9000. */
-  const busy = input('busy', (names) => {
-    const tids = Array.from({ length: STRANGERS }, (_, i) => 1000 + i)
-    const known = tids
-      .filter((tid) => tid % 10 === 0)
-      .map((tid) => ({ kind: 'thread', what: 'known', atNs: 0, tid, tgid: 9000, comm: 0, parentTid: -1 }) as TraceEvent)
-    return [
-      ...known,
-      ...tids.flatMap((tid, i) => [
-        switchOf(names, { cpu: 0, at: 40 * i, from: i === 0 ? 0 : 500, to: tid }),
-        wakingOf(names, 0, 40 * i + 5, tid, 9000),
-        switchOf(names, { cpu: 0, at: 40 * i + 20, from: tid, to: 500 }),
-      ]),
-    ]
-  })
+  /** 900 threads, each of ten of one process, but 90 of which the process is not known. */
+  const STRANGERS = Array.from({ length: 900 }, (_, i) => 1000 + i)
+  const processOf = (tid: number) => (tid % 10 === 9 ? undefined : 10_000 + Math.floor((tid - 1000) / 10))
+  /** The traced thread waits for these, longest for the first ones; it sleeps while the others run. */
+  const TAKERS = STRANGERS.filter((tid) => tid < 1300)
+  const waitNs = (tid: number) => 20_000 - 10 * (tid - 1000)
+  const busy = input('busy', (names) => [
+    ...STRANGERS.flatMap((tid): TraceEvent[] => {
+      const tgid = processOf(tid)
+      return tgid === undefined ? [] : [{ kind: 'thread', what: 'known', atNs: 0, tid, tgid, comm: 0, parentTid: -1 }]
+    }),
+    switchOf(names, { cpu: 0, at: 0, from: 0, to: 500 }),
+    ...STRANGERS.flatMap((tid, i) => {
+      const [at, left] = [40_000 * i + 100, TAKERS.includes(tid) ? 0 : TaskState.S]
+      return [
+        switchOf(names, { cpu: 0, at, from: 500, left, to: tid }),
+        switchOf(names, { cpu: 0, at: at + waitNs(tid), from: tid, to: 500 }),
+      ]
+    }),
+    switchOf(names, { cpu: 0, at: 40_000_000, from: 500, to: 0 }),
+  ])
+  const PROCESSES = `SELECT pid, p.name, count(*) FROM process p JOIN thread t USING (upid) WHERE tid IN (
+    SELECT tid FROM sched JOIN thread USING (utid)) AND tid != 0 GROUP BY pid ORDER BY pid`
 
-  test('has no thread without a process: those of no known process share one', async () => {
-    const bytes: Uint8Array[] = []
-    for await (const piece of convert([log, busy])) bytes.push(piece)
-    const trace = await openTrace(Buffer.concat(bytes))
+  test('has at most 25 groups at the top, and no thread of the traced process, or of one that it waited for, is missing', async () => {
+    const trace = await openTrace(convert([log, busy]))
     expect(trace.problems()).toEqual([])
     expect(rows(trace, 'SELECT tid FROM thread WHERE upid IS NULL')).toEqual([])
-    const processes = `SELECT pid, p.name, count(*) FROM process p JOIN thread t USING (upid) WHERE tid IN (
-      SELECT tid FROM sched JOIN thread USING (utid)) AND tid != 0 GROUP BY pid ORDER BY pid`
-    expect(rows(trace, processes)).toEqual([
+    expect(rows(trace, 'SELECT count(distinct utid) FROM sched JOIN thread USING (utid) WHERE tid != 0')).toEqual([
+      [901],
+    ])
+    const processes = rows(trace, PROCESSES)
+    expect(processes).toHaveLength(19)
+    expect(processes.slice(0, 17)).toEqual([
       [500, 'llama-cli', 1],
-      [9000, 'task 9000', 10],
-      [2 ** 22, 'threads of unknown processes', 90],
+      ...Array.from({ length: 16 }, (_, i) => [10_000 + i, null, 9]),
     ])
-    expect(rows(trace, 'SELECT count(*) FROM track WHERE parent_id IS NULL AND type = "global_track_event"')).toEqual([
-      [1],
+    expect(processes.slice(17)).toEqual([
+      [2 ** 22, 'threads of unknown processes', 30],
+      [2 ** 22 + 1, 'other programs', 900 - 16 * 9 - 30],
     ])
+    // The UI adds CPU Scheduling, Ftrace Events and Scheduler, and one group for each process.
+    const others = rows(trace, 'SELECT count(*) FROM track WHERE parent_id IS NULL AND type = "global_track_event"')
+    expect([others, rows(trace, 'SELECT count(*) FROM clock_snapshot')]).toEqual([[[1]], [[0]]])
     trace.close()
-    const text = Buffer.concat(bytes).toString('latin1')
-    expect([text.includes('LLM llama-cli'), text.includes('LLM run')]).toEqual([true, false])
+  })
+
+  test('has each process by itself with allThreads', async () => {
+    const trace = await openTrace(convert([log, busy], { allThreads: true }))
+    const processes = rows(trace, PROCESSES)
+    expect(processes).toHaveLength(1 + 90 + 1)
+    expect(processes.at(-1)).toEqual([2 ** 22, 'threads of unknown processes', 90])
+    trace.close()
+  })
+
+  test('has one group of ours: what is wrong with the recording is in it', async () => {
+    const lossy = input('lossy', (names) => [
+      switchOf(names, { cpu: 0, at: 0, from: 0, to: 500 }),
+      switchOf(names, { cpu: 0, at: 50, from: 7, to: 500 }),
+    ])
+    const trace = await openTrace(convert([log, lossy]))
+    const issues = `SELECT root.name, track.name, s.name FROM slice s JOIN track ON track.id = track_id
+      JOIN track root ON root.id = track.parent_id WHERE s.category = 'issue'`
+    expect(rows(trace, issues)).toEqual([['LLM llama-cli', 'Issues', 'lost switches']])
+    trace.close()
   })
 })

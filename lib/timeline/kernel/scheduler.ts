@@ -43,7 +43,7 @@ export class Scheduler {
     hasSwitches: boolean,
   ) {
     this.threads = new RunThreads(make.names, hasSwitches, (tid) => this.links.write(tid))
-    this.links = new ThreadLinks(tree, make.names, this.threads.traced)
+    this.links = new ThreadLinks(tree, make.names, this.threads.traced, () => this.isAll)
     this.rows = tree.writer.scheduler ? undefined : new CpuRows(tree, make)
   }
 
@@ -97,7 +97,7 @@ export class Scheduler {
   finish(): number {
     const { machine, threads } = this
     const late = threads.finish()
-    this.links.finish()
+    this.links.finish(threads.heldNs)
     const release = threads.hasBegun ? releaseFor(machine.release) : machine.release
     if (release !== undefined || machine.cpus !== undefined) this.tree.writer.machine?.({ ...machine, release })
     this.rows?.finish()

@@ -10,7 +10,7 @@ import type { Writer } from '../lib/sink/writer.ts'
 /**
  * What the timeline draws, a line for each draw, without a trace and without trace_processor:
  *
- *     Workers/worker 0 | 0–100 Qcur MUL_MAT {layer: 3}
+ *     worker 0 | 0–100 Qcur MUL_MAT {layer: 3}
  *     Ranges/thread 7 | 200–300 outer > inner   `inner` lies within `outer`
  *     Ranges/thread 8 | 250–350 inner →5        the arrow 5 joins it with other slices
  *     Issues | 360 end without a start          an instant

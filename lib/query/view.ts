@@ -90,7 +90,7 @@ const WORKERS_PINNED = 8
 
 /** The most important first, then as many workers as there is room for. */
 const PINNED = ['Findings', 'Phase', 'Tokens(: (target|draft))?', 'tok/s', 'GB/s']
-const EXPANDED = ['LLM .*', 'Workers', 'Memory']
+const EXPANDED = ['LLM .*', 'Memory']
 
 /**
  * The first decode calls, or the first other calls if there are none: only calls with recorded operators. And facts about the

@@ -42,6 +42,11 @@ const ROLES = {
     'Its llama_context drafts tokens for another one (inferred: the other one verifies some right after its calls).',
 } as const
 
+/** Workers and slots that have rows of the run; further ones are in a group, which viewers close. */
+const ROWS_AT_ONCE = 8
+
+const ofFurtherWorkers = ({ worker }: of.Worker) => (worker < ROWS_AT_ONCE ? undefined : 'workers')
+
 /** Added where a trace does not contain all calls in full. */
 const SUMMED =
   ' Slices called "… ×n (sum)" are sums of n slices, of all calls that are not in full: laid end to end in the time of these ' +
@@ -70,10 +75,10 @@ const ofStream = {
  *
  *     run                  LLM <command>
  *       phase                Phase
- *       workers              Workers
- *         worker               worker 0
- *         workerState          worker 0: state
- *         worker               worker 1
+ *       worker               worker 0
+ *       workerState          worker 0: state
+ *       workers              Further workers
+ *         worker               worker 8
  */
 export const LAYOUT = {
   run: group<of.Run>('trace', { rank: ({ input }) => input, name: runTitle, description: runFacts }),
@@ -94,42 +99,31 @@ export const LAYOUT = {
       `Successive calls of one kind: prefill, decode, failed; load = before the first call; idle = no call for ${idleMs} ms.`,
   }),
 
-  requests: group('run', {
-    rank: at(0, 8),
-    name: 'Requests',
-    description:
-      'What was done for each request: from the time when it was posted to its last result. Without records of tasks, ' +
-      'a request is the use of a sequence, from a prompt to the last token before the next prompt (inferred).',
-  }),
-  queueLength: counter('requests', {
-    rank: 0,
+  queueLength: counter('run', {
+    rank: at(1),
     name: 'queue length',
     description: 'Requests that were posted and that no slot worked on yet.',
     unit: 'count',
   }),
-  slotsBusy: counter('requests', {
-    rank: 1,
+
+  slotsBusy: counter('run', {
+    rank: at(1, 1),
     name: 'slots busy',
     description:
       'Slots that worked on a request, or sequences that did; of what clients measure, requests without an answer yet.',
     unit: 'count',
   }),
-  queue: track('requests', {
-    rank: 2,
-    rows: 62,
+
+  queue: track('run', {
+    rank: at(1, 2),
+    rows: 30,
     name: 'Queue',
     description: 'Requests before a slot began to work on them; the rest of each is in the row of its slot.',
   }),
-  inFlight: track('requests', {
-    rank: 2 ** 24,
-    rows: 2 ** 24,
-    name: 'In flight',
-    description:
-      'Requests of which no slot is known, as a client measured them, or as spans of a server describe them; those at the same time are in ' +
-      'further rows. Below each its parts (inferred): until the first token, and from there to the last one.',
-  }),
-  slot: track<{ readonly slot: number }>('requests', {
-    rank: ({ slot }) => 64 + 8 * slot,
+
+  slot: track<{ readonly slot: number }>('run', {
+    rank: ({ slot }) => (slot < ROWS_AT_ONCE ? at(1, 32) : 0) + 8 * slot,
+    beyond: ({ slot }) => (slot < ROWS_AT_ONCE ? undefined : 'requests'),
     rows: 7,
     name: ({ slot }) => `slot ${slot}`,
     description: ({ slot }) =>
@@ -137,6 +131,22 @@ export const LAYOUT = {
       'parts of its time: calls with its tokens, sampling, drafts; stalled = calls and samplers of other requests ran while it ' +
       'waited; other = the remainder.',
   }),
+
+  inFlight: track('run', {
+    rank: at(1, 128),
+    rows: 126,
+    name: 'In flight',
+    description:
+      'Requests of which no slot is known, as a client measured them, or as spans of a server describe them; those at the same time are in ' +
+      'further rows. Below each its parts (inferred): until the first token, and from there to the last one.',
+  }),
+
+  requests: group('run', {
+    rank: at(1, 255),
+    name: 'Requests',
+    description: `Requests of further slots, from the ${ROWS_AT_ONCE + 1}th on, and what sequences have in the KV cache.`,
+  }),
+
   cachedTokens: counter<{ readonly context: number; readonly sequence: number }>('requests', {
     rank: ({ context, sequence }) => 64 + 8 * sequence + 7 + 1024 * context,
     name: ({ context, sequence }) =>
@@ -146,29 +156,37 @@ export const LAYOUT = {
     unit: 'count',
     axis: () => 'tokens',
   }),
-
   benchmarks: track('run', {
-    rank: at(0, 9),
+    rank: at(2),
     rows: 3,
     name: 'Benchmark',
     description:
       'Tests that a program measured itself, such as those of llama-bench, with their repetitions. Only durations are recorded: ' +
       'repetitions are laid end to end from the start of their test (inferred).',
   }),
-
   tokens: track<{
     readonly context: number
     readonly what: keyof typeof CALLS
     readonly role: keyof typeof ROLES | undefined
   }>('run', {
-    rank: ({ context }) => at(1, context),
+    rank: ({ context }) => at(3, context),
     rows: ({ context }) => 16 - context,
     name: ({ context, role }) => (role ? `Tokens: ${role}` : context > 0 ? `Tokens: context ${context + 1}` : 'Tokens'),
     description: ({ what, role }) => (role ? `${CALLS[what]} ${ROLES[role]}` : CALLS[what]),
   }),
 
+  'tok/s': counter('run', {
+    rank: at(5),
+    rows: 16,
+    name: 'tok/s',
+    description:
+      'Tokens of each call by its time, per second; 0 between calls. Calls that ' +
+      'failed, or whose end is unknown, have no rate.',
+    unit: 'tok/s',
+  }),
+
   graphs: track<{ readonly isSummed: boolean }>('run', {
-    rank: at(2),
+    rank: at(6),
     rows: 16,
     name: 'Graphs',
     description: ({ isSummed }) =>
@@ -179,12 +197,14 @@ export const LAYOUT = {
   }),
 
   workers: group('run', {
-    rank: at(3),
-    name: 'Workers',
-    description: 'Work of each worker thread: one slice per operator (node of the graph), then its barrier wait.',
+    rank: at(7, 128),
+    name: 'Further workers',
+    description: `Work of each worker thread from the ${ROWS_AT_ONCE + 1}th on: one slice per operator (node of the graph), then its barrier wait.`,
   }),
-  worker: track<of.Worker & { readonly isSummed: boolean }>('workers', {
-    rank: ({ worker }) => 16 * worker,
+
+  worker: track<of.Worker & { readonly isSummed: boolean }>('run', {
+    rank: ({ worker }) => (worker < ROWS_AT_ONCE ? at(7) : 0) + 16 * worker,
+    beyond: ofFurtherWorkers,
     rows: 16,
     name: ({ worker }) => `worker ${worker}`,
     description: ({ worker, isSummed }) =>
@@ -192,8 +212,10 @@ export const LAYOUT = {
       'the wait for the other workers. The thread that served the worker at the time is the argument tid (--detail full).' +
       (isSummed ? SUMMED : ''),
   }),
-  workerState: track<of.Worker & { readonly isFromSwitches: boolean }>('workers', {
-    rank: ({ worker }) => 16 * worker + 12,
+
+  workerState: track<of.Worker & { readonly isFromSwitches: boolean }>('run', {
+    rank: ({ worker }) => (worker < ROWS_AT_ONCE ? at(7) : 0) + 16 * worker + 12,
+    beyond: ofFurtherWorkers,
     rows: 4,
     name: ({ worker }) => `worker ${worker}: state`,
     description: ({ worker, isFromSwitches }) =>
@@ -204,14 +226,14 @@ export const LAYOUT = {
   }),
 
   copies: track('run', {
-    rank: at(3, 8),
+    rank: at(8),
     rows: 8,
     name: 'Copies',
     description: 'Transfers of tensor data: set = into a backend buffer, get = out of it, copy = between two.',
   }),
 
   functions: group('run', {
-    rank: at(3, 12),
+    rank: at(8, 12),
     name: 'Functions',
     description: 'What the program called around its llama_decode calls: samplers, text, waiting, loading, states.',
   }),
@@ -221,23 +243,8 @@ export const LAYOUT = {
     description: ({ tid }) => `Functions that thread ${tid} called, nested as it called them.`,
   }),
 
-  rates: group('run', {
-    rank: at(4),
-    name: 'Rates',
-    description:
-      'Tokens, bytes and operations per second, by call and by graph run; counts by operator, if the log contains them.',
-  }),
-  'tok/s': counter('rates', {
-    rank: 0,
-    rows: 16,
-    name: 'tok/s',
-    description:
-      'Tokens of each call by its time, per second; 0 between calls. Calls that ' +
-      'failed, or whose end is unknown, have no rate.',
-    unit: 'tok/s',
-  }),
-  'GB/s': counter('rates', {
-    rank: 16,
+  'GB/s': counter('run', {
+    rank: at(9),
     rows: 16,
     name: 'GB/s',
     description:
@@ -246,14 +253,21 @@ export const LAYOUT = {
       'was not recorded, as many experts count as it may have used. CPU caches may provide part of the data.',
     unit: 'GB/s',
   }),
-  'GFLOP/s': counter('rates', {
-    rank: 32,
+
+  'GFLOP/s': counter('run', {
+    rank: at(9, 16),
     rows: 16,
     name: 'GFLOP/s',
     description:
       'Floating-point operations of the matrix products of a graph, by the time from its first operator to its last; 0 ' +
       'between graphs. Computed from shapes: a multiplication and an addition count 2.',
     unit: 'GFLOP/s',
+  }),
+
+  rates: group('run', {
+    rank: at(9, 32),
+    name: 'Rates',
+    description: 'Rates and counts by operator of each worker.',
   }),
   workerRate: counter<of.Worker & of.Nth & { readonly rate: string }>('rates', {
     rank: ({ nth, worker }) => (nth + 1) * 64 + worker,
@@ -265,21 +279,21 @@ export const LAYOUT = {
   workerCounter: counter<of.Counter>('rates', { ...workerCounter }),
 
   experts: group('run', {
-    rank: at(5),
+    rank: at(10),
     name: 'Experts',
     description:
       'Experts that the router of each layer chose (some logs contain only those of the first token of a batch). A slice ' +
       'spans the operators that used the choice.',
   }),
+
   expertsOfLayer: track<{ readonly layer: number }>('experts', {
     rank: ({ layer }) => (layer + 1) * 16,
     rows: 16,
     name: ({ layer }) => (layer < 0 ? 'no layer' : `layer ${layer}`),
     description: ({ layer }) => `Experts chosen in ${layer < 0 ? 'an unknown layer' : `layer ${layer}`}.`,
   }),
-
   memory: group('run', {
-    rank: at(6),
+    rank: at(11),
     name: 'Memory',
     description:
       'Where each operator reads: a value is valid until the next operator reads elsewhere, or the graph run ends. Live ' +
@@ -349,9 +363,8 @@ export const LAYOUT = {
       `Bytes of the backend buffers called ${buffers}, from when they were allocated until they were freed.`,
     unit: 'bytes',
   }),
-
   faults: group('run', {
-    rank: at(6, 8),
+    rank: at(11, 8),
     name: 'Faults and I/O',
     description: 'Page faults and reads from disks while operators were computed, and the weights that they read.',
   }),
@@ -365,7 +378,7 @@ export const LAYOUT = {
   }),
   workerFaultCounter: counter<of.Counter>('faults', { ...workerCounter }),
   accesses: group('run', {
-    rank: at(6, 10),
+    rank: at(11, 10),
     name: 'Memory samples',
     description:
       'Page faults, loads and stores that perf sampled with their addresses, by the tensor that was at the address: from another ' +
@@ -385,22 +398,19 @@ export const LAYOUT = {
       `Samples in ${tensors}, in all layers: a slice for each interval with samples. Its name and colour are the power of two of ` +
       'their number.',
   }),
-
-  gpu: group('run', { rank: at(6, 12), name: 'GPU', description: 'Work of the GPUs, by stream.' }),
+  gpu: group('run', { rank: at(11, 12), name: 'GPU', description: 'Work of the GPUs, by stream.' }),
   streamWork: track<of.Stream>('gpu', {
     ...ofStream,
     description: 'Kernels, operators, copies and fills, as the GPU ran them.',
   }),
-
-  ranges: group('run', { rank: at(7), name: 'Ranges', description: 'Named ranges of each thread.' }),
+  ranges: group('run', { rank: at(12), name: 'Ranges', description: 'Named ranges of each thread.' }),
   threadRanges: track<of.Nth & { readonly tid: number }>('ranges', {
     rank: ({ nth }) => nth,
     name: ({ tid }) => `thread ${tid}`,
     description: ({ tid }) => `Named ranges of thread ${tid}.`,
   }),
-
   nvtx: group('run', {
-    rank: at(7, 8),
+    rank: at(12, 8),
     name: 'NVTX',
     description: 'Ranges and marks that the program announced through NVTX, by domain.',
   }),
@@ -427,9 +437,8 @@ export const LAYOUT = {
     description: ({ tid, domain = 'default domain' }) =>
       `Ranges that thread ${tid} pushed and popped, and its marks, in NVTX's ${domain}.`,
   }),
-
   nvtxOnGpu: group('run', {
-    rank: at(7, 9),
+    rank: at(12, 9),
     name: 'NVTX on the GPU',
     description: 'NVTX ranges on the GPU: from the first to the last piece of work that was launched in each.',
   }),
@@ -440,25 +449,23 @@ export const LAYOUT = {
       `GPU work that was launched within ranges of ${domain === undefined ? 'the default domain' : `the domain ${domain}`}, ` +
       'on their thread.',
   }),
-
-  cudaCalls: group('run', { rank: at(7, 10), name: 'CUDA API', description: CUDA_CALLS }),
+  cudaCalls: group('run', { rank: at(12, 10), name: 'CUDA API', description: CUDA_CALLS }),
   cudaThread: track<of.Thread & of.Nth>('cudaCalls', { ...ofThread, description: CUDA_CALLS }),
-  hipCalls: group('run', { rank: at(7, 10), name: 'HIP API', description: HIP_CALLS }),
+  hipCalls: group('run', { rank: at(12, 10), name: 'HIP API', description: HIP_CALLS }),
   hipThread: track<of.Thread & of.Nth>('hipCalls', { ...ofThread, description: HIP_CALLS }),
-  vulkanCalls: group('run', { rank: at(7, 10), name: 'Vulkan API', description: VULKAN_CALLS }),
+  vulkanCalls: group('run', { rank: at(12, 10), name: 'Vulkan API', description: VULKAN_CALLS }),
   vulkanThread: track<of.Thread & of.Nth>('vulkanCalls', { ...ofThread, description: VULKAN_CALLS }),
-  osCalls: group('run', { rank: at(7, 11), name: 'OS runtime', description: OS_CALLS }),
+  osCalls: group('run', { rank: at(12, 11), name: 'OS runtime', description: OS_CALLS }),
   osThread: track<of.Thread & of.Nth>('osCalls', { ...ofThread, description: OS_CALLS }),
-  blasCalls: group('run', { rank: at(7, 11), name: 'Math libraries', description: BLAS_CALLS }),
+  blasCalls: group('run', { rank: at(12, 11), name: 'Math libraries', description: BLAS_CALLS }),
   blasLibrary: track<of.Nth & { readonly library: string }>('blasCalls', {
     rank: ({ nth }) => 64 * nth,
     rows: 64,
     name: ({ library }) => library,
     description: ({ library }) => `Calls of ${library}, as its logger wrote them.`,
   }),
-
   gpuWaits: group('run', {
-    rank: at(7, 12),
+    rank: at(12, 12),
     name: 'GPU synchronization',
     description: 'Waits of the host, by stream.',
   }),
@@ -466,17 +473,15 @@ export const LAYOUT = {
     ...ofStream,
     description: 'Waits for the stream, its events or its context; events that were recorded on it.',
   }),
-
-  series: group('run', { rank: at(8), name: 'Counters', description: 'Numeric series as recorded.' }),
+  series: group('run', { rank: at(13), name: 'Counters', description: 'Numeric series as recorded.' }),
   oneSeries: counter<of.Nth & { readonly name: string; readonly unit: Unit }>('series', {
     rank: ({ nth }) => nth,
     name: ({ name }) => name,
     description: ({ name }) => `${name}, as recorded.`,
     unit: ({ unit }) => unit,
   }),
-
   power: group<of.Nth & { readonly device: string }>('run', {
-    rank: ({ nth }) => at(8, 1 + Math.min(nth, 14)),
+    rank: ({ nth }) => at(13, 1 + Math.min(nth, 14)),
     name: ({ device }) => device,
     description: ({ device }) => `Power, clocks and utilization of ${device}, as a tool or the kernel reported them.`,
   }),
@@ -488,13 +493,13 @@ export const LAYOUT = {
   }),
 
   issues: track<{ readonly shownMax: number }>('run', {
-    rank: at(9),
+    rank: at(14),
     name: 'Issues',
     description: ({ shownMax }) => `Losses and bad records, at the time when they happened (the first ${shownMax}).`,
   }),
 
   threadStates: group('run', {
-    rank: at(9, 8),
+    rank: at(14, 8),
     name: 'Thread states',
     description: 'When the traced threads ran, and when they waited.',
   }),
@@ -507,7 +512,7 @@ export const LAYOUT = {
 
   /** Leading tracks are after the ranges, the first seven in order; the others after all tracks above. */
   own: track<of.Own>('run', {
-    rank: ({ nth, leads }) => (leads ? at(7, 1 + Math.min(nth, 6)) : at(10, nth)),
+    rank: ({ nth, leads }) => (leads ? at(12, 1 + Math.min(nth, 6)) : at(15, nth)),
     name: ({ name }) => name,
     description: ({ description }) => description,
     kind: ({ holds }) => holds,

@@ -14,6 +14,8 @@ interface Spec<Of> {
   readonly rank: Either<number, Of>
   /** Number of ranks for the track and its further rows (`worker 0 (2)`); remaining rows share the last one; 1 by default. */
   readonly rows?: Either<number, Of>
+  /** The key of another group, for those for which the first has no room. */
+  readonly beyond?: (subject: Of) => string | undefined
   readonly name: Either<string, Of>
   readonly description: Either<string, Of>
   readonly kind?: Either<Track['kind'], Of>
@@ -98,8 +100,8 @@ export function runFacts({ format, clock, attributes, verdict }: Run): string {
     .join('\n')
 }
 
-/** Rank of a row of an input: each kind of rows has 16 ranks; `place` is the row's place among them. */
-export const at = (kind: number, place = 0) => 16 * kind + place
+/** Rank of a row of an input: each kind of rows has 256 ranks; `place` is the row's place among them. */
+export const at = (kind: number, place = 0) => 256 * kind + place
 
 const BUFFERS: Readonly<Record<BufferUsage, string>> = {
   weights: 'weights',

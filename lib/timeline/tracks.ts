@@ -81,12 +81,12 @@ export class Tracks {
    * Defines a track and returns its id. `of`: what the track depends on; `row`: its n-th row, from 0; `group`: required for groups
    * of which there are several, such as NVTX domains.
    */
-  add<K extends Key>(key: K, subject: Of<K>, row = 0, group = this.group(LAYOUT[key].parent)): number {
+  add<K extends Key>(key: K, subject: Of<K>, row = 0, group = this.groupOf(key, subject)): number {
     return this.tree.add(group, specOf(LAYOUT[key] as Place<Of<K>>, subject, row))
   }
 
   /** Replaces the name and description of a track. */
-  rename<K extends Key>(track: number, key: K, subject: Of<K>, row = 0, group = this.group(LAYOUT[key].parent)): void {
+  rename<K extends Key>(track: number, key: K, subject: Of<K>, row = 0, group = this.groupOf(key, subject)): void {
     this.tree.rename(track, group, specOf(LAYOUT[key] as Place<Of<K>>, subject, row))
   }
 
@@ -108,6 +108,11 @@ export class Tracks {
 
   /** Counts a slice for which its track has no row. */
   readonly leaveOut = (): void => this.leftOut.add(CROWDED, 1, CROWDED_HINT)
+
+  private groupOf<K extends Key>(key: K, subject: Of<K>): number {
+    const { parent, beyond } = LAYOUT[key] as Place<Of<K>>
+    return this.group(beyond?.(subject) ?? parent)
+  }
 
   private group(key: string): number {
     return getOrMake(this.groups, key, () =>

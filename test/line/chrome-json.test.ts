@@ -94,8 +94,11 @@ describe('the file', () => {
       operators: 2664,
     })
     expect(metadata['tracks']).toMatchObject({
-      'LLM run': { '': expect.stringMatching(/^input: profinfer-csv\n/), Tokens: expect.any(String) },
-      'Workers (LLM run)': { 'worker 1': expect.stringMatching(/^Operators that worker 1/) },
+      'LLM run': {
+        '': expect.stringMatching(/^input: profinfer-csv\n/),
+        Tokens: expect.any(String),
+        'worker 1': expect.stringMatching(/^Operators that worker 1/),
+      },
     })
   })
 

@@ -218,7 +218,7 @@ class Drawing {
   private operator(event: OperatorEvent): void {
     const { worker, startNs, endNs, waitEndNs } = event
     const tensor = this.tensors.get(event.tensor)!
-    const row = `Workers/worker ${worker}`
+    const row = `worker ${worker}`
     const args = {
       ...operatorArgs(event, this.tensors, this.names, this.detail, this.threads.get(worker) !== event.tid),
     }

@@ -3,7 +3,7 @@ import { zeroOf } from '../origin.ts'
 
 /**
  * What a trace holds as far as Chrome's JSON can carry it, read from either kind of trace: one text per slice, counter
- * sample and arrow. Times are absolute. Groups go by the name of their process, `Workers (LLM run)`.
+ * sample and arrow. Times are absolute. Groups go by the name of their process, `Memory (LLM run)`.
  */
 export interface Content {
   readonly slices: string[]

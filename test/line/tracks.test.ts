@@ -29,29 +29,25 @@ const TREES: Record<Format, string[]> = {
   'tensor-trace': [
     '0 LLM run',
     '0 LLM run/1 Phase',
-    '0 LLM run/16 Tokens',
-    '0 LLM run/32 Graphs',
-    '0 LLM run/48 Workers',
-    '0 LLM run/48 Workers/0 worker 0',
-    '0 LLM run/96 Memory',
-    '0 LLM run/96 Memory/8 weights: offset read',
-    '0 LLM run/96 Memory/8192 bytes touched per operator',
-    '0 LLM run/80 Experts',
-    '0 LLM run/64 Rates',
-    '0 LLM run/64 Rates/0 tok/s',
-    ...[0, 1, 2, 3, 4, 5].map((layer) => `0 LLM run/80 Experts/${16 * (layer + 1)} layer ${layer}`),
+    '0 LLM run/768 Tokens',
+    '0 LLM run/1280 tok/s',
+    '0 LLM run/1536 Graphs',
+    '0 LLM run/1792 worker 0',
+    '0 LLM run/2560 Experts',
+    ...[0, 1, 2, 3, 4, 5].map((layer) => `0 LLM run/2560 Experts/${16 * (layer + 1)} layer ${layer}`),
+    '0 LLM run/2816 Memory',
+    '0 LLM run/2816 Memory/8 weights: offset read',
+    '0 LLM run/2816 Memory/8192 bytes touched per operator',
   ],
   'profinfer-csv': [
     '0 LLM run',
     '0 LLM run/1 Phase',
-    '0 LLM run/16 Tokens',
-    '0 LLM run/32 Graphs',
-    '0 LLM run/48 Workers',
-    '0 LLM run/48 Workers/0 worker 0',
-    '0 LLM run/48 Workers/16 worker 1',
-    '0 LLM run/64 Rates',
-    '0 LLM run/64 Rates/0 tok/s',
-    '0 LLM run/64 Rates/32 GFLOP/s',
+    '0 LLM run/768 Tokens',
+    '0 LLM run/1280 tok/s',
+    '0 LLM run/1536 Graphs',
+    '0 LLM run/1792 worker 0',
+    '0 LLM run/1808 worker 1',
+    '0 LLM run/2320 GFLOP/s',
   ],
 }
 
@@ -111,7 +107,7 @@ describe.each(FORMATS)('%s', (format) => {
   test('each category keeps to its rows', () => {
     const found = rows(`SELECT DISTINCT category, coalesce(parent.name || '/', '') || track.name FROM slice
       JOIN track ON track.id = track_id LEFT JOIN track parent ON parent.id = track.parent_id`)
-    const workers = Array.from({ length: WORKERS[format] }, (_, i) => `Workers/worker ${i}`)
+    const workers = Array.from({ length: WORKERS[format] }, (_, i) => `LLM run/worker ${i}`)
     const layers = format === 'tensor-trace' ? [0, 1, 2, 3, 4, 5].map((layer) => `expert Experts/layer ${layer}`) : []
     const expected = [
       ...['phase LLM run/Phase', 'token LLM run/Tokens', 'graph LLM run/Graphs', ...layers],

@@ -111,7 +111,7 @@ describe('commands', () => {
     )
     const matches = (id: string) => names.filter((name) => new RegExp(argsOf(found, id)[0]!).test(name)).sort()
     expect(matches('PinTracksByRegex')).toEqual(['GB/s', 'Phase', 'Tokens', 'tok/s', 'worker 0', 'worker 1'])
-    expect(matches('ExpandTracksByRegex')).toEqual(['LLM moe.gguf · 2 workers · CPU', 'Memory', 'Workers'])
+    expect(matches('ExpandTracksByRegex')).toEqual(['LLM moe.gguf · 2 workers · CPU', 'Memory'])
   })
 
   test.each([

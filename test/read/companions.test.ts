@@ -44,7 +44,7 @@ function mapOf(weights: ReadonlyMap<string, { readonly offset: number; readonly 
 const MAP = mapOf(WEIGHTS)
 
 /** The operators, with layer and first source. */
-const operatorsOf = (...inputs: Input[]) => drawn(inputs, {}, { rows: /^Workers/, args: ['layer', 'src0'] })
+const operatorsOf = (...inputs: Input[]) => drawn(inputs, {}, { rows: /^worker/, args: ['layer', 'src0'] })
 
 /** Two buffers of the recorded run, by their ids in it; one lies where its pointer says, the other's pointer is another. */
 const BUFFERS = recordedEvents.events.flatMap((event) =>
@@ -103,7 +103,7 @@ describe('memory-map', () => {
   test('sizes beyond 4 GiB, which the log wraps', async () => {
     const [name, { offset, bytes }] = [...WEIGHTS].find(([key]) => key === 'output.weight')!
     const map = mapOf(new Map([[name, { offset, bytes: bytes + 2 ** 32 }]]))
-    const shown = { rows: /^Workers/, args: ['src0', 'src0_bytes'] }
+    const shown = { rows: /^worker/, args: ['src0', 'src0_bytes'] }
     const lines = await drawn([input('log', recorded), input('map', map)], { detail: 'full' }, shown)
     const sizes = lines
       .filter((line) => line.includes('src0: output.weight'))
@@ -298,7 +298,7 @@ describe('buffer-timeline and ggml-graph', () => {
   test('a graph gives layers to nodes that have none of their own', async () => {
     const log = plainBytes('tensor-trace/tiny-v3.bin')
     const nodesOf = async (...inputs: Input[]) => {
-      const lines = await drawn(inputs, {}, { rows: /^Workers/, args: ['tensor', 'layer'] })
+      const lines = await drawn(inputs, {}, { rows: /^worker/, args: ['tensor', 'layer'] })
       return new Set(lines.map((line) => line.replace(/.*{(.*)}/, '$1')))
     }
     const [embd, query] = ['tensor: embd', 'tensor: Qcur-0, layer: 0']

@@ -215,7 +215,7 @@ describe('the trace of it', () => {
     expect(new Set(names)).toEqual(
       new Set([
         'LLM tiny.gguf · 2 workers · CPU',
-        ...['Phase', 'Tokens', 'Graphs', 'Copies', 'Vulkan API', 'Workers', 'worker 0', 'worker 0: state', 'worker 1'],
+        ...['Phase', 'Tokens', 'Graphs', 'Copies', 'Vulkan API', 'worker 0', 'worker 0: state', 'worker 1'],
         ...['Experts', 'layer 0'],
         ...['Rates', ...[0, 1].map((worker) => `worker ${worker}: cpu_share`), 'Faults and I/O'],
         ...['minor-faults per ms', 'major-faults per ms', 'bytes-read in MB/s'].map((title) => `worker 1: ${title}`),

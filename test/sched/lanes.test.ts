@@ -89,12 +89,12 @@ describe("a worker's state lane", () => {
     ]
     const lines = await drawn(inputs, {}, { rows: /worker 0: state/, args: ['cpu', 'taken_by', 'woken_by'] })
     expect(lines).toEqual([
-      'Workers/worker 0: state | 100–200 running on CPU 2 {cpu: 2}',
-      'Workers/worker 0: state | 200–300 runnable (preempted) {cpu: 2, taken_by: task 66 66}',
-      'Workers/worker 0: state | 300–350 running on CPU 2 {cpu: 2}',
-      'Workers/worker 0: state | 350–400 blocked (D) {cpu: 2}',
-      'Workers/worker 0: state | 400–450 runnable (woken) {cpu: 2, woken_by: task 55 55}',
-      'Workers/worker 0: state | 450–500 running on CPU 2 {cpu: 2}',
+      'worker 0: state | 100–200 running on CPU 2 {cpu: 2}',
+      'worker 0: state | 200–300 runnable (preempted) {cpu: 2, taken_by: task 66 66}',
+      'worker 0: state | 300–350 running on CPU 2 {cpu: 2}',
+      'worker 0: state | 350–400 blocked (D) {cpu: 2}',
+      'worker 0: state | 400–450 runnable (woken) {cpu: 2, woken_by: task 55 55}',
+      'worker 0: state | 450–500 running on CPU 2 {cpu: 2}',
     ])
   })
 
@@ -110,11 +110,11 @@ describe("a worker's state lane", () => {
     ]
     const linesOf = (inputs: EventInput | EventInput[]) => drawn(inputs, {}, { rows: /worker 0: state/ })
     expect(await linesOf(log([[0, 101]], 40, states))).toEqual([
-      'Workers/worker 0: state | 10–20 running on CPU 3',
-      'Workers/worker 0: state | 20–30 runnable (preempted)',
+      'worker 0: state | 10–20 running on CPU 3',
+      'worker 0: state | 20–30 runnable (preempted)',
     ])
     expect(await linesOf([log([[0, 101]], 40, states), input('switches', make)])).toEqual([
-      'Workers/worker 0: state | 12–22 running on CPU 2',
+      'worker 0: state | 12–22 running on CPU 2',
     ])
   })
 })

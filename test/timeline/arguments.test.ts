@@ -121,25 +121,25 @@ test('where operators of a worker are missing, no wait has a cause', async () =>
       ]
     },
   }
-  const lines = await drawn(operators, { detail: 'full' }, { rows: /Workers/, args: ['waited_for'] })
+  const lines = await drawn(operators, { detail: 'full' }, { rows: /^worker/, args: ['waited_for'] })
   const id = 2 ** 50
   expect(lines).toEqual([
-    `Workers/worker 0 | 0–50 a`,
-    `Workers/worker 0 | 50–95 barrier {waited_for: worker 2} →${id}|`,
-    'Workers/worker 0 | 100–160 b',
-    'Workers/worker 0 | 160–195 barrier',
-    'Workers/worker 0 | 280–285 c', // last, but after the barriers of the others began
-    'Workers/worker 0 | 285–295 barrier',
-    `Workers/worker 2 | 2–60 a →${id} →${id + 2}`,
-    'Workers/worker 2 | 60–95 barrier',
-    'Workers/worker 2 | 102–140 b',
-    'Workers/worker 2 | 140–195 barrier',
-    'Workers/worker 2 | 202–250 c',
-    'Workers/worker 2 | 250–295 barrier {waited_for: worker 0}',
-    'Workers/worker 1 | 1–40 a',
-    `Workers/worker 1 | 40–95 barrier {waited_for: worker 2} →${id + 2}|`,
-    'Workers/worker 1 | 201–240 c',
-    'Workers/worker 1 | 240–295 barrier {waited_for: worker 0}',
+    `worker 0 | 0–50 a`,
+    `worker 0 | 50–95 barrier {waited_for: worker 2} →${id}|`,
+    'worker 0 | 100–160 b',
+    'worker 0 | 160–195 barrier',
+    'worker 0 | 280–285 c', // last, but after the barriers of the others began
+    'worker 0 | 285–295 barrier',
+    `worker 2 | 2–60 a →${id} →${id + 2}`,
+    'worker 2 | 60–95 barrier',
+    'worker 2 | 102–140 b',
+    'worker 2 | 140–195 barrier',
+    'worker 2 | 202–250 c',
+    'worker 2 | 250–295 barrier {waited_for: worker 0}',
+    'worker 1 | 1–40 a',
+    `worker 1 | 40–95 barrier {waited_for: worker 2} →${id + 2}|`,
+    'worker 1 | 201–240 c',
+    'worker 1 | 240–295 barrier {waited_for: worker 0}',
   ])
 })
 
@@ -169,7 +169,7 @@ inLong(test)('blocks of 13 000 operators of one worker, one after the other: eac
       }
     },
   }
-  const lines = await drawn(operators, { detail: 'full' }, { rows: /Workers/, args: ['waited_for'] })
+  const lines = await drawn(operators, { detail: 'full' }, { rows: /^worker/, args: ['waited_for'] })
   const waits = lines.filter((line) => line.includes('waited_for'))
   expect(waits.length).toBe(2 * nodes * runs)
 })

@@ -50,12 +50,12 @@ test('counts and the rates that follow from them are arguments of the operator, 
     'branch_miss_rate: 0.01, branch_misses_per_1000_instructions: 0.8333, stalled_backend_share: 0.5'
   const scaled = 'inferred: counts of events: extrapolated, the processor counted for a part of the time'
   expect(await drawn(log, {}, { args, rows: /worker/ })).toEqual([
-    'Workers/worker 1 | 0–1000 Qcur MUL_MAT {cycles: 3000, instructions: 6000, cache_misses: 20, task_clock_ns: 800, ' +
+    'worker 1 | 0–1000 Qcur MUL_MAT {cycles: 3000, instructions: 6000, cache_misses: 20, task_clock_ns: 800, ' +
       `software_config_2: 9, ${rates}}`,
-    'Workers/worker 1 | 1000–1500 barrier',
+    'worker 1 | 1000–1500 barrier',
     // Nothing is divided by zero.
-    `Workers/worker 1 | 2000–3000 kq MUL_MAT {${scaled}, task_clock_ns: 500, ghz: 0, cpu_share: 0.5}`,
-    'Workers/worker 1 | 4000–5000 kq MUL_MAT',
+    `worker 1 | 2000–3000 kq MUL_MAT {${scaled}, task_clock_ns: 500, ghz: 0, cpu_share: 0.5}`,
+    'worker 1 | 4000–5000 kq MUL_MAT',
     'Rates/worker 1: ipc | 0 = 2',
     'Rates/worker 1: ghz | 0 = 3.75',
     'Rates/worker 1: ghz | 2000 = 0',
@@ -95,8 +95,8 @@ test('major faults and reads are slices that name the weights, and graphs beside
   const log = ended(writer)
   const args = ['operator', 'call', 'weight_bytes', 'weight_offset', 'minor_faults', 'major_faults', 'bytes_read']
   expect(await drawn(log, {}, { args: [...args, 'op'], rows: /worker/ })).toEqual([
-    'Workers/worker 0 | 0–1000 Qcur MUL_MAT {op: MUL_MAT, call: 4, minor_faults: 3, major_faults: 1, bytes_read: 4096}',
-    'Workers/worker 0 | 1000–2000 kq MUL_MAT {op: MUL_MAT, minor_faults: 2}',
+    'worker 0 | 0–1000 Qcur MUL_MAT {op: MUL_MAT, call: 4, minor_faults: 3, major_faults: 1, bytes_read: 4096}',
+    'worker 0 | 1000–2000 kq MUL_MAT {op: MUL_MAT, minor_faults: 2}',
     'Faults and I/O/worker 0 | 0–1000 blk.0.attn_q.weight {operator: Qcur-0, op: MUL_MAT, call: 4, ' +
       'weight_bytes: 2304, weight_offset: 12288, minor_faults: 3, major_faults: 1, bytes_read: 4096}',
     'Faults and I/O/worker 0: minor-faults per ms | 0 = 3000',
@@ -105,7 +105,7 @@ test('major faults and reads are slices that name the weights, and graphs beside
     'Faults and I/O/worker 0: major-faults per ms | 1000 = 0',
     'Faults and I/O/worker 0: bytes-read in MB/s | 0 = 4096',
     'Faults and I/O/worker 0: bytes-read in MB/s | 1000 = 0',
-    'Workers/worker 1 | 1000–2000 kq MUL_MAT {op: MUL_MAT, call: 4, major_faults: 1}',
+    'worker 1 | 1000–2000 kq MUL_MAT {op: MUL_MAT, call: 4, major_faults: 1}',
     'Faults and I/O/worker 1 | 1000–2000 no weights {operator: kq-0, op: MUL_MAT, call: 4, major_faults: 1}',
     'Faults and I/O/worker 1: major-faults per ms | 1000 = 1000',
   ])

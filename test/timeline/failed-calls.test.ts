@@ -74,17 +74,17 @@ describe('a log whose context was overrun', () => {
   })
 
   test('they have no tok/s, and leave the KV cache as it was', async () => {
-    expect(await linesOf(/^Rates|KV cache/)).toEqual([
-      'Rates/tok/s | 0 = 200',
-      'Rates/tok/s | 20000000 = 0',
-      `Rates/tok/s | 21000000 = ${1e9 / (9 * MS)}`,
-      'Rates/tok/s | 30000000 = 0',
-      `Rates/tok/s | 31000000 = ${1e9 / (9 * MS)}`,
-      'Rates/tok/s | 40000000 = 0',
-      `Rates/tok/s | 41000000 = ${1e9 / (9 * MS)}`,
-      'Rates/tok/s | 50000000 = 0',
-      `Rates/tok/s | 52010000 = ${1e9 / (9 * MS)}`,
-      'Rates/tok/s | 61010000 = 0',
+    expect(await linesOf(/^tok|KV cache/)).toEqual([
+      'tok/s | 0 = 200',
+      'tok/s | 20000000 = 0',
+      `tok/s | 21000000 = ${1e9 / (9 * MS)}`,
+      'tok/s | 30000000 = 0',
+      `tok/s | 31000000 = ${1e9 / (9 * MS)}`,
+      'tok/s | 40000000 = 0',
+      `tok/s | 41000000 = ${1e9 / (9 * MS)}`,
+      'tok/s | 50000000 = 0',
+      `tok/s | 52010000 = ${1e9 / (9 * MS)}`,
+      'tok/s | 61010000 = 0',
       'Memory/KV cache: cells used (inferred) | 20000000 = 4',
       'Memory/KV cache: cells used (inferred) | 30000000 = 5',
       'Memory/KV cache: cells used (inferred) | 40000000 = 6',

@@ -13,7 +13,7 @@ describe('lifetimes of a recorded run', () => {
   let others: string[]
   beforeAll(async () => {
     memory = await memoryOf(inputOf(EXAMPLE).source)
-    others = await drawn(inputOf(EXAMPLE), {}, { rows: /^Workers|^Copies/, args: ['tensor', 'op'] })
+    others = await drawn(inputOf(EXAMPLE), {}, { rows: /^worker|^Copies/, args: ['tensor', 'op'] })
   })
   /** Start and end of each slice whose line contains the text, in order of time. */
   const timesOf = (text: string) =>

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
-import { GgtraceWriter } from '../../lib/core.ts'
-import { convert, type Input } from '../../lib/index.ts'
+import { GgtraceWriter, UNKNOWN } from '../../lib/core.ts'
+import { convert, type EventInput, type Input, type TraceEvent } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
 import type { OpenTrace } from '../../lib/sql.ts'
 
@@ -29,7 +29,8 @@ const ROOT = 'LLM moe.gguf · 2 workers · CPU'
 test('a run: called by model, workers and backend; calls, graphs, workers, rates, experts, memory', async () => {
   await queried(inputOf('examples/moe.ggtrace.gz'), (trace) => {
     expect(trace.query("select name from track where parent_id is null and name glob 'LLM*'").rows).toEqual([[ROOT]])
-    const rows = ['Phase', 'Tokens', 'Graphs', 'Workers', 'Copies', 'Rates', 'Experts', 'Memory']
+    const workers = ['worker 0', 'worker 0: state', 'worker 1', 'worker 1: state']
+    const rows = ['Phase', 'Tokens', 'tok/s', 'Graphs', ...workers, 'Copies', 'GB/s', 'GFLOP/s', 'Experts', 'Memory']
     expect(children(trace, ROOT)).toEqual(rows)
     const sizes = ['compute buffer: size', ...['CPU', 'CPU_Mapped', 'CPU_REPACK'].map((name) => `${name}: allocated`)]
     expect(children(trace, 'Sizes')).toEqual(sizes)
@@ -124,5 +125,29 @@ test("PyTorch's profiler: threads are those of their process, events about the p
       [8, 'pt_autograd_0', 0],
     ])
     expect(children(trace, 'Profiler').toSorted()).toEqual(['PyTorch Profiler', 'Trace PyTorch Profiler', 'events'])
+  })
+})
+
+test('workers from the ninth on are in a group; SQL knows the run of all', async () => {
+  const WORKERS = 10
+  const log: EventInput = {
+    name: 'log',
+    events: (names) => [
+      [
+        { kind: 'input', format: 'test', clock: 'MONOTONIC', originNs: 10n ** 9n, attributes: {} },
+        { ...UNKNOWN.tensor, id: 0, name: names.id('Qcur-3'), op: names.id('MUL_MAT') },
+        ...Array.from({ length: WORKERS }, (_, worker): TraceEvent => {
+          return { ...UNKNOWN.operator, tensor: 0, worker, startNs: 10, endNs: 100, waitEndNs: 150 }
+        }),
+      ],
+    ],
+  }
+  await queried(log, (trace) => {
+    const rowsOf = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => `worker ${from + i}`)
+    const [[name]] = trace.query('select name from track where parent_id is null').rows as [[string]]
+    expect(children(trace, name).filter((row) => /orker/.test(`${row}`))).toEqual([...rowsOf(0, 8), 'Further workers'])
+    expect(children(trace, 'Further workers')).toEqual(rowsOf(8, WORKERS))
+    const runs = `include perfetto module ggml.operators; select worker, t.name from ggml_operators o join track t on t.id = run_id order by worker`
+    expect(trace.query(runs).rows).toEqual(Array.from({ length: WORKERS }, (_, worker) => [worker, name]))
   })
 })

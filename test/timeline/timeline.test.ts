@@ -110,11 +110,11 @@ test('slices that overlap on a worker have a row of their own, and none is lost'
     operator(40, 90),
   ])
   expect(await drawn(operators, {}, { rows: /worker/ })).toEqual([
-    'Workers/worker 0 | 0–100 Qcur MUL_MAT',
-    'Workers/worker 0 | 100–150 barrier',
-    'Workers/worker 0 | 150–160 Qcur MUL_MAT',
-    'Workers/worker 0 (2) | 120–200 Qcur MUL_MAT',
-    'Workers/worker 0 (3) | 40–90 Qcur MUL_MAT',
+    'worker 0 | 0–100 Qcur MUL_MAT',
+    'worker 0 | 100–150 barrier',
+    'worker 0 | 150–160 Qcur MUL_MAT',
+    'worker 0 (2) | 120–200 Qcur MUL_MAT',
+    'worker 0 (3) | 40–90 Qcur MUL_MAT',
   ])
 })
 
@@ -147,8 +147,8 @@ test('two inputs have a root and arguments of their own', async () => {
   const one = run((names) => [tensor(0, { name: names.id('a-1'), op: names.id('ADD'), layer: 1 }), operator(0, 10)])
   const two = run((names) => [tensor(0, { name: names.id('b-2'), op: names.id('MUL'), layer: 2 }), operator(5, 15)])
   expect(await drawn([one, two], {}, { args: ['layer'] })).toEqual([
-    'Workers/worker 0 | 0–10 a ADD {layer: 1}',
-    'LLM run (2)/Workers/worker 0 | 5–15 b MUL {layer: 2}',
+    'worker 0 | 0–10 a ADD {layer: 1}',
+    'LLM run (2)/worker 0 | 5–15 b MUL {layer: 2}',
   ])
 })
 

@@ -20,7 +20,7 @@ interface NodeLabel {
   readonly inferred: number
 }
 
-/** Rows of the Workers group: one per worker, operators and the barrier waits after them. */
+/** Rows of workers: one of each, operators and the barrier waits after them. */
 export class Operators {
   private readonly workers: (WorkerRows | undefined)[] = []
   /** By tensor: the latest. */

@@ -373,7 +373,7 @@ export class ChromeJsonWriter implements Writer {
   }
 }
 
-/** `Workers (LLM run)`. */
+/** `Memory (LLM run)`. */
 /** From the group up to the top. */
 function pathOf(group: Group): Group[] {
   return group.parent ? [group, ...pathOf(group.parent)] : [group]

@@ -39,7 +39,7 @@ WITH
       slice.ts,
       slice.dur,
       slice.track_id,
-      workers.parent_id AS run_id,
+      ifnull(parent.parent_id, parent.id) AS run_id,
       extract_arg(slice.arg_set_id, 'debug.tid') AS tid,
       CASE
         WHEN slice.name GLOB 'running*' THEN 'running'
@@ -55,8 +55,8 @@ WITH
       extract_arg(slice.arg_set_id, 'debug.woken_by') AS woken_by
     FROM slice
     JOIN track ON track.id = slice.track_id
-    JOIN track AS workers ON workers.id = track.parent_id
-    WHERE slice.category = 'state' AND track.name GLOB 'worker [0-9]*: state*' AND workers.name = 'Workers'
+    JOIN track AS parent ON parent.id = track.parent_id
+    WHERE slice.category = 'state' AND track.name GLOB 'worker [0-9]*: state*'
   ),
   runs AS (
     SELECT id, cpu != lag(cpu) OVER (PARTITION BY run_id, tid ORDER BY ts) AS is_migration

@@ -34,7 +34,7 @@ WITH
       slice.ts,
       slice.dur,
       slice.track_id,
-      requests.parent_id AS run_id,
+      ifnull(parent.parent_id, parent.id) AS run_id,
       extract_arg(arg_set_id, 'debug.request') AS request,
       extract_arg(arg_set_id, 'debug.task') AS task,
       replace(substr(slice.name, 1, instr(slice.name || ' ', ' ') - 1), ':', '') AS word,
@@ -46,7 +46,7 @@ WITH
       ifnull(extract_arg(arg_set_id, 'debug.other_tokens'), 0) AS other_tokens
     FROM slice
     JOIN track ON track.id = slice.track_id
-    JOIN track AS requests ON requests.id = track.parent_id
+    JOIN track AS parent ON parent.id = track.parent_id
     WHERE category IN ('request', 'request_part')
   )
 SELECT
@@ -112,7 +112,7 @@ SELECT
   ) AS ts,
   extract_arg(arg_set_id, 'debug.latency_ns') AS dur,
   slice.track_id,
-  requests.parent_id AS run_id,
+  ifnull(parent.parent_id, parent.id) AS run_id,
   extract_arg(arg_set_id, 'debug.request') AS request,
   extract_arg(arg_set_id, 'debug.task') AS task,
   extract_arg(arg_set_id, 'debug.slot') AS slot,
@@ -126,7 +126,7 @@ SELECT
   extract_arg(arg_set_id, 'debug.lost_tokens') AS lost_tokens
 FROM slice
 JOIN track ON track.id = slice.track_id
-JOIN track AS requests ON requests.id = track.parent_id
+JOIN track AS parent ON parent.id = track.parent_id
 WHERE category = 'request'
 ORDER BY ts;
 

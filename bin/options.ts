@@ -198,6 +198,19 @@ export function whole(option: string, least = 1): (value: string) => number {
   }
 }
 
+const TIME_UNITS: Readonly<Record<string, number>> = { us: 1e-3, µs: 1e-3, ms: 1, s: 1000, min: 60_000 }
+
+/** For yargs' `coerce`: a duration; `1.5s` is 1500. */
+export function milliseconds(option: string): (value: string) => number {
+  return (value) => {
+    const text = once(option)(value)
+    const [, number, unit = ''] = /^(\d{1,9}(?:\.\d+)?) ?(us|µs|ms|s|min)$/.exec(text) ?? []
+    const ms = Number(number) * (TIME_UNITS[unit] ?? NaN)
+    if (ms > 0) return ms
+    throw new UsageError(`${option} "${text}": expected a time such as 200ms or 1.5s`)
+  }
+}
+
 const SIZE_UNITS = ['', 'K', 'M', 'G', 'T']
 
 /** For yargs' `coerce`: a size in bytes; `500M` is 500 MiB. */

@@ -20,7 +20,7 @@ import { type Arguments, chosen, counted, OPTIONS } from '../record/options.ts'
 import { recordSweep } from '../record/sweep.ts'
 import { describeLog, issueCount } from '../summary.ts'
 import { note, print, quoted } from '../terminal.ts'
-import { plural, size } from '../units.ts'
+import { duration, plural, size } from '../units.ts'
 import { verdictLines } from '../verdict.ts'
 import { showRecorded, WAIT_S } from './open.ts'
 
@@ -234,7 +234,16 @@ async function describe(log: string, args: Arguments, sched: string | undefined)
   const { findings = [], findings_are_estimates = false, verdict } = await withTakers(summary, inputs)
   const found = describeFindings(findings, `ggml2perfetto why ${inputs.map(quoted).join(' ')}`, findings_are_estimates)
   const first = verdict ? verdictLines(verdict, inputs) : []
-  return [...first, ...lines, ...notes, ...problems, ...found, `wrote ${log} (${size(bytes)})`]
+  return [...first, ...lines, ...notes, ...problems, ...found, `wrote ${log} (${size(bytes)})${leftOutOf(summary)}`]
+}
+
+/** What is not in a log of slow calls. */
+function leftOutOf({ attributes }: Summary): string {
+  const [limit, calls, ns] = ['recorded.slow', 'left_out.calls', 'left_out.ns'].map((key) => attributes[key])
+  if (calls === undefined) return ''
+  const slow = Number(attributes['left_out.slow_calls'] ?? 0)
+  const noRoom = slow > 0 ? `, ${plural(slow, 'slow one')} of them for lack of room (--max-size)` : ''
+  return `: calls from ${limit} on; ${plural(Number(calls), 'other')}, ${duration(Number(ns))} in all, left out${noRoom}`
 }
 
 type Found = Pick<Summary, 'findings' | 'findings_are_estimates' | 'verdict'>

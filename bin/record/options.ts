@@ -1,7 +1,20 @@
 import type { ArgumentsCamelCase, InferredOptionTypes } from 'yargs'
 import { FAULT_COUNTERS, UsageError } from '../../lib/cli.ts'
 import { BROWSER, WAIT } from '../commands/open.ts'
-import { bytes, FORCE, flag, once, oneOf, oneOrMore, parseTokens, seldom, valued, whole, words } from '../options.ts'
+import {
+  bytes,
+  FORCE,
+  flag,
+  milliseconds,
+  once,
+  oneOf,
+  oneOrMore,
+  parseTokens,
+  seldom,
+  valued,
+  whole,
+  words,
+} from '../options.ts'
 
 /** Runs of each value of a sweep. */
 export const ROUNDS = 3
@@ -102,6 +115,10 @@ export const OPTIONS = {
     'Size limit of the log, such as 500M; records that do not fit are dropped and counted',
   ),
   ring: seldom(flag('With --max-size: keep the last part of the log, not the first')),
+  slow: valued(
+    milliseconds('--slow'),
+    'Keep only calls that last at least so long, such as 200ms, and what preceded them; others are counted',
+  ),
   guard: seldom(
     valued(
       whole('--guard'),
@@ -139,7 +156,7 @@ export interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
 /** Options that go to the recorder as they are. */
 const OWN = [
   ...(['output', 'level', 'children', 'gpu', 'sync', 'states', 'functions', 'tokens', 'every', 'ops'] as const),
-  ...(['paused', 'toggle', 'ring', 'guard', 'nvtxEmit'] as const),
+  ...(['paused', 'toggle', 'ring', 'slow', 'guard', 'nvtxEmit'] as const),
 ] as const
 
 /** The options that select what is recorded. */

@@ -53,7 +53,7 @@ function otherSections(analysis: Analysis): Section[] {
 }
 
 /** Parts of the time of each phase: they sum to it. */
-function timesSection({ calls, call_time, first_token }: Analysis, width: number): Section {
+function timesSection({ calls, call_time, first_token, run }: Analysis, width: number): Section {
   const { ttft_ns, tpot_ns, tpot } = calls
   const p99 = tpot ? ` (p99 ${duration(tpot.p99_ns)})` : ''
   const times = [
@@ -69,7 +69,7 @@ function timesSection({ calls, call_time, first_token }: Analysis, width: number
   })
   const first = firstTokenText(first_token, width - FIRST_TOKEN)
   if (first !== undefined) facts.push(['first token', first])
-  return { title: ['time of calls', ...times].join(', '), facts }
+  return { title: [run.left_out ? 'time of the calls that were kept' : 'time of calls', ...times].join(', '), facts }
 }
 
 /** The operators with most time in the phase that takes longest. */

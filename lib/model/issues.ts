@@ -283,6 +283,10 @@ export const ISSUES = {
     'counters',
     'experts',
   ),
+  'fast-calls': flaw(
+    'fast calls left out',
+    'record --slow keeps only calls as long as its limit, with what preceded them: rates and shares are of these',
+  ),
 
   // ProfInfer
   'unknown-probe': loss(

@@ -28,6 +28,7 @@
 #define ENV_TOGGLE "GGML2PERFETTO_TOGGLE"         /* number of the signal that pauses and resumes */
 #define ENV_MAX_BYTES "GGML2PERFETTO_MAX_BYTES"   /* largest size of the log */
 #define ENV_RING "GGML2PERFETTO_RING"             /* set: keep the last part of the run, not the first */
+#define ENV_SLOW "GGML2PERFETTO_SLOW"             /* keep only calls that last so many nanoseconds, and what preceded them */
 #define ENV_GUARD "GGML2PERFETTO_GUARD"           /* how much longer recorded calls may take, in percent */
 
 /* The value of a variable; NULL if it is not set or empty. */

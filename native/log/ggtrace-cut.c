@@ -22,7 +22,8 @@ static bool is_mapped(const struct shared * shared, uintptr_t page) {
         const struct ggtrace_writer * writer = &shared->writers[i];
         if (page >= (uintptr_t) LOAD(writer->segment) && page < (uintptr_t) LOAD(writer->segment_end)) return true;
     }
-    return page == ((uintptr_t) LOAD(shared->ring.from) & ~(page_bytes() - 1)); /* page is never 0 */
+    const uintptr_t first = (uintptr_t) LOAD(shared->ring.from) & ~(page_bytes() - 1);
+    return first && page >= first && page < first + shared->ring.mapped;
 }
 
 bool ggtrace_survive(struct ggtrace * log, const void * address) {

@@ -28,8 +28,8 @@ _Static_assert(BLOCK_BYTES_MAX <= UINT32_MAX / 2, "sizes of blocks are added as 
 
 /* A segment of a ring log. */
 struct piece {
-    uint64_t offset, until; /* offset: in the file; until: no record in the piece starts later */
-    uint32_t bytes;
+    uint64_t offset, since, until; /* offset: in the file; since: when it was taken; until: no record in the piece starts later */
+    uint32_t bytes, is_permanent;
     uint32_t before, next; /* neighbours in file order */
     uint32_t next_released; /* the piece released after it; for a removed piece: the next free number */
 };
@@ -42,7 +42,22 @@ struct ring {
     uint32_t first, last, first_released, last_released;
     uint64_t permanent, removable; /* bytes of pieces that are never removed, and of the others */
     uint64_t * from; /* mapped from the file: the time from which the log is complete */
+    size_t mapped; /* bytes of that mapping, from the begin of its page on */
+    struct kept * kept; /* behind it in the file: the calls that are kept; NULL: the last part is */
+    uint64_t kept_bytes; /* of pieces that would have been removed */
     uint32_t current[GGTRACE_WRITERS_MAX];
+};
+
+/* A time whose records are kept, and what was left out before it since the log began. In the file, see docs/reference/ggtrace-format.md. */
+struct kept_range {
+    uint64_t from, until, left_out, left_out_ns;
+};
+
+enum { KEPT_MAX = 500 };
+
+struct kept {
+    uint64_t limit_ns, left_out, left_out_ns, no_room, count;
+    struct kept_range ranges[KEPT_MAX];
 };
 
 /* State that threads change. A forked child finds zeros here: no log. */
@@ -69,6 +84,7 @@ struct ggtrace {
     int file;
     uint32_t segment_bytes, block_bytes, record_max;
     uint64_t bytes_max;
+    uint64_t slow_ns;
     bool wiped_on_fork, has_barrier, is_ring;
 };
 
@@ -115,6 +131,9 @@ void ggtrace_ring_use(struct ggtrace_writer * writer, uint32_t number, bool is_u
 
 /* After the last write: moves the remaining pieces together. `used` is the end of the file so far; returns the new end. */
 uint64_t ggtrace_ring_settle(struct ggtrace * log, uint64_t used);
+
+/* Under the ring's lock: is a piece part of what is kept? */
+bool ggtrace_is_kept(const struct ring * ring, const struct piece * piece);
 
 /* Callers: the writer's thread, under `busy`; for CONTROL, under the lock; ggtrace_close. */
 void ggtrace_seal(struct ggtrace_writer * writer);

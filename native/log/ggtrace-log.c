@@ -169,6 +169,7 @@ static bool set_sizes(struct ggtrace * log, const struct ggtrace_options * optio
     segment = (segment + page - 1) / page * page;
     log->bytes_max = options ? options->bytes_max : 0;
     log->is_ring = options && options->ring && log->bytes_max;
+    log->slow_ns = log->is_ring ? options->slow_ns : 0;
     /* Segments in use cannot be removed from the file, so a small ring has small segments. */
     const uint32_t least = SEGMENT_FIRST_BYTES < page ? page : SEGMENT_FIRST_BYTES;
     while (log->is_ring && segment > least && segment > log->bytes_max / RING_SEGMENTS_MIN) segment /= 2;
@@ -230,7 +231,7 @@ static bool start(struct ggtrace * log) {
     shared->writers[NOT_ONE].id = NOT_ONE;
     const bool is_ring = log->is_ring;
     log->is_ring = false; /* the first segment is not part of the ring */
-    if (!ggtrace_take_segment(control, BLOCK_BYTES_MIN)) return false;
+    if (!ggtrace_take_segment(control, BLOCK_BYTES_MIN + (log->slow_ns ? (uint32_t) sizeof(struct kept) : 0))) return false;
     log->is_ring = is_ring && ggtrace_ring_start(log, control);
     STORE(shared->alive, 1);
     return true;

@@ -4,6 +4,9 @@
  * at any moment. At the end, the remaining pieces are moved together. Run blocks and definitions blocks are never removed.
  *
  * The log is complete only from the end time of the latest removed piece on. Its first block contains that time.
+ *
+ * A log that keeps chosen calls (ggtrace-kept.c) is a ring whose removed pieces are those without such a call. A part of its size is for
+ * the latest pieces, since whether they are kept is known only when the calls in them end.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,7 +19,7 @@
 #define GGTRACE_POISON
 #include "ggtrace.h"
 
-enum { NO_PIECE = 0, PAGE_BYTES_MIN = 4096, COPY_BYTES = 64 * 1024 };
+enum { NO_PIECE = 0, WINDOW_PART = 4, PAGE_BYTES_MIN = 4096, COPY_BYTES = 64 * 1024 };
 
 static bool can_punch_holes(const struct ggtrace * log) {
     return fallocate(log->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 1 << 20, PAGE_BYTES_MIN) == 0;
@@ -42,16 +45,23 @@ static void append(struct ring * ring, uint32_t number, const struct piece * pie
 static bool write_ring_block(struct ggtrace * log, struct ggtrace_writer * control) {
     struct ring * ring = &log->shared->ring;
     const size_t page = (size_t) sysconf(_SC_PAGESIZE);
-    uint8_t * start = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, log->file, 0);
+    const size_t contents = sizeof(*ring->from) + (log->slow_ns ? sizeof(*ring->kept) : 0);
+    const size_t mapped = (sizeof(struct ggtrace_block) + contents + page - 1) / page * page;
+    uint8_t * start = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, log->file, 0);
     if (start == MAP_FAILED) return false;
-    madvise(start, page, MADV_DONTFORK);
+    madvise(start, mapped, MADV_DONTFORK);
     struct ggtrace_block * block = (struct ggtrace_block *) (void *) start;
     block->kind = GGTRACE_RING;
     block->writer = NOT_ONE;
     block->base = ggtrace_now();
     block->checksum = ggtrace_checksum(block, sizeof(*block));
-    block->size = sizeof(*block) + sizeof(*ring->from);
+    block->size = (uint32_t) (sizeof(*block) + contents);
+    ring->mapped = mapped;
     ring->from = (uint64_t *) (void *) (block + 1);
+    if (log->slow_ns) {
+        ring->kept = (struct kept *) (void *) (ring->from + 1);
+        ring->kept->limit_ns = log->slow_ns;
+    }
     control->at += block->size;
     return true;
 }
@@ -70,12 +80,11 @@ bool ggtrace_ring_start(struct ggtrace * log, struct ggtrace_writer * control) {
     if (!write_ring_block(log, control)) return false;
     /* The bytes that CONTROL has written so far are never removed. */
     ring->permanent = LOAD(log->shared->file_end);
-    append(ring, new_piece(ring), &(struct piece){.bytes = (uint32_t) ring->permanent});
+    append(ring, new_piece(ring), &(struct piece){.bytes = (uint32_t) ring->permanent, .is_permanent = true});
     return true;
 }
 
 static void punch_hole(const struct ggtrace * log, struct ring * ring, const struct piece * piece) {
-    ring->removable -= piece->bytes;
     if (piece->until > *ring->from) STORE(*ring->from, piece->until);
     fallocate(log->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) piece->offset, piece->bytes);
 }
@@ -104,12 +113,18 @@ static void release(struct ring * ring, uint32_t number, uint64_t time) {
  */
 static void make_room(const struct ggtrace * log, struct ring * ring, uint64_t bytes) {
     const uint64_t half = log->bytes_max / 2; /* definitions take the space they need, up to this much */
-    const uint64_t most = ring->permanent < half ? log->bytes_max - ring->permanent : half;
+    const uint64_t rest = ring->permanent < half ? log->bytes_max - ring->permanent : half;
+    const uint64_t most = ring->kept ? log->bytes_max / WINDOW_PART : rest;
     while (ring->first_released && ring->removable + bytes > most) {
         const uint32_t number = ring->first_released;
         const struct piece * piece = &ring->pieces[number];
         ring->first_released = piece->next_released;
         if (!ring->first_released) ring->last_released = NO_PIECE;
+        ring->removable -= piece->bytes;
+        if (ggtrace_is_kept(ring, piece)) {
+            ring->kept_bytes += piece->bytes;
+            continue;
+        }
         punch_hole(log, ring, piece);
         unlink_piece(ring, number);
     }
@@ -125,7 +140,7 @@ uint64_t ggtrace_ring_take(struct ggtrace_writer * writer, uint32_t bytes, uint3
     if (!is_permanent) ring->removable += bytes;
     const uint64_t offset = ADD(log->shared->file_end, bytes);
     *number = new_piece(ring);
-    if (*number) append(ring, *number, &(struct piece){.offset = offset, .bytes = bytes});
+    if (*number) append(ring, *number, &(struct piece){.offset = offset, .bytes = bytes, .since = ggtrace_now(), .is_permanent = is_permanent});
     pthread_mutex_unlock(&ring->lock);
     return offset;
 }
@@ -159,6 +174,7 @@ uint64_t ggtrace_ring_settle(struct ggtrace * log, uint64_t used) {
     uint64_t end = 0;
     for (uint32_t number = ring->first; number; number = ring->pieces[number].next) {
         const struct piece * piece = &ring->pieces[number];
+        if (ring->kept && !ggtrace_is_kept(ring, piece)) continue;
         const uint64_t bytes = piece->offset + piece->bytes < used ? piece->bytes
                              : piece->offset < used ? used - piece->offset : 0;
         if (end != piece->offset && !move(log, piece->offset, end, bytes)) return used;

@@ -61,6 +61,7 @@ struct ggtrace_options {
     uint32_t block_bytes;
     uint64_t bytes_max; /* size limit of the file; 0: none. Records beyond it are dropped */
     bool ring; /* drop the oldest records instead, if the file system can punch holes: see ggtrace_is_ring */
+    uint64_t slow_ns; /* with `ring`: keep only calls that last as long, see ggtrace-kept.h */
     bool replace; /* remove an existing file first; otherwise open fails with EEXIST */
     uint32_t mode; /* permissions of the file, less the umask; 0: 0666, or those of the replaced file */
     bool has_owner; /* change the owner of the file to this user and group, if permitted */

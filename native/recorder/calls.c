@@ -10,6 +10,7 @@
 #include "common/clock.h"
 #include "common/hold.h"
 #include "common/table.h"
+#include "log/ggtrace-kept.h"
 #include "nvtx/emit.h"
 #include "recorder/contexts.h"
 #include "recorder/control.h"
@@ -336,6 +337,7 @@ void calls_end(struct call * call, int result) {
     if (call->follows_unread) flags |= GGTRACE_FOLLOWS_UNREAD;
     if (call->holding) keep(call, end, result, current, flags);
     else write_call(call, end, result, current, call->kind | flags);
+    ggtrace_note_call(recording.log, call->start, end);
     guard_end(call->start, end);
     current = GGTRACE_NO_CALL;
     is_inside = false;

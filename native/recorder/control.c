@@ -98,6 +98,11 @@ uint64_t control_bytes_max(void) {
     return bytes ? number_at(&bytes) : 0;
 }
 
+uint64_t control_slow_ns(void) {
+    const char * slow = environment(ENV_SLOW);
+    return slow ? number_at(&slow) : 0;
+}
+
 bool control_keeps_last(void) {
-    return environment(ENV_RING) != NULL;
+    return environment(ENV_RING) || control_slow_ns();
 }

@@ -20,5 +20,8 @@ bool control_takes_all_ops(void);
 /* The size limit of the log in bytes; 0: none. */
 uint64_t control_bytes_max(void);
 
+/* From which duration on calls are kept; 0: all are. */
+uint64_t control_slow_ns(void);
+
 /* Does the log keep its last part when it reaches the size limit? */
 bool control_keeps_last(void);

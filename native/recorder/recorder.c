@@ -89,7 +89,10 @@ static void start_states(void) {
 /* Records whether the log keeps its last part. If that was requested and is not possible, the log ends at its size limit. */
 static void record_ring(void) {
     if (!control_keeps_last()) return;
-    if (ggtrace_is_ring(recording.log)) fact_number("recorded.last_bytes", control_bytes_max());
+    const uint64_t slow = control_slow_ns();
+    if (ggtrace_is_ring(recording.log)) {
+        if (!slow) fact_number("recorded.last_bytes", control_bytes_max()); /* of slow calls, the first block has the limit */
+    } else if (slow) fact("note", "all calls were kept, not only slow ones: space cannot be given back to this file system (FALLOC_FL_PUNCH_HOLE)");
     else fact("note", "not the last part but the first was kept: space cannot be given back to this file system (FALLOC_FL_PUNCH_HOLE)");
 }
 
@@ -99,7 +102,7 @@ static void open_recording(void) {
     const char * path = environment(ENV_OUT);
     if (is_tried || !path || is_child()) return; /* checked here too, because a fork runs no constructor */
     is_tried = true;
-    recording.log = process_open_log(path, &(struct ggtrace_options){.bytes_max = control_bytes_max(), .ring = control_keeps_last()});
+    recording.log = process_open_log(path, &(struct ggtrace_options){.bytes_max = control_bytes_max(), .ring = control_keeps_last(), .slow_ns = control_slow_ns()});
     if (!recording.log) {
         process_report(PROCESS_CANNOT_OPEN, errno);
         return;

@@ -39,6 +39,7 @@ static const char usage[] =
     "  switch COUNT        two threads on one CPU wake each other so often\n"
     "  evict               forgets the mapped files' pages: they are read from the disk again\n"
     "  raise SIGNAL        sends itself a signal\n"
+    "  sleep MS            does nothing for so many milliseconds\n"
     "  recorder FUNCTION   calls ggml2perfetto_FUNCTION(), if somebody has it\n"
     "  close SLOT          frees the context\n"
     "  free SLOT           frees the model\n"
@@ -323,6 +324,7 @@ static char ** run_step(char ** at) {
     }
     if (strcmp(step, "switch") == 0 && at[0]) return switch_threads(atoi(at[0])), at + 1;
     if (strcmp(step, "evict") == 0) return evict(), at;
+    if (strcmp(step, "sleep") == 0 && at[0]) return usleep((useconds_t) atoi(at[0]) * 1000), at + 1;
     if (strcmp(step, "raise") == 0 && at[0]) return raise(atoi(at[0])), at + 1;
     if (strcmp(step, "recorder") == 0 && at[0]) return call_recorder(at[0]), at + 1;
     if (strcmp(step, "exit") == 0 && at[0]) {

@@ -1,4 +1,4 @@
-import { HEADER_BYTES, Header, NONE, RecordType } from '../../lib/log/ggtrace-layout.ts'
+import { BlockKind, checksum, HEADER_BYTES, Header, MAGIC, NONE, RecordType } from '../../lib/log/ggtrace-layout.ts'
 import { plainBytes } from '../line/support.ts'
 import { altered, begun, blocksOf, everyRecord, fieldsOf, joined, killed, lossy, tiny } from '../read/ggtrace-logs.ts'
 import { fixture, type Provocations, textInput } from './provoked.ts'
@@ -51,6 +51,19 @@ function full(why: number) {
     view.setUint32(HEADER_BYTES + 28, why, true)
   }
   return log(joined([...run, ...definitions, ...events, ...end.map((block) => altered(block, alter))]))
+}
+
+/** A log of slow calls that has none, and left out 7. */
+function ofSlowCalls() {
+  const { run, definitions, events, end } = blocks()
+  const view = new DataView(new ArrayBuffer(HEADER_BYTES + 48))
+  view.setUint32(0, MAGIC, true)
+  view.setUint32(Header.size, view.byteLength, true)
+  view.setUint16(Header.kind, BlockKind.Ring, true)
+  view.setUint32(Header.checksum, checksum(view, 0, HEADER_BYTES), true)
+  for (const [at, value] of [200_000_000n, 7n, 70_000n].entries())
+    view.setBigUint64(HEADER_BYTES + 8 * (at + 1), value, true)
+  return log(joined([new Uint8Array(view.buffer), ...run, ...definitions, ...events, ...end]))
 }
 
 const probes = (...rows: string[]) => textInput(`ts,type,pid\n${rows.join('\n')}\n`)
@@ -108,6 +121,7 @@ export const PROVOKED_BY_KERNEL: Provocations = {
   'operator-without-worker': () =>
     ofEvents((events) => events.map((block) => altered(block, (view) => view.setUint32(Header.worker, NONE, true)))),
   'unknown-version': () => log(begun({ 'format.version': '9' }).takeKilled()),
+  'fast-calls': () => ofSlowCalls(),
   'recorded-less': () => log(everyRecord()),
 
   'lines-without-time': () => textInput(LAUNCH),

@@ -72,8 +72,12 @@ const NONE: OnCall = () => {}
 /** Times of tokens, as {@link Decoding} defines them. Calls may come out of order. */
 export class CallTimes {
   private readonly order = new CallOrder((event) => {
+    if (event.call > this.next && this.next > 0) this.interrupt()
+    this.next = Math.max(this.next, event.call + 1)
     if (event.phase !== 'warm-up') this.time(event)
   })
+  /** The number of the call after the latest. */
+  private next = 0
   /** End of the latest call, by context; undefined where it is not known. */
   private readonly ends = new Map<number, number | undefined>()
   private readonly roles = new Roles()
@@ -186,6 +190,15 @@ export class CallTimes {
       if (endNs <= startNs && endNs > end && this.roles.of(context) === 'draft') end = endNs
     }
     return end
+  }
+
+  /** Calls are missing here: neither the time since the latest one is known, nor whether it was the one before. */
+  private interrupt(): void {
+    this.flush()
+    this.ends.clear()
+    this.all.hasDecoded = true
+    for (const times of this.byContext.values()) times.hasDecoded = true
+    this.divided.interrupt()
   }
 
   /** The context's memory was cleared, last at this time: what follows is another run. */

@@ -118,9 +118,14 @@ export class RunsOfCalls {
     this.open.get(context)?.save()
   }
 
+  /** Calls are missing: what follows is counted as another run. */
+  interrupt(): void {
+    for (const context of [...this.open.keys()]) this.close(context)
+  }
+
   /** Call after the last {@link add}. */
   finish(): void {
-    for (const context of [...this.open.keys()]) this.close(context)
+    this.interrupt()
   }
 
   /** Mean TTFT of the runs of a context. */

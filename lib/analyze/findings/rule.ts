@@ -1,7 +1,8 @@
 import type { Phase } from '../../model/events.ts'
 import type { LostKind } from '../../model/issues.ts'
-import { plural } from '../../model/units.ts'
+import { duration, plural } from '../../model/units.ts'
 import type { Analysis, CallTime, Finding } from '../analysis.ts'
+import type { LeftOutCalls } from '../run/figures.ts'
 import { CALLS, lossesOf } from '../run/losses.ts'
 import type { Advice } from './program.ts'
 
@@ -65,6 +66,8 @@ export function partsNs({ parts }: CallTime, ...what: readonly CallTime['parts']
 export function confidenceOf(analysis: Analysis, calls: number, kinds: readonly LostKind[] = CALLS): Confidence {
   const lost = lossesOf(analysis, kinds)
   if (lost > 0) return doubtful(lost)
+  const { left_out } = analysis.run
+  if (left_out && left_out.calls > 0) return { confidence: 'medium', confidence_reason: ofSlowCalls(left_out) }
   if (calls < FEW)
     return {
       confidence: 'medium',
@@ -72,6 +75,10 @@ export function confidenceOf(analysis: Analysis, calls: number, kinds: readonly 
     }
   return { confidence: 'high', confidence_reason: `measured in ${calls} calls, none of which is lost` }
 }
+
+/** What the figures of a log of slow calls are of. */
+const ofSlowCalls = ({ calls, time_ns, limit }: LeftOutCalls): string =>
+  `of calls from ${limit} on, and what preceded them: ${plural(calls, 'other')}, ${duration(time_ns)} in all, left out`
 
 /** Confidence in figures of which a part is lost. */
 export const doubtful = (lost: number): Confidence => ({

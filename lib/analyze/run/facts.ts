@@ -4,7 +4,7 @@ import { WITHOUT_TIMES } from '../../model/times.ts'
 import type { Undetermined } from '../common/figures.ts'
 import type { Summary } from '../summary/figures.ts'
 import { allRecorded, type Contents } from './contents.ts'
-import type { RunFacts, RunLimits } from './figures.ts'
+import type { LeftOutCalls, RunFacts, RunLimits } from './figures.ts'
 import { countsOfLosses, lossesIn } from './losses.ts'
 
 /** Facts of variables of the environment begin so. */
@@ -77,6 +77,7 @@ export function runOf(main: LogContents, logs: readonly LogContents[], undetermi
         return limit === undefined ? [] : [[limit, String(value)]]
       }),
     ),
+    left_out: leftOutOf(attributes),
     losses: countsOfLosses(
       logs.map(({ summary, contents }) => ({ losses: lossesIn(summary.issues, contents.recorded) })),
     ),
@@ -85,6 +86,12 @@ export function runOf(main: LogContents, logs: readonly LogContents[], undetermi
     undetermined.push({ what: 'run.duration_ns', why: `not in ${summary.format}: ${WITHOUT_TIMES[summary.times]}` })
   undetermined.push(...missingOf(facts))
   return facts
+}
+
+/** Calls that a log of slow ones lacks. */
+function leftOutOf(attributes: Summary['attributes']): LeftOutCalls | null {
+  const [calls, time_ns] = [Number(attributes['left_out.calls'] ?? NaN), Number(attributes['left_out.ns'] ?? NaN)]
+  return calls >= 0 ? { calls, time_ns, limit: String(attributes['recorded.slow']) } : null
 }
 
 /** The limits among the facts of a log. */

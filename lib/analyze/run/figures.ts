@@ -71,8 +71,19 @@ export interface RunFacts {
   readonly counters: readonly string[]
   /** What was asked for where it was not everything, such as `tokens` and `ops`. */
   readonly limited_to: Readonly<Record<string, string>>
+  /** Where the log keeps slow calls only (`record --slow`): what it lacks. All figures are of the calls that it keeps. */
+  readonly left_out: LeftOutCalls | null
   /** Losses in all inputs, by code of the issue (docs/reference/issues.md says which are). */
   readonly losses: Readonly<Record<string, number>>
+}
+
+/** Calls that `record --slow` left out. */
+export interface LeftOutCalls {
+  readonly calls: number
+  /** The sum of their times. */
+  readonly time_ns: number
+  /** Calls as long as this are kept, with what preceded them, such as `200 ms`. */
+  readonly limit: string
 }
 
 /** Weights of one type. */

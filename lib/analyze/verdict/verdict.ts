@@ -1,6 +1,6 @@
 import { duration, plural, threeDigits } from '../../model/units.ts'
 import type { Analysis, Finding } from '../analysis.ts'
-import { devicesOf, confidenceIn as gpuConfidence, nameOf as gpuNameOf } from '../findings/gpu-device.ts'
+import { devicesOf, confidenceIn as gpuConfidence, nameOf as gpuNameOf, PIECES_MIN } from '../findings/gpu-device.ts'
 import { confidenceOfRequests } from '../findings/requests.ts'
 import { confidenceOf, phasesOf } from '../findings/rule.ts'
 import { percent } from '../findings/words.ts'
@@ -10,7 +10,7 @@ import { causeOfSlowest, requestsIn } from './requests.ts'
 
 /** The answer in one line. It is made of the other figures of the Analysis, and says less where they are not certain. */
 export function verdictOf(analysis: Analysis): RunVerdict {
-  const judges = [ofRequests, ofDecode, ofPrompt, ofCalls, ofGpu, ofBenchmarks, ofModel]
+  const judges = [ofFastCalls, ofRequests, ofDecode, ofPrompt, ofCalls, ofGpu, ofBenchmarks, ofModel, ofLittleWork]
   for (const judge of judges) {
     const verdict = judge(analysis)
     if (verdict) return verdict
@@ -35,6 +35,16 @@ const NOTHING = {
 const RECORD = 'ggml2perfetto record -- <program> [arguments]'
 const WITH_OPERATORS = 'no causes can be seen without operators: ggml2perfetto record -- <program> [arguments]'
 const WITH_PEAKS = 'the ceiling is not known; on the machine that recorded: ggml2perfetto stats <logs> --peaks measure'
+
+/** A log of slow calls that has none. */
+function ofFastCalls({ run, calls }: Analysis): RunVerdict | undefined {
+  if (!run.left_out || calls.count > 0) return undefined
+  const { calls: count, time_ns, limit } = run.left_out
+  return {
+    ...NOTHING,
+    sentence: `no call lasted ${limit}: ${plural(count, 'call')}, ${duration(time_ns)} in all, left out`,
+  }
+}
 
 /** In place of the verdict of a document that has none. */
 export const NO_VERDICT: RunVerdict = { ...NOTHING, sentence: '' }
@@ -220,6 +230,18 @@ function ofGpu(analysis: Analysis): RunVerdict | undefined {
   }
 }
 
+/** Work that is too little for a finding, or of an unknown time. */
+function ofLittleWork(analysis: Analysis): RunVerdict | undefined {
+  const devices = analysis.gpu?.devices ?? []
+  const [most] = devices.toSorted((a, b) => b.work_ns - a.work_ns)
+  if (!most) return undefined
+  const ns = most.time?.total_ns ?? 0
+  const within = ns > 0 ? ` within ${duration(ns)}` : ''
+  const work = `${plural(most.work, 'piece')} of work, ${duration(most.work_ns)} in all${within}`
+  const why = most.work < PIECES_MIN ? 'too few for a judgement' : 'when is not known'
+  return { ...NOTHING, subject: 'gpu', sentence: `${gpuNameOf(analysis, most)}: ${work}: ${why}` }
+}
+
 /** `GPU 0 waits for launches 34 % of the time` after the name of the device: `: waits for launches 34 % of the time`. */
 const ofDevice = (sentence: string, name: string) =>
   sentence.startsWith(`${name} `) ? `: ${sentence.slice(name.length + 1)}` : `; ${sentence}`
@@ -257,7 +279,7 @@ function ofModel({ model, inputs }: Analysis): RunVerdict | undefined {
   }
 }
 
-function whyNothing({ calls, operators, gpu }: Analysis): string {
+function whyNothing({ calls, operators }: Analysis): string {
   const { failed, by_phase } = calls
   const warmUps = by_phase['warm-up']?.calls ?? 0
   const recorded = (n: number) => `${plural(n, 'call')} recorded, and ${n === 1 ? 'it' : 'all'}`
@@ -266,7 +288,5 @@ function whyNothing({ calls, operators, gpu }: Analysis): string {
   if (warmUps > 1) return `${recorded(warmUps)} are warm-ups`
   if (operators.executions > 0)
     return `no calls of llama.cpp were recorded; ${plural(operators.executions, 'operator')} took ${duration(operators.operator_time_ns)}`
-  const [device] = gpu?.devices ?? []
-  if (device) return `a GPU did only ${plural(device.work, 'piece')} of work`
   return 'no calls of llama.cpp were recorded'
 }

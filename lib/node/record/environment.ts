@@ -25,5 +25,6 @@ export const RECORDER_ENVIRONMENT = {
   toggle: 'GGML2PERFETTO_TOGGLE',
   bytesMax: 'GGML2PERFETTO_MAX_BYTES',
   ring: 'GGML2PERFETTO_RING',
+  slow: 'GGML2PERFETTO_SLOW',
   guard: 'GGML2PERFETTO_GUARD',
 } as const

@@ -200,3 +200,14 @@ export async function containsText(path: string, text: string): Promise<boolean>
 export function programName({ name }: Program): string {
   return basename(name)
 }
+
+const REASONS: Readonly<Record<string, string>> = {
+  E2BIG: 'its arguments and environment are too long',
+  EACCES: 'permission denied',
+  EAGAIN: 'the system starts no more processes now',
+  ENOENT: 'it is gone, or a file that it needs to start is missing',
+  ENOMEM: 'out of memory',
+}
+
+/** Why the system did not start a program. */
+export const reasonOf = ({ code = '', message }: NodeJS.ErrnoException): string => REASONS[code] ?? message

@@ -16,7 +16,7 @@ import { withLogReport } from './log-report.ts'
 import { type MemRecording, withMem } from './memory.ts'
 import { checkOps } from './ops.ts'
 import { type PowerRecording, withPower } from './power.ts'
-import { type Environment, findProgram, type Program, programError, programName } from './program.ts'
+import { type Environment, findProgram, type Program, programError, programName, reasonOf } from './program.ts'
 import { recorderLibrary, withReachable } from './recorder-library.ts'
 import { type SchedRecording, withSched } from './sched.ts'
 
@@ -89,6 +89,11 @@ export interface RecordOptions {
   /** If the log reaches `bytesMax`, keeps the last part instead of the first. Needs `bytesMax`. */
   readonly ring?: boolean | undefined
   /**
+   * Keeps only calls that last at least so many milliseconds, each with those of the second before it. The log contains the number and the
+   * time of all others. `bytesMax` is 256 MiB without it.
+   */
+  readonly slow?: number | undefined
+  /**
    * Records less (graphs, then only calls) if decode calls take this many percent longer with recording than without. Every
    * eighth decode call is not recorded, for comparison.
    */
@@ -129,6 +134,8 @@ export interface RecordResult {
   readonly mem: MemRecording | undefined
 }
 
+/** Size limit of a log that keeps slow calls only: the latest quarter is not decided yet. */
+const SLOW_BYTES_MAX = 256 * 1024 ** 2
 const DISK_FULL =
   'the disk was full: the log is incomplete\nhint: write it to another disk (-o), or limit its size (--max-size)'
 /** Longest path that the recorder accepts. */
@@ -235,6 +242,7 @@ function checkOptions(options: Omit<RecordOptions, 'command'>): void {
   if (options.sync && options.level === 'token') throw new UsageError('sync: expected level graph or op, found token')
   checkEmitted(options)
   if (options.ring && options.bytesMax === undefined) throw new UsageError('ring: needs a size at most (bytesMax)')
+  if (options.slow !== undefined && !(options.slow > 0)) throw new UsageError('slow: expected milliseconds above 0')
   checkCounters(options)
 }
 
@@ -264,7 +272,8 @@ function recorderEnvironment(
     ops,
     counters,
   } = options
-  const { paused, toggle, bytesMax, ring, guard, nvtxEmit } = options
+  const { paused, toggle, ring, guard, nvtxEmit, slow } = options
+  const bytesMax = options.bytesMax ?? (slow === undefined ? undefined : SLOW_BYTES_MAX)
   const isListener = !env['NVTX_INJECTION64_PATH']
   const last = tokens?.[1] === Infinity ? '' : tokens?.[1]
   const before = env['LD_PRELOAD']
@@ -291,6 +300,7 @@ function recorderEnvironment(
     [RECORDER_ENVIRONMENT.toggle]: toggle && `${system.signals[toggle]}`,
     [RECORDER_ENVIRONMENT.bytesMax]: bytesMax?.toString(),
     [RECORDER_ENVIRONMENT.ring]: ring ? '1' : undefined,
+    [RECORDER_ENVIRONMENT.slow]: slow === undefined ? undefined : `${Math.round(slow * 1e6)}`,
     [RECORDER_ENVIRONMENT.guard]: guard === undefined ? undefined : `${guard} %`,
     [RECORDER_ENVIRONMENT.preloadBefore]: before || undefined,
   }
@@ -323,16 +333,6 @@ function run(program: Program, env: Environment, options: RecordOptions): Promis
     child.on('exit', (code, signal) => resolve({ code, signal, secure }))
   })
 }
-
-const REASONS: Readonly<Record<string, string>> = {
-  E2BIG: 'its arguments and environment are too long',
-  EACCES: 'permission denied',
-  EAGAIN: 'the system starts no more processes now',
-  ENOENT: 'it is gone, or a file that it needs to start is missing',
-  ENOMEM: 'out of memory',
-}
-
-const reasonOf = ({ code = '', message }: NodeJS.ErrnoException) => REASONS[code] ?? message
 
 /** Throws UsageError if the log could not be written. */
 async function checkLog(output: string, program: Program): Promise<void> {

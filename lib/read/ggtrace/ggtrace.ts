@@ -18,6 +18,7 @@ import type { Format, ReadContext } from '../format.ts'
 import { type Block, BlockFinder, forEachRecord, keepBlock, type Report } from './blocks.ts'
 import { LogDefinitions } from './definitions.ts'
 import { LogClock } from './fields.ts'
+import { KeptTimes } from './kept.ts'
 import { Waiting, Writers } from './order.ts'
 import { EventRecords } from './records.ts'
 import { isOfRequests } from './requests.ts'
@@ -61,8 +62,9 @@ class LogReader implements ChunkReader {
   private originNs: bigint | undefined
   private defined = 0
   private end: RunBlock['end']
-  /** Block with the time from which the log is complete, where it has the last part of the run only. */
+  /** Block with the times of which the log is complete, where it has a part of the run only. */
   private ring: Block | undefined
+  private kept: KeptTimes | undefined
   private readonly open = { blocks: 0, byte: 0 }
   private readonly clock = new LogClock()
   private readonly report: Report = (code, detail, byte) => this.issue(code, detail, byte)
@@ -146,6 +148,7 @@ class LogReader implements ChunkReader {
     if (block.end - block.at < HEADER_BYTES + 8) return
     this.ring = keepBlock(block)
     this.writers.isRing = true
+    this.writers.mayHaveGaps = block.end - block.at > HEADER_BYTES + 8
   }
 
   private setOrigin(block: Block, at: number): void {
@@ -215,9 +218,15 @@ class LogReader implements ChunkReader {
   private begin(): void {
     const { batch, attributes, originNs } = this
     if (batch.hasBegun || originNs === undefined) return
-    const fromNs = this.ring && this.clock.read(this.ring.view, HEADER_BYTES)
-    if (fromNs !== undefined) this.records.fromNs = this.definitions.fromNs = fromNs
+    this.kept = this.ring && KeptTimes.in(this.ring, this.clock)
+    const fromNs = this.kept ? this.kept.fromNs : this.ring && this.clock.read(this.ring.view, HEADER_BYTES)
+    if (fromNs !== undefined) this.records.times.fromNs = this.definitions.fromNs = fromNs
+    if (this.kept) {
+      this.records.times.keep(this.kept)
+      Object.assign(attributes, this.kept.facts)
+    }
     batch.begin({ kind: 'input', format: ggtrace.name, clock: 'MONOTONIC', originNs, attributes: { ...attributes } })
+    for (const issue of this.kept?.issues() ?? []) batch.add(issue)
   }
 
   private reportEnd(byte: number): void {
@@ -230,6 +239,7 @@ class LogReader implements ChunkReader {
     }
     if (left) this.issue('open-blocks', `${left}, though the run ended; they are read unchecked`, open.byte)
     const overwritten = this.ring ? end.written - records.count : 0
+    if (overwritten > 0 && this.kept) return
     if (overwritten > 0) this.batch.add({ kind: 'facts', attributes: { overwritten_records: overwritten } })
     else if (end.written > records.count) {
       this.issue('missing-records', `expected ${end.written} event records, found ${records.count}`, byte)

@@ -26,6 +26,8 @@ export class Writers {
   dropped = 0
   /** The log has the last part of the run only: missing first blocks of a writer are no loss. */
   isRing = false
+  /** It has parts of the run only: missing blocks of events are no loss. */
+  mayHaveGaps = false
   private readonly states = new Map<number, WriterState>()
 
   constructor(private readonly report: Report) {}
@@ -41,7 +43,7 @@ export class Writers {
       this.report(code, `${found} of writer ${writer}${isLate ? '' : '; left out'}`, byte)
       return isLate
     }
-    if (sequence > state.next) {
+    if (sequence > state.next && !(this.mayHaveGaps && block.kind === BlockKind.Events)) {
       const lost = sequence - state.next
       const blocks = lost === 1 ? '1 block of it is' : `${lost} blocks of it are`
       const detail = `expected block ${state.next} of writer ${writer}, found block ${sequence}: ${blocks} lost`

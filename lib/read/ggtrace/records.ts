@@ -8,6 +8,7 @@ import { type Block, forEachRecord, type Report } from './blocks.ts'
 import { CallRecords } from './calls.ts'
 import type { LogDefinitions } from './definitions.ts'
 import { type LogClock, readNumber, readU64 } from './fields.ts'
+import { ReadTimes } from './kept.ts'
 import { lossOf } from './loss.ts'
 import { readNvtx } from './nvtx.ts'
 import { MessageRecords, readFunction, readSequence, readTask } from './requests.ts'
@@ -22,25 +23,23 @@ function lessBecause(view: DataView, at: number): string {
   return `${took}: ${more} % more, above the guard's ${view.getUint32(at + 16, true)} %; from here on only ${level}`
 }
 
-/** An operator's start and end, the end of its worker's wait after it, and the wait within. */
-interface OperatorTimes {
-  readonly startNs: number
-  readonly endNs: number
-  readonly waitEndNs: number
-  readonly innerWaitNs: number
-}
-
 interface Span {
   readonly startNs: number
   readonly endNs: number
+}
+
+/** An operator's start and end, the end of its worker's wait after it, and the wait within. */
+interface OperatorTimes extends Span {
+  readonly waitEndNs: number
+  readonly innerWaitNs: number
 }
 
 /** Turns the records of event blocks into events. */
 export class EventRecords {
   /** Number of records so far. */
   count = 0
-  /** The log is complete from here on only: earlier records are left out. */
-  fromNs = -Infinity
+  /** Of which the log has all records: others are left out. */
+  readonly times = new ReadTimes()
   /** Ends of operators were not recorded: each is the start of the thread's next one. */
   areEndsInferred = false
   /** Records of unknown types, of later versions. */
@@ -96,6 +95,7 @@ export class EventRecords {
   /** Call it after the last {@link read}. */
   finish(): void {
     this.calls.settle()
+    for (const off of this.times.finish()) this.batch.add(off)
   }
 
   private readonly readRecord = (type: number, at: number, end: number): void => {
@@ -173,7 +173,7 @@ export class EventRecords {
   private emitOperator(at: number, tensor: number, fusedTo: number, times: OperatorTimes): void {
     const { startNs, endNs, waitEndNs, innerWaitNs } = times
     if (this.worker < 0) return this.strayOperator(at)
-    if (startNs < this.fromNs) {
+    if (this.times.areLeftOut(startNs)) {
       this.counts = undefined
       this.countsInferred = 0
       return
@@ -234,8 +234,8 @@ export class EventRecords {
   private readToken(at: number, end: number): void {
     const span = this.readSpan(at)
     if (!span) return
-    const { tid } = this
-    const { startNs, endNs } = span
+    const [{ startNs, endNs }, { tid }] = [span, this]
+    if (endNs > this.times.untilNs) return // its events are not all kept
     this.calls.read(this.view, at, end, {
       ...{ startNs, endNs, tid, byte: at + this.shift },
       resources: this.resources.of(tid, startNs),
@@ -267,7 +267,7 @@ export class EventRecords {
 
   private readExperts(at: number, end: number): void {
     const atNs = this.readTime(at, at + 4)
-    if (atNs === undefined || atNs < this.fromNs) return
+    if (atNs === undefined || this.times.areLeftOut(atNs)) return
     const { view } = this
     const [tokens, k] = [view.getUint32(at + 16, true), view.getUint32(at + 20, true)]
     const present = (end - at - 28) / 4
@@ -332,11 +332,12 @@ export class EventRecords {
     const { view, definitions, tid } = this
     const byte = at + this.shift
     if (type === RecordType.Free) return definitions.free(view.getUint32(at + 12, true), atNs)
-    if (atNs < this.fromNs) return
+    if (this.times.areLeftOut(atNs)) return
     switch (type) {
       case RecordType.State: {
         const [tid, cpu] = [view.getUint32(at + 12, true), readNumber(view, at + 16)]
         const state = THREAD_STATES[view.getUint32(at + 20, true)]
+        if (state) for (const off of this.times.enter(tid, atNs)) this.batch.add(off)
         return state && this.batch.add({ kind: 'state', tid, cpu, state, atNs })
       }
       case RecordType.Resources:
@@ -380,7 +381,7 @@ export class EventRecords {
   private readSpan(at: number): Span | undefined {
     const startNs = this.readTime(at, at + 4)
     const endNs = this.readTime(at, at + 12)
-    if (startNs === undefined || endNs === undefined || startNs < this.fromNs) return undefined
+    if (startNs === undefined || endNs === undefined || this.times.areLeftOut(startNs)) return undefined
     if (endNs < startNs) {
       const detail = `it ends ${startNs - endNs} ns before it starts; drawn without length`
       this.report('event-without-end', detail, at + this.shift)

@@ -1,4 +1,5 @@
-import type { Finding } from '../lib/cli.ts'
+import type { Finding, RunVerdict } from '../lib/cli.ts'
+import type { Coloured } from './terminal.ts'
 import { duration, inUnit, labelOf, plural, threeDigits } from './units.ts'
 
 /** Findings in the last lines of a command. */
@@ -17,6 +18,26 @@ export function describeFindings(findings: readonly Finding[], command: string, 
     ...others.map((sentence) => `     ${sentence}`),
     `     ${areEstimates ? 'estimated from some of the calls; of all calls, with ' : ''}evidence and checks${more}: ${command}`,
   ]
+}
+
+/** Shares of the time, from which on what costs it is red, and yellow; what is not certain is never red. */
+const [RED, YELLOW] = [0.2, 0.05]
+
+/** Colours of the first line and of findings, by the share of the time that each explains. */
+export function coloursOf(
+  { cause, sentence }: RunVerdict,
+  findings: readonly Finding[],
+): { readonly verdict: Coloured['colour']; readonly findings: readonly Coloured['colour'][] } {
+  const wholeNs = cause?.share ? cause.time_ns / cause.share : undefined
+  const of = (ns: number, confidence: Finding['confidence']): Coloured['colour'] => {
+    if (wholeNs === undefined || ns < YELLOW * wholeNs) return undefined
+    return ns >= RED * wholeNs && confidence !== 'low' ? 'red' : 'yellow'
+  }
+  const isQuiet = sentence.startsWith('nothing unusual')
+  return {
+    verdict: cause ? of(cause.time_ns, cause.confidence) : isQuiet ? 'green' : undefined,
+    findings: findings.map(({ time_ns, confidence }) => of(time_ns, confidence)),
+  }
 }
 
 /** A finding: its sentence, what of it is measured, what to do; and how to check it, with `query`: the command that runs SQL on the trace of the same logs. */

@@ -59,16 +59,28 @@ export function print(text: string | readonly string[]): Promise<void> {
 const [WIDTH_MIN, WIDTH_MAX] = [40, 200]
 /** Lines that are bold on a terminal, apart from the first: findings. */
 const BOLD = /^\d+\. /
+const COLOURS = { red: 31, green: 32, yellow: 33 }
 
-/** Prints sentences: on a terminal wrapped to its width, the important ones bold; elsewhere a line each, for other programs. */
-export function printText(lines: readonly string[]): Promise<void> {
+/** A sentence that has a colour on a terminal. */
+export interface Coloured {
+  readonly text: string
+  readonly colour: keyof typeof COLOURS | undefined
+}
+
+/** Prints sentences: on a terminal wrapped to its width, the important ones bold or in a colour; elsewhere a line each, for other programs. */
+export function printText(sentences: readonly (string | Coloured)[]): Promise<void> {
   const { stdout, env } = io()
+  const lines = sentences.map((line) => (typeof line === 'string' ? line : line.text))
   if (!stdout.isTTY) return print(lines)
   const width = Math.min(Math.max(stdout.columns ?? 80, WIDTH_MIN), WIDTH_MAX)
   const isPlain = Boolean(env['NO_COLOR']) || env['TERM'] === 'dumb'
   const shown = lines.flatMap((line, i) => {
     const parts = wrapped(oneLine(line), width)
-    return isPlain || (i > 0 && !BOLD.test(line)) ? parts : parts.map((part) => `\x1b[1m${part}\x1b[0m`)
+    if (isPlain || (i > 0 && !BOLD.test(line))) return parts
+    const sentence = sentences[i]!
+    const colour = typeof sentence === 'string' ? undefined : sentence.colour
+    const style = colour === undefined ? '1' : `1;${COLOURS[colour]}`
+    return parts.map((part) => `\x1b[${style}m${part}\x1b[0m`)
   })
   return sendLines(shown)
 }

@@ -1,6 +1,7 @@
 import type { RunVerdict, Summary } from '../lib/cli.ts'
 import type { Section } from './stats/section.ts'
 import { quoted } from './terminal.ts'
+import { duration, plural } from './units.ts'
 
 /** The first lines of a command: the answer, and how to get what is missing in it. `inputs`: the logs, as they were given. */
 export function verdictLines({ sentence, hint }: RunVerdict, inputs: readonly string[]): string[] {
@@ -12,7 +13,16 @@ const hintText = (hint: string, inputs: readonly string[]) => hint.replace('<log
 /** The same of the logs of a trace. */
 export function verdictOfLogs(summaries: readonly Summary[], inputs: readonly string[]): string[] {
   const verdict = summaries.flatMap(({ verdict }) => verdict ?? [])[0]
-  return verdict ? verdictLines(verdict, inputs) : []
+  return verdict ? verdictLines(verdict, inputs) : gpuLine(summaries, inputs)
+}
+
+/** Of work of GPUs: gaps in it are not looked for while a trace is written. */
+function gpuLine(summaries: readonly Summary[], inputs: readonly string[]): string[] {
+  const sum = (of: (summary: Summary) => number) => summaries.reduce((all, summary) => all + of(summary), 0)
+  const [work, ns] = [sum(({ gpu_work }) => gpu_work), sum(({ gpu_work_ns }) => gpu_work_ns)]
+  if (work === 0) return []
+  const why = `ggml2perfetto why ${inputs.map(quoted).join(' ')}`
+  return [`GPU: ${plural(work, 'piece')} of work, ${duration(ns)} in all`, `  how busy it was, and why not: ${why}`]
 }
 
 /** The same as the first section of statistics. */

@@ -16,7 +16,7 @@ import {
   UsageError,
 } from '../../lib/cli.ts'
 import { diffSections } from '../dag/diff-table.ts'
-import { dagSections } from '../dag/table.ts'
+import { dagLine, dagSections } from '../dag/table.ts'
 import { readValues, refuseUnknown } from '../dag/values.ts'
 import { inputName } from '../inputs.ts'
 import { io } from '../io.ts'
@@ -127,7 +127,7 @@ async function handler(args: Given): Promise<void> {
   const { colorBy, colorCsv, scale, top, weights, views, collapse, edgeShapes } = args
   const values = colorCsv === undefined ? undefined : await readValues(colorCsv)
   if (values) refuseUnknown(values, dag)
-  if (kind === 'json') return write(JSON.stringify(dag, null, 2), args)
+  if (kind === 'json') return write(JSON.stringify(dag, null, 2), args, dagLine(dag))
   if (kind === 'table')
     return printTable(dagSections(dag, { colorBy: colorBy ?? 'time', values, top, views: views ?? false }))
   const isAll = kind === 'dot'
@@ -135,7 +135,7 @@ async function handler(args: Given): Promise<void> {
     ...{ name, colorBy, values, scale, collapse, edgeShapes },
     ...{ weights: weights ?? isAll, views: views ?? isAll },
   })
-  return write(isAll ? toDot(drawing) : await svgOf(drawing, collapse), args)
+  return write(isAll ? toDot(drawing) : await svgOf(drawing, collapse), args, dagLine(dag))
 }
 
 async function showDiff(a: NamedDag, b: NamedDag, kind: Kind, args: Given): Promise<void> {
@@ -195,12 +195,12 @@ async function svgOf(drawing: Drawing, isCollapsed: boolean): Promise<string> {
   return drawSvg(drawing)
 }
 
-/** Writes a text to the file of `-o`, or prints it. */
-async function write(text: string, { output, json }: Given): Promise<void> {
+/** Writes a text to the file of `-o`, or prints it. `line`: the answer, where the text is not printed. */
+async function write(text: string, { output, json }: Given, line?: string): Promise<void> {
   if (json) return printJson(text)
   if (output === '-') return print(text.trimEnd())
   const { bytes } = await writeTrace(output!, pieces(text), () => undefined)
-  await print(`wrote ${quoted(output!)} (${size(bytes)})`)
+  await print([...(line === undefined ? [] : [line]), `wrote ${quoted(output!)} (${size(bytes)})`])
 }
 
 async function* pieces(text: string): AsyncGenerator<Uint8Array> {

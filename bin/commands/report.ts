@@ -13,6 +13,7 @@ import { analysisOf } from '../stats/inputs.ts'
 import { MACHINE, machineOf } from '../stats/machine.ts'
 import { note } from '../terminal.ts'
 import { size } from '../units.ts'
+import { verdictLines } from '../verdict.ts'
 
 const OPTIONS = {
   output: {
@@ -77,15 +78,25 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
     call,
     ...(await machineOf(args)),
   })
+  if (output !== '-') await noteVerdict(analysis)
   await writeReport(analysis, output, title)
   if (args.open) await openPage(output)
 }
+
+const noteVerdict = ({ verdict, inputs }: Analysis) =>
+  note(
+    verdictLines(
+      verdict,
+      inputs.map(({ name }) => name),
+    ),
+  )
 
 /** The most bytes that are attached to an issue. */
 const ATTACHED_MAX = 1e6
 
 /** Writes the text of an issue, and all figures to another file in its folder. */
 async function writeIssue(analysis: Analysis, output: string): Promise<void> {
+  if (output !== '-') await noteVerdict(analysis)
   const figures = gzipSync(JSON.stringify(analysis))
   const beside = output === '-' || figures.length > ATTACHED_MAX ? undefined : `${output.replace(/\.md$/, '')}.json.gz`
   if (beside !== undefined) {

@@ -12,12 +12,12 @@ import {
   type WhichRequest,
   whyRequest,
 } from '../../lib/cli.ts'
-import { describeFinding } from '../findings.ts'
+import { coloursOf, describeFinding } from '../findings.ts'
 import { CLOCKS, flag, inputsOf, READING, valued, whole } from '../options.ts'
 import { analysisOf } from '../stats/inputs.ts'
 import { MACHINE, machineOf } from '../stats/machine.ts'
 import { notKnown, runsOf, scalingOf } from '../stats/scaling.ts'
-import { printJson, printText, quoted } from '../terminal.ts'
+import { type Coloured, printJson, printText, quoted } from '../terminal.ts'
 import { duration } from '../units.ts'
 import { verdictLines } from '../verdict.ts'
 
@@ -70,8 +70,11 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   if (args.json) return printJson(JSON.stringify(found, null, 2))
   const names = analysis.inputs.map(({ name }) => name)
   const query = args.checks ? `ggml2perfetto query ${names.map(quoted).join(' ')}` : undefined
-  const verdict = verdictLines(analysis.verdict, names)
-  await printText([...verdict, '', ...describeAll(found, query), ...describeFigures(lookedAt(analysis))])
+  const [first, ...rest] = verdictLines(analysis.verdict, names)
+  const colours = coloursOf(analysis.verdict, found)
+  const verdict = [{ text: first!, colour: colours.verdict }, ...rest]
+  const all = describeAll(found, query, colours.findings)
+  await printText([...verdict, '', ...all, ...describeFigures(lookedAt(analysis))])
 }
 
 /** What the time of one answer went to. */
@@ -143,9 +146,16 @@ async function printOfRuns(figures: ScalingFigures, { json, checks }: Arguments)
   ])
 }
 
-function describeAll(found: readonly Finding[], query: string | undefined): string[] {
+function describeAll(
+  found: readonly Finding[],
+  query: string | undefined,
+  colours: readonly Coloured['colour'][] = [],
+): (string | Coloured)[] {
   if (found.length === 0) return ['no findings: nothing is unusual in what was recorded', '']
-  return found.flatMap((finding, i) => [...describeFinding(finding, i + 1, query), ''])
+  return found.flatMap((finding, i) => {
+    const [text, ...lines] = describeFinding(finding, i + 1, query)
+    return [{ text: text!, colour: colours[i] }, ...lines, '']
+  })
 }
 
 /** The figures below the limits of their rules, and what could not be checked. */

@@ -25,6 +25,8 @@ export interface TableOptions {
 
 /** Characters of the longest bar. */
 const BAR = 12
+/** Operators in the first line. */
+const FIRST = 3
 /** Rows of a part, without `top`. */
 const ROWS_MAX = 100
 
@@ -48,6 +50,21 @@ interface Row {
   readonly folded: FoldedNode
   readonly of: Pattern
   readonly value: number | null
+}
+
+/** The graph in one line: how long its nodes take, and which of them the longest. */
+export function dagLine(dag: Dag): string {
+  const totalNs = dag.nodes.reduce((sum, { wall_ns }) => sum + (wall_ns ?? 0), 0)
+  const nodes = `${callText(dag)}: ${plural(dag.nodes.length, 'node')}`
+  if (totalNs === 0) return nodes
+  const sums = new Map<string, number>()
+  for (const { role, op, wall_ns } of dag.nodes) {
+    const name = `${role} ${op}`.trim()
+    sums.set(name, (sums.get(name) ?? 0) + (wall_ns ?? 0))
+  }
+  const first = [...sums].sort(([, a], [, b]) => b - a).slice(0, FIRST)
+  const named = first.map(([name, ns]) => `${name} ${percent(ns / totalNs)}`)
+  return `${nodes} in ${duration(totalNs)}, most of it ${named.join(', ')}`
 }
 
 /** A graph for people: its nodes in their order, layers of the same structure once. */

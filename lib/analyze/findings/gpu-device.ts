@@ -6,7 +6,7 @@ import { type Confidence, doubtful } from './rule.ts'
 // What the rules of GPUs share.
 
 /** Work of less than this is no basis for a finding: the beginning and the end of a recording weigh too much. */
-const PIECES_MIN = 100
+export const PIECES_MIN = 100
 
 /** Devices whose time is known, with enough work. */
 export function devicesOf({ gpu }: Analysis): (GpuDevice & { readonly time: GpuTime })[] {

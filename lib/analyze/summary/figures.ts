@@ -34,6 +34,8 @@ export interface Summary
   readonly gpu_operators: number
   /** Kernels, copies and other work of GPUs, with those operators. */
   readonly gpu_work: number
+  /** The sum of their durations; work of several streams overlaps. */
+  readonly gpu_work_ns: number
   readonly graphs: number
   readonly layers: number
   /** Operators and compute time by op, most time first. */

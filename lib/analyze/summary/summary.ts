@@ -132,6 +132,7 @@ export class SummaryPass implements EventPass<Summary> {
   private operators = 0
   private gpuOperators = 0
   private gpuWork = 0
+  private gpuWorkNs = 0
   private graphs = 0
   private readonly backends = new Set<number>()
   private withExperts = 0
@@ -192,6 +193,7 @@ export class SummaryPass implements EventPass<Summary> {
       operators,
       gpu_operators: this.gpuOperators,
       gpu_work: this.gpuWork,
+      gpu_work_ns: this.gpuWorkNs,
       graphs,
       backends: [...this.backends].map((name) => this.names.text(name)).filter((name) => name !== ''),
       workers: this.workers.size,
@@ -316,8 +318,9 @@ export class SummaryPass implements EventPass<Summary> {
     this.extent.add(startNs, waitEndNs)
   }
 
-  private countWork({ node }: GpuEvent): void {
+  private countWork({ node, startNs, endNs }: GpuEvent): void {
     this.gpuWork++
+    this.gpuWorkNs += endNs - startNs
     if (!node) return
     const { tensor } = node
     this.gpuOperators++

@@ -27,9 +27,7 @@ const codesOf = (line: string) => OTHER_CODES.find(([pattern]) => pattern.test(l
 
 /** Runs a line in a folder; what is wrong with its end, if anything is. */
 function problemOf(line: string, cwd: string): string | undefined {
-  const words = wordsOf(line)
-  const isInThread = words?.[0] === 'ggml2perfetto' && !/ (?:record|open|--open|--) /.test(`${line} `)
-  const { code, stderr } = isInThread ? run(words!.slice(1), { cwd, env: cacheFor(line) }) : inShell(line, cwd)
+  const { code, stderr } = execute(line, cwd)
   return codesOf(line).includes(code ?? -1) ? undefined : `exit code ${code}: ${stderr.trim().slice(-800)}`
 }
 
@@ -54,7 +52,7 @@ export function firstLineOf(line: string): string {
 /** What a line prints, on stdout if there is anything. */
 export const outputOf = (line: string, isOnStderr = false): string =>
   inPlace((place) => {
-    const { code, stdout, stderr } = inShell(line, place)
+    const { code, stdout, stderr } = execute(line, place)
     if (!codesOf(line).includes(code ?? -1)) throw new Error(`${line}\nexit code ${code}: ${stderr}`)
     return isOnStderr || stdout === '' ? stderr : stdout
   })
@@ -63,21 +61,27 @@ export const outputOf = (line: string, isOnStderr = false): string =>
 const cacheFor = (line: string): Record<string, string> =>
   /record/.test(line) && !/peaks/.test(line) ? {} : { XDG_CACHE_HOME: at('cache') }
 
-function inShell(line: string, cwd: string) {
-  const env = { ...process.env, ...cacheFor(line), PATH: `${bin()}:${process.env['PATH']}`, DISPLAY: ':0', BROWSER: '' }
+/** Runs a line: of this program alone in a thread, unless it serves a trace; others in a shell. */
+function execute(line: string, cwd: string) {
+  const [program, ...words] = wordsOf(line) ?? []
+  const env = { ...cacheFor(line), PATH: `${bin()}:${process.env['PATH']}`, DISPLAY: ':0', BROWSER: '' }
+  if (program === 'ggml2perfetto' && !/ (?:open|--open) /.test(`${line} `)) return run(words, { cwd, env })
   const script = `GITHUB_STEP_SUMMARY=summary.md; run() { echo "$1/llama-cli -m new/models/small.gguf"; }; set -o pipefail\n${line}`
-  const options = { cwd, env, encoding: 'utf8', timeout: HANGS_MS, maxBuffer: 1 << 28 } as const
-  const { status, stdout, stderr } = spawnSync('bash', ['-c', script], options)
+  const options = { cwd, encoding: 'utf8', timeout: HANGS_MS, maxBuffer: 1 << 28 } as const
+  const { status, stdout, stderr } = spawnSync('bash', ['-c', script], { ...options, env: { ...process.env, ...env } })
   return { code: status, stdout, stderr }
 }
 
 /** Lines that start programs, which takes seconds: `npm test` has one of each kind, `npm run test:long` all. */
-const STARTING = /(?:^| )(record|open|--open|--|peaks|perf|bpftrace) /
+const STARTING = /(?:^| )(record|open|--open|--|perf|bpftrace) /
+/** Lines that measure this machine, as test/cli/peaks.test.ts does: longer if it is busy. */
+const MEASURING = /ggml2perfetto peaks|--peaks measure/
 const started = new Set<string>()
 
 function isLeft(line: string): boolean {
+  if (isLong) return false
   const kind = STARTING.exec(`${line} `)?.[1]
-  return !isLong && kind !== undefined && (started.has(kind) || !started.add(kind))
+  return MEASURING.test(line) || (kind !== undefined && (started.has(kind) || !started.add(kind)))
 }
 
 /** A test of one line; skipped, with the reason in its name, where it cannot be executed here. */

@@ -73,6 +73,10 @@ const BROWSER_BYTES = 2 ** 30 // source: Perfetto, docs/visualization/large-trac
 /** The compression ratio of traces with gzip; the UI holds them decompressed. */
 const GZIP_RATIO = 3
 
+/** Programs that open a URL on Windows accept no longer one. */
+const URL_CHARS_OF_WINDOWS = 2000
+const isShortOnly = () => process.platform === 'win32' || Boolean(io().env['WSL_DISTRO_NAME'])
+
 /** `ggml2perfetto open <trace or logs…>` */
 export const openCommand: CommandModule<object, Arguments> = {
   command: 'open <inputs..>',
@@ -82,8 +86,8 @@ export const openCommand: CommandModule<object, Arguments> = {
       .usage(
         `$0 open <trace or logs>\n\nShows a trace, or logs converted to one, in ${VIEWER}: serves it once, on this ` +
           'machine (127.0.0.1:9001) and to pages of that site only, opens the browser, and ends when the trace was ' +
-          'fetched. The first decode calls are in view; calls and workers are pinned to the top; a track names ' +
-          'what made operators slow. The browser may ask whether the site may access this machine: allow it, the trace does not ' +
+          'fetched. A workspace has the rows of the run, and the slowest decode calls are in view; a track names what made operators slow, ' +
+          'a table below what made the run slow. The browser may ask whether the site may access this machine: allow it, the trace does not ' +
           'leave this machine.',
       )
       .positional('inputs', inputsOf("A trace, or logs of one run as for convert; gzip'ed or not; - for stdin"))
@@ -147,8 +151,9 @@ async function show(showing: Showing, progress: Progress, make: () => Promise<Sh
     const { trace, view, heldBytes } = await make()
     const { url, ownUrl, fetched } = server.offer(trace)
     await warnOfSize(trace.bytes, heldBytes, showing.inputs, isLog)
-    server.leadTo(viewerUrl(url, view))
-    const urls = { url: viewerUrl(url, view), ownUrl: viewerUrl(ownUrl, view), shortUrl: server.shortUrl }
+    const urlOf = (traceUrl: string) => viewerUrl(traceUrl, view, ...(isShortOnly() ? [URL_CHARS_OF_WINDOWS] : []))
+    server.leadTo(urlOf(url))
+    const urls = { url: urlOf(url), ownUrl: urlOf(ownUrl), shortUrl: server.shortUrl }
     const isByHand = await printUrls(urls, trace.bytes, showing)
     const isFetched = await Promise.race([fetched.then(() => true), ...(isByHand ? [later(showing.wait)] : [])])
     if (!isFetched) await note(`ended: no browser fetched the trace in ${duration(showing.wait * 1e9)}`)

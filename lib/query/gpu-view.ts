@@ -3,13 +3,14 @@ import type { QueryResult } from './trace-processor.ts'
 /** What is shown first of the work of GPUs. */
 export interface GpuView {
   readonly span: readonly [bigint, bigint] | undefined
-  /** Regular expressions for names of groups, and of tracks. */
+  /** Regular expressions for names of groups. */
   readonly expanded: readonly string[]
-  readonly pinned: readonly string[]
+  /** Regular expressions for paths of rows, and of groups with all their rows, such as `GPU > Hardware Queues > stream 7`. */
+  readonly rows: readonly string[]
 }
 
-/** Streams that are pinned, if they have at least this share of the time of the one with most. */
-const STREAMS_PINNED = 6
+/** Streams that are shown, if they have at least this share of the time of the one with most. */
+const STREAMS_SHOWN = 6
 const STREAM_SHARE_MIN = 0.01
 /** Two pieces of work of a stream are of one burst if there is less time between them. */
 const PAUSE_NS = 1e6
@@ -25,7 +26,10 @@ const DOMAINS_MAX = 8
 const PROCESSES_MAX = 4
 
 /** What our traces of GPUs contain, by the calls of the host; Perfetto's UI draws the work of the GPUs, in its own groups. */
-const HOST_GROUPS = ['NVTX', 'NVTX on the GPU', 'Annotations on the GPU', 'CUDA API', 'HIP API', 'Vulkan API']
+const HOST_GROUPS = [
+  ...['NVTX', 'NVTX on the GPU', 'Annotations on the GPU', 'CUDA API', 'HIP API', 'Vulkan API'],
+  'GPU synchronization',
+]
 /** Source: Perfetto v58, ui/src/plugins/dev.perfetto.Gpu/index.ts. */
 const GPU_GROUPS = ['GPU', 'Hardware Queues', 'GPU [0-9]+ Hardware Queues']
 
@@ -65,17 +69,20 @@ export function gpuViewOf(query: (sql: string) => QueryResult): GpuView {
   const groups = namesOf(GROUPS)
   const streams = query(STREAMS).rows
   const [main] = streams
-  if (!main) return { span: undefined, expanded: groups, pinned: [] }
+  const ofHost = groups.length > 0 ? [`[^>]* > (${HOST_GROUPS.join('|')})`] : []
+  if (!main) return { span: undefined, expanded: groups, rows: ofHost }
   const [start, end] = query(firstBurst(Number(main[0]))).rows[0]!.map((ts) => BigInt(ts as number | bigint))
   const lastShown = start! + BigInt(BURST_NS_MAX)
   const leastNs = STREAM_SHARE_MIN * Number(main[2])
+  const processes = namesOf(PROCESSES)
+  const shown = streams
+    .filter(([, , ns]) => Number(ns) >= leastNs)
+    .slice(0, STREAMS_SHOWN)
+    .map(([, name]) => escaped(String(name)))
   return {
     span: widened([start!, end! < lastShown ? end! : lastShown], MARGIN),
-    expanded: [...GPU_GROUPS, ...groups, ...namesOf(PROCESSES)],
-    pinned: streams
-      .filter(([, , ns]) => Number(ns) >= leastNs)
-      .slice(0, STREAMS_PINNED)
-      .map(([, name]) => escaped(String(name))),
+    expanded: [...GPU_GROUPS, ...groups, ...processes],
+    rows: [`GPU.* > (${shown.join('|')})`, ...ofHost, ...processes],
   }
 }
 

@@ -82,72 +82,127 @@ export interface View {
 
 /** Number of calls in view at first. */
 const CALLS_SHOWN = 3
-/** Space before and after them, as a share of their time. */
+/** A call that takes this many times the median is in view, and has a note. */
+const SLOW_CALL = 1.5
+const NOTES_MAX = 3
+/** Space before and after what is in view, as a share of its time. */
 const MARGIN = 0.05
-/** Pinned tracks are always visible: more would leave no room for others. */
-const PINNED_MAX = 12
-const WORKERS_PINNED = 8
+/** The workspace of the UI that contains the rows of a run. */
+const WORKSPACE = 'ggml'
 
-/** The most important first, then as many workers as there is room for. */
-const PINNED = ['Findings', 'Phase', 'Tokens(: (target|draft))?', 'tok/s', 'GB/s']
-const EXPANDED = ['LLM .*', 'Memory']
+/** Names of the rows of a run, as far as it has them; of workers and slots, the first ones. */
+const ROWS =
+  'Findings|Phase|queue length|slots busy|Queue|slot .|In flight|Benchmark|Tokens.*|tok/s|Graphs|worker .(: state)?|Copies|G.*/s'
+/** CPUs of the scheduler, as the UI draws them. */
+const CPUS = 'C.* . Scheduling'
+/** Browsers accept much more; what is between here and them may not. */
+const URL_CHARS_MAX = 8000
+/** Commands without which the others make no sense. */
+const COMMANDS_MIN = 3
 
-/**
- * The first decode calls, or the first other calls if there are none: only calls with recorded operators. And facts about the
- * operators.
- */
-const FACTS = `
-  with operators as (
-    select count(*) as n, ifnull(min(ts), 0) as firstTs, count(extract_arg(arg_set_id, 'debug.shape')) as shapes
-    from slice where category = 'operator'),
+/** Calls of one kind, in order. */
+interface CallSpan {
+  readonly name: string
+  readonly ts: bigint
+  readonly endTs: bigint
+}
+
+/** The decode calls, or the other calls if there are none: only calls with recorded operators. */
+const CALLS = `
+  with operators as (select ifnull(min(ts), 0) as firstTs from slice where category = 'operator'),
   calls as (
-    select slice.ts, slice.ts + slice.dur as endTs, slice.name glob 'decode [0-9]*' as decode
-    from slice, operators where category = 'token' and dur > 0 and slice.ts + slice.dur > firstTs),
-  shown as (
-    select * from calls where decode = (select max(decode) from calls) order by ts limit ${CALLS_SHOWN})
-  select (select min(ts) from shown), (select max(endTs) from shown), (select max(decode) from shown), n, shapes,
+    select slice.name, slice.ts, slice.ts + slice.dur as endTs, slice.name glob 'decode [0-9]*' as decode
+    from slice, operators where category = 'token' and dur > 0 and slice.ts + slice.dur > firstTs)
+  select name, ts, endTs, decode from calls where decode = (select max(decode) from calls) order by ts`
+
+/** The request that took longest. */
+const SLOWEST_REQUEST = `select ts, ts + dur from slice where category = 'request' order by dur desc limit 1`
+
+/** Facts about the operators, and what else there is. */
+const FACTS = `
+  select count(*), count(extract_arg(arg_set_id, 'debug.shape')),
     exists (select 1 from args where key in ('debug.minor_faults', 'debug.major_faults', 'debug.bytes_read')),
-    exists (select 1 from args where key = 'debug.taken_first_by'), (select count(*) from track where name = 'Phase')
-  from operators`
+    exists (select 1 from args where key = 'debug.taken_first_by'),
+    exists (select 1 from track where name in ('Phase', 'Tokens', 'slots busy', 'In flight', 'Benchmark')),
+    exists (select 1 from slice where category = 'finding')
+  from slice where category = 'operator'`
+
+/** The findings, most time first, as a table below the timeline. */
+const FINDINGS = `select name finding,extract_arg(arg_set_id,'debug.advice')advice,ts,dur from slice where category='finding'`
 
 /** What to show first of a trace of this library. `query` runs PerfettoSQL on the trace, or on its beginning. */
 export function viewOf(query: (sql: string) => QueryResult): View {
-  const [start, end, isDecode, operators, shapes, faults, first, runs] = query(FACTS).rows[0]!
-  const hasCalls = start !== null || operators !== 0
+  const [operators, shapes, faults, first, isRun, hasFindings] = query(FACTS).rows[0]!
+  const rows = query(CALLS).rows
+  const calls = rows.map(([name, ts, endTs]): CallSpan => {
+    return { name: `${name}`, ts: BigInt(ts as number), endTs: BigInt(endTs as number) }
+  })
+  const [request] = query(SLOWEST_REQUEST).rows
   const gpu = gpuViewOf(query)
-  const span = start === null ? gpu.span : widened([BigInt(start as number), BigInt(end as number)], MARGIN)
-  const pinned = hasCalls ? pinnedOfEach((PINNED_MAX - gpu.pinned.length) / Math.max(1, Number(runs))) : []
+  const slow = slowCalls(calls)
+  const inView = request
+    ? ([BigInt(request[0] as number), BigInt(request[1] as number)] as const)
+    : shownOf(calls, slow)
+  const ofRun = `.* > (${ROWS}${request ? '' : '|Memory'})`
+  const copied = [...(isRun === 1 || operators !== 0 ? [ofRun, CPUS] : []), ...gpu.rows]
+  if (copied.length === 0) return { commands: [] }
   const commands = [
-    ...tracks('ExpandTracksByRegex', [...(hasCalls ? EXPANDED : []), ...gpu.expanded]),
-    ...tracks('PinTracksByRegex', [...pinned, ...gpu.pinned]),
+    command('CopyTracksToWorkspaceByRegexWithAncestors', `^(${copied.join('|')})$`, WORKSPACE, 'path'),
+    command('SwitchWorkspace', WORKSPACE),
+    command('ExpandTracksByRegex', gpu.expanded.length > 0 ? `^(.*LLM.*|${gpu.expanded.join('|')})$` : '.', 'name'),
   ]
   if (operators !== 0) {
     // If operators have no shapes, all those of a prompt would seem slow compared with those of single tokens.
-    const fromTs = shapes === 0 && isDecode === 1 ? String(start) : undefined
+    const isDecode = rows[0]?.[3] === 1
+    const fromTs = shapes === 0 && isDecode ? `${calls[0]!.ts}` : undefined
     const sql = whySlow({ fromTs, hasFaults: faults === 1, namesFirst: first === 1 })
-    commands.push({ id: 'dev.perfetto.AddDebugSliceTrack', args: [sql, 'Why slow'] })
+    commands.push(command('AddDebugSliceTrack', sql, 'Why slow'))
   }
-  return { span, commands }
+  if (hasFindings === 1) commands.push(command('RunQueryAndShowTab', FINDINGS, 'Findings'))
+  for (const { call, times } of slow)
+    commands.push(command('AddNoteAtTimestamp', `${call.ts}`, `${call.name}: ${times.toFixed(1)} × the median`))
+  return { span: inView ? widened(inView, MARGIN) : gpu.span, commands }
 }
 
-/** Names of at most so many tracks to pin: in a trace of several runs, each name is that of several tracks. */
-function pinnedOfEach(room: number): string[] {
-  const workers = Math.min(Math.floor(room) - PINNED.length, WORKERS_PINNED)
-  return [...PINNED.slice(0, room), ...(workers > 0 ? [`worker [0-${workers - 1}]`] : [])]
+const command = (name: string, ...args: string[]): ViewerCommand => ({ id: `dev.perfetto.${name}`, args })
+
+interface SlowCall {
+  readonly call: CallSpan
+  /** Its time, as a multiple of the median. */
+  readonly times: number
 }
 
-/** A command for all tracks with one of these names; none for no name. */
-function tracks(command: string, names: readonly string[]): ViewerCommand[] {
-  if (names.length === 0) return []
-  return [{ id: `dev.perfetto.${command}`, args: [`^(${names.join('|')})$`, 'name'] }]
+/** The slowest calls, the slowest one first. */
+function slowCalls(calls: readonly CallSpan[]): SlowCall[] {
+  const times = calls.map(({ ts, endTs }) => Number(endTs - ts))
+  const median = times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)] ?? 0
+  return calls
+    .map((call, i) => ({ call, times: times[i]! / median }))
+    .filter((call) => call.times >= SLOW_CALL)
+    .sort((a, b) => b.times - a.times)
+    .slice(0, NOTES_MAX)
 }
 
-/** The URL at which the Perfetto UI fetches a trace from `traceUrl` and shows this view. */
-export function viewerUrl(traceUrl: string, { span, commands }: View): string {
+/** The slowest call and those around it; the first calls if none is slow. */
+function shownOf(calls: readonly CallSpan[], [slowest]: readonly SlowCall[]): readonly [bigint, bigint] | undefined {
+  const at = slowest ? calls.indexOf(slowest.call) - 1 : 0
+  const from = Math.max(0, Math.min(at, calls.length - CALLS_SHOWN))
+  const shown = calls.slice(from, from + CALLS_SHOWN)
+  if (shown.length === 0) return undefined
+  return [shown[0]!.ts, shown.reduce((last, { endTs }) => (endTs > last ? endTs : last), 0n)]
+}
+
+/**
+ * The URL at which the Perfetto UI fetches a trace from `traceUrl` and shows this view. Its last commands are left out if it would have more than
+ * `charsMax` characters.
+ */
+export function viewerUrl(traceUrl: string, { span, commands }: View, charsMax = URL_CHARS_MAX): string {
   const parameters = [['url', traceUrl]]
   if (span) parameters.push(['visStart', String(span[0])], ['visEnd', String(span[1])])
   if (commands.length > 0) parameters.push(['startupCommands', JSON.stringify(commands)])
-  return `${VIEWER}/#!/?${parameters.map(([key, value]) => `${key}=${encoded(value!)}`).join('&')}`
+  const url = `${VIEWER}/#!/?${parameters.map(([key, value]) => `${key}=${encoded(value!)}`).join('&')}`
+  if (url.length <= charsMax || commands.length <= COMMANDS_MIN) return url
+  return viewerUrl(traceUrl, { span, commands: commands.slice(0, -1) }, charsMax)
 }
 
 /**

@@ -32,6 +32,15 @@ async function withTrace<T>(bytes: Uint8Array, use: (trace: OpenTrace) => T): Pr
 
 const argsOf = ({ commands }: View, id: string) => commands.find((command) => command.id === `dev.perfetto.${id}`)!.args
 
+/** The rows and groups as the UI calls them. */
+const pathsIn = (trace: OpenTrace): string[] =>
+  trace
+    .query(`with recursive rows as (
+      select id, name, iif(type glob 'gpu*', 'GPU > Hardware Queues > ', '') || name as path from track where parent_id is null
+      union all select track.id, track.name, path || ' > ' || track.name from track join rows on rows.id = parent_id)
+      select path from rows where path is not null`)
+    .rows.map(([path]) => `${path}`)
+
 /** Names of the calls that lie whole in view. */
 const callsIn = (trace: OpenTrace, { span }: View) =>
   trace
@@ -40,15 +49,21 @@ const callsIn = (trace: OpenTrace, { span }: View) =>
     )
     .rows.flat()
 
-describe('the first decode calls are in view', () => {
+describe('the slowest decode call is in view, with those beside it', () => {
   test.each([
     ['CSV', MOE, {}],
     ['.ggtrace', RECORDED, {}],
     ['without arguments', RECORDED, { detail: 'names' }],
   ] as const)('%s', async (_, log, options) => {
     const found = await view(log, options)
-    const calls = await withTrace(await traceOf(log, options), (trace) => callsIn(trace, found))
-    expect(calls).toEqual(['decode 1', 'decode 2', 'decode 3'])
+    await withTrace(await traceOf(log, options), (trace) => {
+      const decodes = trace.query("select dur, name from slice where name glob 'decode [0-9]*' order by ts").rows
+      const times = decodes.map(([dur]) => Number(dur))
+      const slowest = times.indexOf(Math.max(...times))
+      const isSlow = times[slowest]! >= 1.5 * times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)]!
+      const from = Math.max(0, Math.min(isSlow ? slowest - 1 : 0, decodes.length - 3))
+      expect(callsIn(trace, found)).toEqual(decodes.slice(from, from + 3).map(([, name]) => name))
+    })
   })
 
   test('of those calls only that are drawn', async () => {
@@ -96,22 +111,65 @@ test('what is no trace at all', async () => {
 
 describe('commands', () => {
   /** Perfetto v58, ui/src/core/startup_command_allowlist.ts */
-  const ALLOWED = ['PinTracksByRegex', 'ExpandTracksByRegex', 'AddDebugSliceTrack']
+  const ALLOWED = [
+    ...['CopyTracksToWorkspaceByRegexWithAncestors', 'SwitchWorkspace', 'ExpandTracksByRegex', 'AddDebugSliceTrack'],
+    ...['RunQueryAndShowTab', 'AddNoteAtTimestamp'],
+  ]
 
   test('are ones that the UI runs from a URL, with texts as arguments', async () => {
-    const { commands } = await view(RECORDED)
-    expect(commands.map(({ id }) => id.replace('dev.perfetto.', '')).sort()).toEqual(ALLOWED.sort())
+    const { commands } = await view(RECORDED, { findings: true })
+    expect(commands.map(({ id }) => id.replace('dev.perfetto.', ''))).toEqual(ALLOWED)
     for (const { args } of commands) for (const arg of args) expect(typeof arg).toBe('string')
   })
 
-  test('pin calls and workers, open the groups: tracks of these names are there', async () => {
-    const found = await view(RECORDED)
-    const names = await withTrace(await traceOf(RECORDED), (trace) =>
-      trace.query('select name from track order by id').rows.flat().map(String),
-    )
-    const matches = (id: string) => names.filter((name) => new RegExp(argsOf(found, id)[0]!).test(name)).sort()
-    expect(matches('PinTracksByRegex')).toEqual(['GB/s', 'Phase', 'Tokens', 'tok/s', 'worker 0', 'worker 1'])
-    expect(matches('ExpandTracksByRegex')).toEqual(['LLM moe.gguf · 2 workers · CPU', 'Memory'])
+  test('copy the rows of the run to a workspace, none of them twice', async () => {
+    const found = await view(RECORDED, { findings: true })
+    const [pattern, workspace, by] = argsOf(found, 'CopyTracksToWorkspaceByRegexWithAncestors')
+    expect([workspace, by]).toEqual([argsOf(found, 'SwitchWorkspace')[0], 'path'])
+    const paths = await withTrace(await traceOf(RECORDED, { findings: true }), pathsIn)
+    const copied = paths.filter((path) => new RegExp(pattern!).test(path))
+    const rows = ['Findings', 'Phase', 'Tokens', 'tok/s', 'Graphs', 'worker 0', 'worker 0: state', 'worker 1']
+    const root = 'LLM moe.gguf · 2 workers · CPU'
+    const all = [...rows, 'worker 1: state', 'Copies', 'GB/s', 'GFLOP/s', 'Memory'].map((row) => `${root} > ${row}`)
+    expect(copied.sort()).toEqual(all.sort())
+    expect(copied.filter((path) => copied.some((other) => path.startsWith(`${other} > `)))).toEqual([])
+  })
+
+  test('list findings as the table below, most time first, and note slow calls', async () => {
+    const found = await view(RECORDED, { findings: true })
+    const [sql] = argsOf(found, 'RunQueryAndShowTab')
+    await withTrace(await traceOf(RECORDED, { findings: true }), (trace) => {
+      const findings = trace.query("select name from slice where category = 'finding' order by id").rows.flat()
+      expect(findings.length).toBeGreaterThan(0)
+      expect(trace.query(sql!).rows.map(([name]) => name)).toEqual(findings)
+      const notes = found.commands.filter(({ id }) => id.endsWith('AddNoteAtTimestamp')).map(({ args }) => args)
+      const times = trace.query(
+        "select ts, dur, name from slice where name glob 'decode [0-9]*' order by dur desc",
+      ).rows
+      const usual = times.map(([, dur]) => Number(dur)).toSorted((a, b) => a - b)[Math.floor(times.length / 2)]!
+      const slow = times.filter(([, dur]) => Number(dur) >= 1.5 * usual).slice(0, 3)
+      expect(slow.length).toBeGreaterThan(0)
+      const texts = slow.map(([ts, dur, name]) => [
+        `${ts}`,
+        `${name}: ${(Number(dur) / usual).toFixed(1)} × the median`,
+      ])
+      expect(notes).toEqual(texts)
+    })
+  })
+
+  test('show the requests of a server, the slowest one in view', async () => {
+    const log = readFileSync('test/fixtures/server/v0.7.0-lv4.log')
+    const found = await view(log)
+    const bytes = await traceOf(log)
+    await withTrace(bytes, (trace) => {
+      const [pattern] = argsOf(found, 'CopyTracksToWorkspaceByRegexWithAncestors')
+      const copied = pathsIn(trace).filter((path) => new RegExp(pattern!).test(path))
+      expect(copied.map((path) => path.split(' > ')[1])).toEqual(expect.arrayContaining(['slots busy', 'slot 0']))
+      const [[ts, endTs]] = trace.query(
+        "select ts, ts + dur from slice where category = 'request' order by dur desc limit 1",
+      ).rows as [[bigint, bigint]]
+      expect([found.span![0] < BigInt(ts), found.span![1] > BigInt(endTs)]).toEqual([true, true])
+    })
   })
 
   test.each([
@@ -160,12 +218,12 @@ describe('of a run on GPUs, its first work is in view', () => {
     [
       'nsys/one-gpu.sqlite.gz',
       ['stream 7 (default), context 1, process 9946'],
-      ['CCCL', 'CUDA API', 'NVTX', 'NVTX on the GPU', 'Nsight Systems', 'default domain'],
+      ['CCCL', 'CUDA API', 'GPU synchronization', 'NVTX', 'NVTX on the GPU', 'Nsight Systems', 'default domain'],
     ],
     [
       'nsys/two-processes.sqlite.gz',
       ['stream 15, context 2, process 112', 'stream 7, context 1, process 111'],
-      ['CUDA API', 'NVTX', 'NVTX on the GPU', 'Nsight Systems', 'default domain'],
+      ['CUDA API', 'GPU synchronization', 'NVTX', 'NVTX on the GPU', 'Nsight Systems', 'default domain'],
     ],
     [
       'chrome-json/h100.json.gz',
@@ -173,14 +231,19 @@ describe('of a run on GPUs, its first work is in view', () => {
       ['Annotations on the GPU', 'CUDA API', 'PyTorch profiler', 'python3 25286'],
     ],
     ['chrome-json/gpu-only.json', ['stream 0, process 44077'], ['HIP API', 'PyTorch profiler']],
-  ])('%s: groups open, streams pinned', async (name, streams, groups) => {
+  ])('%s: groups open, streams beside them', async (name, streams, groups) => {
     const log = fixture(name)
     const found = await view(log)
     await withTrace(await traceOf(log), (trace) => {
       const names = [...new Set(trace.query('select name from track').rows.flat().map(String))].concat(OF_UI)
-      const matches = (id: string) => names.filter((name) => new RegExp(argsOf(found, id)[0]!).test(name)).sort()
-      expect(matches('PinTracksByRegex')).toEqual(streams)
-      expect(matches('ExpandTracksByRegex')).toEqual([...OF_UI, ...groups].sort())
+      const matches = (id: string, texts: string[]) =>
+        texts.filter((text) => new RegExp(argsOf(found, id)[0]!).test(text))
+      const copied = matches('CopyTracksToWorkspaceByRegexWithAncestors', pathsIn(trace))
+      const ofGpu = copied.filter((path) => path.startsWith('GPU > ')).map((path) => path.split(' > ')[2])
+      expect(ofGpu.sort()).toEqual(streams)
+      expect(copied.length).toBeGreaterThan(streams.length)
+      expect(copied.filter((path) => copied.some((other) => path.startsWith(`${other} > `)))).toEqual([])
+      expect(matches('ExpandTracksByRegex', names).sort()).toEqual([...OF_UI, ...groups].sort())
       const first = trace.query('select min(ts) from gpu_slice').rows[0]![0] as bigint
       const [start, end] = found.span!
       expect(start).toBeLessThan(first)
@@ -197,7 +260,8 @@ describe('of a run on GPUs, its first work is in view', () => {
     const found = await view(log)
     const calls = await withTrace(await traceOf(log), (trace) => callsIn(trace, found))
     expect(calls.length).toBeGreaterThan(0)
-    expect(argsOf(found, 'PinTracksByRegex')[0]).toMatch(/\bTokens\b.*\btok\/s\b.*\bstream \d+/)
+    const [pattern] = argsOf(found, 'CopyTracksToWorkspaceByRegexWithAncestors')
+    expect(pattern).toMatch(/\bTokens\b.*\btok\/s\b.*\bstream \d+/)
     expect(argsOf(found, 'ExpandTracksByRegex')[0]).toMatch(/\|GPU\|Hardware Queues\|.*\|HIP API\|/)
   })
 
@@ -221,7 +285,8 @@ describe('of a run on GPUs, its first work is in view', () => {
     const works = [run(0, 1000, 7), run(0, 5, 8), run(50 * MS, 52 * MS, 7), run(52.5 * MS, 900 * MS, 7)]
     const found = await findView(convert(input('profile', () => works)))
     expect(found.span!.map((ts) => Number(ts - BigInt(ORIGIN_NS)) / MS)).toEqual([47, 73])
-    expect(argsOf(found, 'PinTracksByRegex')[0]).toMatch(/^\^\(stream 7\b[^|]*\)\$$/) // 8 has too little work
+    const [pattern] = argsOf(found, 'CopyTracksToWorkspaceByRegexWithAncestors')
+    expect(pattern).toMatch(/GPU\.\* > \(stream 7\b[^|]*\)/) // 8 has too little work
   })
 })
 
@@ -251,11 +316,12 @@ function median(values: number[]): number {
 describe('the URL', () => {
   const traceUrl = 'http://127.0.0.1:9001/t/run.pftrace'
 
-  test('carries all of it, is not cut by terminals, and fits where URLs are limited to 2 000 characters', async () => {
-    const found = await view(RECORDED)
+  test('carries all of it, is not cut by terminals, and less of it fits where URLs are limited to 2 000 characters', async () => {
+    const found = await view(RECORDED, { findings: true })
+    const short = viewerUrl(traceUrl, found, 2000)
+    expect([short.length <= 2000, short.includes('AddDebugSliceTrack')]).toEqual([true, true])
     const url = viewerUrl(traceUrl, found)
     expect(url).toMatch(/^https:\/\/ui\.perfetto\.dev\/#!\/\?[\w%&=.,+-]+$/)
-    expect(url.length).toBeLessThan(2000)
     const parameters = new URLSearchParams(url.slice(`${VIEWER}/#!/?`.length))
     expect(parameters.get('url')).toBe(traceUrl)
     expect([parameters.get('visStart'), parameters.get('visEnd')]).toEqual(found.span!.map(String))

@@ -66,9 +66,8 @@ async function bytesOf(trace: AsyncIterable<Uint8Array>): Promise<Buffer> {
 async function slowOf(...inputs: Parameters<typeof convert>[0][]): Promise<{ names: string[]; found: unknown[] }> {
   const bytes = await bytesOf(convert(inputs.flat() as Parameters<typeof convert>[0]))
   const view = await findView(Readable.from([bytes]))
-  expect(
-    viewerUrl(`http://127.0.0.1:9001/${'x'.repeat(22)}/a-rather-long-name.ggtrace.pftrace`, view).length,
-  ).toBeLessThan(2000)
+  const url = viewerUrl(`http://127.0.0.1:9001/${'x'.repeat(22)}/a-rather-long-name.ggtrace.pftrace`, view, 2000)
+  expect(url.length).toBeLessThan(2000)
   const [sql, title] = view.commands.find(({ id }) => id === 'dev.perfetto.AddDebugSliceTrack')!.args
   expect(title).toBe('Why slow')
   const trace = await openTrace(bytes)

@@ -22,6 +22,10 @@ export type Barriers = (typeof BARRIERS)[number]
 /** All selections. */
 export const BARRIERS = ['long', 'all'] as const
 
+/** Are operators drawn long after they came? Only then, all that is drawn of a barrier is known: each wait, and the arrows to it. */
+export const isDrawnLate = ({ detail, barriers, flows }: Pick<DrawOptions, 'detail' | 'barriers' | 'flows'>): boolean =>
+  detail === 'full' || barriers === 'all' || flows !== undefined
+
 /** Selects events and details of the drawing. */
 export interface DrawOptions {
   /** Arguments of slices: `names` none, `shapes` (default) op, shapes and sources, `full` everything recorded. */

@@ -41,7 +41,8 @@ describe('states that the log contains', () => {
     expect(partsOf(analysis)).toEqual({
       attention: 150,
       preempted: 50 + 70,
-      'barrier wait': 160 - 70,
+      'barrier wait': 150 - 70,
+      'barrier open': 10,
       'outside graphs': 640,
     })
     const [row] = analysis.operators.rows

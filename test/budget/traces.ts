@@ -6,9 +6,9 @@ import { OPERATORS } from '../operators-sql.ts'
 
 const OF_WORKERS = `from slice join track on track_id = track.id
   where category in ('operator', 'operator_sum', 'barrier', 'barrier_sum')`
-/** Sums by worker, category and role, also of slices that are sums themselves. */
-const BY_ROLE = `select track.name, replace(category, '_sum', ''), coalesce(extract_arg(arg_set_id, 'debug.summed'), slice.name),
-  sum(coalesce(extract_arg(arg_set_id, 'debug.count'), 1)), sum(dur), sum(extract_arg(arg_set_id, 'debug.cycles'))
+/** Sums by worker, category and role, also of slices that are sums themselves. A wait is one or two slices: they are not counted. */
+const BY_ROLE = `select track.name, replace(category, '_sum', ''), iif(category = 'barrier', 'barrier', coalesce(extract_arg(arg_set_id, 'debug.summed'), slice.name)),
+  sum(iif(category = 'barrier' or category = 'barrier_sum', null, coalesce(extract_arg(arg_set_id, 'debug.count'), 1))), sum(dur), sum(extract_arg(arg_set_id, 'debug.cycles'))
   ${OF_WORKERS} group by 1, 2, 3 order by 1, 2, 3`
 const GRAPHS = `select sum(coalesce(extract_arg(arg_set_id, 'debug.count'), 1)), sum(dur) from slice
   where category in ('graph', 'graph_sum')`

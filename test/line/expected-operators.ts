@@ -23,6 +23,7 @@ export function operatorRows(
   detail: string,
   at: (ns: number) => bigint,
 ): { readonly row: number; readonly text: string; readonly shortNs?: number }[] {
+  const lasts = lastOnes(operators)
   const tracks = new Map<string, DrawnOperator[]>()
   for (const operator of operators) {
     if (!tracks.has(operator.track)) tracks.set(operator.track, [])
@@ -36,23 +37,77 @@ export function operatorRows(
       const shown = {
         ...args,
         ...argsAfter(before, event, detail),
-        ...(first >= 0 && i - 1 > first && pause(before!, event, detail)),
+        ...(first >= 0 && i > first && pause(before!, event, detail)),
       }
       const texts = [{ row, text: sliceRow(track, 'operator', name, at(startNs), endNs - startNs, shown) }]
-      const isShort = waitEndNs - endNs < SHORT_NS && own[i + 1]?.event.startNs === waitEndNs
+      const isTied = own[i + 1]?.event.startNs === waitEndNs
       if (waitEndNs <= endNs) return texts
-      if (detail !== 'full' && i !== first && isShort)
+      if (detail !== 'full' && i !== first && waitEndNs - endNs < SHORT_NS && isTied)
         return texts.map((own) => ({ ...own, shortNs: waitEndNs - endNs }))
       const waitArgs = {
         ...(detail !== 'names' && inferredArg(inferred & WAIT_BIT)),
-        ...(detail !== 'full' && i === first && { drawn_from_ns: '1000' }),
       }
-      return [
-        ...texts,
-        { row: -1, text: sliceRow(track, 'barrier', 'barrier', at(endNs), waitEndNs - endNs, waitArgs) },
-      ]
+      const isCut = detail !== 'full' && isTied
+      const parts = partsOf(event, lasts.get(event), isCut && i !== first).map(({ name, fromNs, toNs }, part) => {
+        const from = part === 0 && detail !== 'full' && i === first ? { drawn_from_ns: '1000' } : {}
+        const ns = Math.min(toNs, isCut ? waitEndNs - 1 : waitEndNs) - fromNs
+        return { row: -1, text: sliceRow(track, 'barrier', name, at(fromNs), ns, { ...waitArgs, ...from }) }
+      })
+      return [...texts, ...parts]
     })
   })
+}
+
+/** Slices of a wait. `areLong`: of two parts, a short one is the gap beside the other one. */
+function partsOf({ endNs, waitEndNs }: OperatorEvent, last: OperatorEvent | undefined, areLong: boolean) {
+  if (!last) return [{ name: 'barrier', fromNs: endNs, toNs: waitEndNs }]
+  const openNs = Math.min(Math.max(last.endNs, endNs), waitEndNs)
+  const parts = [
+    { name: `wait for worker ${last.worker}`, fromNs: endNs, toNs: openNs },
+    { name: 'barrier open, not running', fromNs: openNs, toNs: waitEndNs },
+  ].filter(({ fromNs, toNs }) => toNs > fromNs)
+  const lengths = parts.map(({ fromNs, toNs }) => toNs - fromNs)
+  const most = Math.max(...lengths)
+  const isDrawn = (ns: number, i: number) => ns >= SHORT_NS || (ns === most && lengths.indexOf(most) === i)
+  return areLong ? parts.filter((_, i) => isDrawn(lengths[i]!, i)) : parts
+}
+
+/** The operator that ends last, of all workers of the call: they compute the same node, and none leaves the barrier before all have arrived. */
+function lastOnes(operators: readonly DrawnOperator[]): Map<OperatorEvent, OperatorEvent> {
+  const found = new Map<OperatorEvent, OperatorEvent>()
+  for (const ofCall of grouped(
+    operators.map(({ event }) => event),
+    ({ call }) => call,
+  ).values()) {
+    const workers = [...grouped(ofCall, ({ worker }) => worker).values()].map((own) =>
+      grouped(own, ({ tensor }) => tensor),
+    )
+    if (workers.length < 2) continue
+    for (const one of ofCall) {
+      const step = workers.map((own) =>
+        own
+          .get(one.tensor)
+          ?.find(
+            (other) =>
+              other === one ||
+              (other.worker !== one.worker && other.startNs <= one.waitEndNs && one.startNs <= other.waitEndNs),
+          ),
+      )
+      if (step.some((other) => !other)) continue
+      found.set(one, step.reduce((a, b) => (b!.endNs > a!.endNs ? b : a))!)
+    }
+  }
+  return found
+}
+
+function grouped<T>(items: readonly T[], keyOf: (item: T) => number): Map<number, T[]> {
+  const groups = new Map<number, T[]>()
+  for (const item of items) {
+    const group = groups.get(keyOf(item))
+    if (group) group.push(item)
+    else groups.set(keyOf(item), [item])
+  }
+  return groups
 }
 
 /** The number of the call: of the first of its operators in a row, and in full of all. */
@@ -64,7 +119,7 @@ function argsAfter(before: OperatorEvent | undefined, { call }: OperatorEvent, d
 
 /** A pause that is as short as a wait that is not drawn. */
 function pause(before: OperatorEvent, { startNs }: OperatorEvent, detail: string): Args {
-  const gapNs = startNs - before.endNs
-  const isPause = detail !== 'full' && before.waitEndNs <= before.endNs && gapNs > 0 && gapNs < SHORT_NS
+  const gapNs = startNs - Math.max(before.endNs, before.waitEndNs)
+  const isPause = detail !== 'full' && gapNs > 0 && gapNs < SHORT_NS
   return isPause ? { gap_before: 'pause' } : {}
 }

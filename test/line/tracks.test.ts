@@ -181,7 +181,7 @@ describe('profinfer-csv', () => {
   test('waits follow operators without a gap, up to the next one', () => {
     const loose =
       rows(`SELECT count(*) FROM slice wait WHERE category = 'barrier' AND NOT EXISTS (SELECT 1 FROM slice op
-      WHERE op.track_id = wait.track_id AND op.category = 'operator' AND op.ts + op.dur = wait.ts)`)
+      WHERE op.track_id = wait.track_id AND op.category IN ('operator', 'barrier') AND op.ts + op.dur = wait.ts AND op.id <> wait.id)`)
     expect(loose).toEqual([[0]])
     expect(
       rows(`SELECT count(*) FROM slice WHERE category = 'barrier' AND

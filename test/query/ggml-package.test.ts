@@ -54,7 +54,7 @@ describe.each(['shapes', 'full'] as const)('--detail %s', (detail) => {
     const trace = await traceOf(inputOf(log), { detail })
     try {
       sameCalls(analysis, trace)
-      sameOperators(analysis, trace)
+      sameOperators(analysis, trace, detail === 'full')
       sameWorkers(analysis, trace)
       sameInterference(analysis, trace)
       sameExperts(analysis, trace)

@@ -84,7 +84,7 @@ export function sameCalls({ calls }: Analysis, trace: OpenTrace): void {
 }
 
 /** Executions, computing and waiting by op, role, layer, phase and worker. */
-export function sameOperators({ operators }: Analysis, trace: OpenTrace): void {
+export function sameOperators({ operators }: Analysis, trace: OpenTrace, areAllDrawn: boolean): void {
   const key = (...of: unknown[]) => JSON.stringify(of)
   const rows = rowsOf(
     trace,
@@ -111,6 +111,13 @@ export function sameOperators({ operators }: Analysis, trace: OpenTrace): void {
     operators.wait_ns,
     operators.rows.reduce((sum, row) => sum + row.inner_wait_ns, 0),
   ])
+  const [parts] = rowsOf(
+    trace,
+    "SELECT sum(iif(part = 'open', dur, 0)) AS open, max(part IS NULL) AS unknown FROM ggml_waits",
+  )
+  const isExact = areAllDrawn && parts!['unknown'] === 0
+  if (isExact) expect(parts!['open']).toBe(operators.wait_open_ns)
+  else expect(Number(parts!['open'] ?? 0)).toBeLessThanOrEqual(operators.wait_open_ns!)
   const waits = rowsOf(trace, 'SELECT op, role, phase, worker, dur FROM ggml_waits')
   expect(
     summed(

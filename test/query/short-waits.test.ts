@@ -8,7 +8,10 @@ import { inputOf, openTrace } from '../../lib/node.ts'
 
 const VIEWS = `INCLUDE PERFETTO MODULE ggml.waits; INCLUDE PERFETTO MODULE ggml.workers; INCLUDE PERFETTO MODULE ggml.sums;`
 const QUESTIONS = [
-  'select ts, dur, worker, op, role, call, phase from ggml_waits order by worker, ts',
+  'select min(ts), sum(dur), worker, op, role, call, phase from ggml_waits group by operator_id order by worker, min(ts)',
+  // Shorter ones have no parts, unless all are drawn.
+  `select worker, ts, sum(iif(part = 'open', dur, 0)), count(part) > 0 from (
+     select *, sum(dur) over (partition by operator_id) as whole from ggml_waits) where whole >= 1000 and dur > 1 group by operator_id, part order by 1, 2`,
   'select ts, dur, worker, name, wait_dur from ggml_operators order by worker, ts, dur',
   'select worker, call, operators, operator_dur, wait_dur from ggml_worker_calls order by 1, 2',
   'select worker, phase, idle_dur, wait_share from ggml_workers_by_phase order by 1, 2',
@@ -30,7 +33,7 @@ async function expectSame(input: () => Input, options: ConvertOptions = {}): Pro
   const all = await answers(input(), { ...options, barriers: 'all' })
   const long = await answers(input(), options)
   expect(long.rows).toEqual(all.rows)
-  expect(all.rows[0]).toHaveLength(all.drawn)
+
   return all.drawn - long.drawn
 }
 

@@ -243,11 +243,11 @@ describe('the trace of it', () => {
   test('has the operators, fused ones by what they result in', () => {
     expect(slices('worker 0', 'call', 'inner_wait_ns', 'fused_to')).toEqual([
       ['attn_norm RMS_NORM+MUL', 3000, 400, 0, null, 'attn_norm-0'],
-      ['barrier', 3400, 100, null, null, null],
+      ['wait for worker 1', 3400, 100, null, null, null],
       ['Qcur MUL_MAT', 3600, 1000, 0, 300, null],
-      ['barrier', 4600, 100, null, null, null],
+      ['wait for worker 1', 4600, 100, null, null, null],
       ['ffn_moe_up MUL_MAT_ID', 4900, 1000, 0, null, null],
-      ['barrier', 5900, 100, null, null, null],
+      ['wait for worker 1', 5900, 100, null, null, null],
     ])
     expect(slices('worker 1', 'call').at(-1)).toEqual(['norm RMS_NORM', 5_000_001_000, 100, 1])
   })

@@ -66,8 +66,8 @@ const FIGURES: readonly (readonly [table: TableName, ofTable: string, ofTrace: s
   ],
   [
     'operator',
-    "select count(*) filter (wait_ns > 0), coalesce(sum(wait_ns), 0), coalesce(sum(flop) filter (not contains(op, '+')), 0) from operator",
-    `select count(*) filter (where category = 'barrier'), coalesce(sum(dur) filter (where category = 'barrier'), 0),
+    "select coalesce(sum(wait_ns), 0), coalesce(sum(flop) filter (not contains(op, '+')), 0) from operator",
+    `select coalesce(sum(dur) filter (where category = 'barrier'), 0),
        coalesce(sum(extract_arg(arg_set_id, 'debug.flop')), 0) from slice where category in ('operator', 'barrier')`,
   ],
 ]

@@ -125,21 +125,25 @@ test('where operators of a worker are missing, no wait has a cause', async () =>
   const id = 2 ** 50
   expect(lines).toEqual([
     `worker 0 | 0–50 a`,
-    `worker 0 | 50–95 barrier {waited_for: worker 2} →${id}|`,
+    `worker 0 | 50–60 wait for worker 2 {waited_for: worker 2} →${id}|`,
+    'worker 0 | 60–95 barrier open, not running',
     'worker 0 | 100–160 b',
     'worker 0 | 160–195 barrier',
     'worker 0 | 280–285 c', // last, but after the barriers of the others began
-    'worker 0 | 285–295 barrier',
+    'worker 0 | 285–295 barrier open, not running',
     `worker 2 | 2–60 a →${id} →${id + 2}`,
-    'worker 2 | 60–95 barrier',
+    'worker 2 | 60–95 barrier open, not running',
     'worker 2 | 102–140 b',
     'worker 2 | 140–195 barrier',
     'worker 2 | 202–250 c',
-    'worker 2 | 250–295 barrier {waited_for: worker 0}',
+    'worker 2 | 250–285 wait for worker 0 {waited_for: worker 0}',
+    'worker 2 | 285–295 barrier open, not running',
     'worker 1 | 1–40 a',
-    `worker 1 | 40–95 barrier {waited_for: worker 2} →${id + 2}|`,
+    `worker 1 | 40–60 wait for worker 2 {waited_for: worker 2} →${id + 2}|`,
+    'worker 1 | 60–95 barrier open, not running',
     'worker 1 | 201–240 c',
-    'worker 1 | 240–295 barrier {waited_for: worker 0}',
+    'worker 1 | 240–285 wait for worker 0 {waited_for: worker 0}',
+    'worker 1 | 285–295 barrier open, not running',
   ])
 })
 

@@ -38,12 +38,13 @@ test('a set of experts is alike in all layers, whatever the order of the choice'
   }
 })
 
-test('barriers are pale; operators have the colours of their names', () => {
-  const { rows } = trace.query(`select category, ${COLOUR}, count(*) > 100 from slice
-    where category in ('barrier', 'operator') group by 1, 2`)
+test('waits for other workers are pale; operators and open barriers have the colours of their names', () => {
+  const { rows } = trace.query(`select category, ${COLOUR}, name glob 'wait for worker [01]', count(*) > 10 from slice
+    where category in ('barrier', 'operator') group by 1, 2, 3 order by 1, 2, 3`)
   expect(rows).toEqual([
-    ['barrier', 'nothing', 1],
-    ['operator', null, 1],
+    ['barrier', null, 0, 1],
+    ['barrier', 'nothing', 1, 1],
+    ['operator', null, 0, 1],
   ])
 })
 

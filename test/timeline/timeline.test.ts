@@ -111,7 +111,7 @@ test('slices that overlap on a worker have a row of their own, and none is lost'
   ])
   expect(await drawn(operators, {}, { rows: /worker/ })).toEqual([
     'worker 0 | 0–100 Qcur MUL_MAT',
-    'worker 0 | 100–150 barrier',
+    'worker 0 | 100–149 barrier', // the next operator begins at 150
     'worker 0 | 150–160 Qcur MUL_MAT',
     'worker 0 (2) | 120–200 Qcur MUL_MAT',
     'worker 0 (3) | 40–90 Qcur MUL_MAT',

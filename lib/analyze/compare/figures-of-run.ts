@@ -145,7 +145,10 @@ function workers(analysis: Analysis): RunFigure[] {
           value: ns / share,
         },
       })
-      return [figure('computing', computingNs(time)), figure('barrier wait', time.wait_ns)]
+      const { wait_ns, wait_open_ns } = time
+      const waits = [figure('barrier wait', wait_ns - (wait_open_ns ?? 0))]
+      if (wait_open_ns !== undefined) waits.push(figure('barrier open', wait_open_ns))
+      return [figure('computing', computingNs(time)), ...waits]
     }),
   )
 }

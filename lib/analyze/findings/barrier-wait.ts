@@ -18,16 +18,20 @@ const ANY: Limit = {
   value: 0.25,
   why: 'where the last worker changes from step to step: small models on idle CPUs lose up to 15 % so, as their steps take microseconds',
 }
+const OPEN: Limit = {
+  value: 0.3,
+  why: 'workers that spin on idle CPUs notice within 1 µs that a barrier is open: of long waits, that is less',
+}
 
 /** Workers wait for each other. */
 export const barrierWait: Rule = {
   id: 'barrier-wait',
   title: 'Workers wait for each other at barriers',
-  limits: { share: SHARE, last: LAST, calls: CALLS, any: ANY },
+  limits: { share: SHARE, last: LAST, calls: CALLS, any: ANY, open: OPEN },
   advice: (program) =>
     'One worker is the last: its CPU is slower (E-core, SMT sibling) or shared: fewer threads, or threads on equal CPUs ' +
     `(${either('taskset', program.unless(['--cpu-mask', '-C', '--cpu-range', '-Cr'], '--cpu-mask'))}). ` +
-    'Another one each time: something takes their CPUs (record --sched), or steps are too short for so many threads',
+    'Another one each time, or after the last one has arrived: something takes their CPUs (record --sched), or steps are too short for so many threads',
   covers: ['blocked-workers'],
   look: (analysis) => phasesOf(analysis).flatMap((time) => lookAt(analysis, time)),
 }
@@ -36,6 +40,7 @@ function lookAt(analysis: Analysis, { phase, calls, time_ns }: CallTime): Looked
   const rows = analysis.operators.rows.filter((row) => row.phase === phase && row.workers.length > 1)
   if (rows.length === 0) return []
   const lostNs = rows.reduce((sum, row) => sum + lostIn(row), 0)
+  const openNs = rows.reduce((sum, row) => sum + openIn(row), 0)
   const share = lostNs / time_ns
   const { worker, last } = latest(rows)
   const isOne = last >= LAST.value
@@ -43,7 +48,10 @@ function lookAt(analysis: Analysis, { phase, calls, time_ns }: CallTime): Looked
   for (const row of rows) blocks.set(row.block, (blocks.get(row.block) ?? 0) + lostIn(row) / time_ns)
   const sentence =
     `${percent(share)} of ${phase} is barrier wait: ` +
-    `worker ${worker} arrives last in ${percent(last)} of it${shares([...blocks]) === '' ? '' : ` (after ${shares([...blocks])})`}`
+    `worker ${worker} arrives last in ${percent(last)} of it${shares([...blocks]) === '' ? '' : ` (after ${shares([...blocks])})`}` +
+    (openNs < OPEN.value * lostNs
+      ? ''
+      : `; ${percent(openNs / lostNs)} of it is after the last arrival, at an open barrier`)
   if (share < (isOne && calls >= CALLS.value ? SHARE.value : ANY.value)) return [{ figure: sentence }]
   const waitNs = rows.flatMap(({ workers }) => workers).reduce((sum, { wait_ns }) => sum + wait_ns, 0)
   const { confidence, confidence_reason } = confidenceOf(analysis, calls)
@@ -55,7 +63,11 @@ function lookAt(analysis: Analysis, { phase, calls, time_ns }: CallTime): Looked
           confidence: 'medium',
           confidence_reason: `${confidence_reason}; no worker is always the last one, so its cause is elsewhere`,
         }),
-    evidence: { phase, worker, lost_share: share, last_share: last, wait_of_all_workers_ns: waitNs },
+    evidence: {
+      ...{ phase, worker, lost_share: share, last_share: last },
+      ...(openNs > 0 && { open_share: openNs / lostNs }),
+      wait_of_all_workers_ns: waitNs,
+    },
     check: { sql: `select sum(s.dur) ${slicesIn(phase, 'barrier')}`, evidence: 'wait_of_all_workers_ns' },
   })
 }
@@ -65,15 +77,20 @@ export function lostIn({ wait_ns, workers }: OperatorRow): number {
   return wait_ns / workers.length
 }
 
+/** The part of it in which the last worker had arrived: those that wait had no CPU, or had not noticed. No worker is to blame for it. */
+function openIn({ wait_open_ns = 0, workers }: OperatorRow): number {
+  return wait_open_ns / workers.length
+}
+
 /**
- * The worker that is the last one in most of the lost time, and its share of that time: that of each role by its counts, however finely the
+ * The worker that is the last one in most of the time until it arrives, and its share of that time: that of each role by its counts, however finely the
  * rows divide it.
  */
 function latest(rows: readonly OperatorRow[]): { readonly worker: number; readonly last: number } {
   const roles = new DefaultMap<string, { lostNs: number; readonly last: number[] }>(() => ({ lostNs: 0, last: [] }))
   for (const row of rows) {
     const role = roles.of(`${row.op} ${row.role}`)
-    role.lostNs += lostIn(row)
+    role.lostNs += lostIn(row) - openIn(row)
     for (const { worker, last } of row.workers) role.last[worker] = (role.last[worker] ?? 0) + last
   }
   const byWorker: number[] = []

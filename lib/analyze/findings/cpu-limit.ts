@@ -35,7 +35,7 @@ export const cpuLimit: Rule = {
     const lostIn = (callTime: CallTime) =>
       analysis.scheduling === null
         ? callTime.time_ns
-        : partsNs(callTime, 'preempted', 'blocked', 'barrier wait', 'outside graphs')
+        : partsNs(callTime, 'preempted', 'blocked', 'barrier wait', 'barrier open', 'outside graphs')
     const [most] = phases.toSorted((a, b) => lostIn(b) - lostIn(a))
     if (!most) return []
     const timeNs = Math.min(throttled_ns, lostIn(most))

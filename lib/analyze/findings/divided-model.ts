@@ -35,6 +35,7 @@ export const dividedModel: Rule = {
         'copy',
         'other',
         'barrier wait',
+        'barrier open',
         'CPU library',
       )
       const { backends } = analysis.run

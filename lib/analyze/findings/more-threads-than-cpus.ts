@@ -23,7 +23,7 @@ export const moreThreadsThanCpus: Rule = {
     if (workers <= usable) return [{ figure: `${plural(workers, 'worker')} on ${plural(cpus ?? usable, 'CPU')}` }]
     return phasesOf(analysis).flatMap((time) => {
       const { phase, calls, time_ns } = time
-      const lostNs = partsNs(time, 'barrier wait', 'preempted')
+      const lostNs = partsNs(time, 'barrier wait', 'barrier open', 'preempted')
       const ofCaller = analysis.operators.rows.filter((row) => row.phase === phase).flatMap((row) => row.workers)
       const waitNs = ofCaller.reduce((sum, { worker, wait_ns }) => sum + (worker === 0 ? wait_ns : 0), 0)
       const share = lostNs / time_ns

@@ -45,7 +45,7 @@ function lookAt(analysis: Analysis, time: CallTime, variable: string): Looked[] 
   // In operators they may sleep for other reasons.
   const asleepNs = sum(workers, ({ blocked_ns }) => blocked_ns) - sum(rows, ({ blocked_ns }) => blocked_ns ?? 0)
   const asleep = allNs > 0 ? asleepNs / allNs : undefined
-  const lostNs = partsNs(time, 'barrier wait', 'blocked')
+  const lostNs = partsNs(time, 'barrier wait', 'barrier open', 'blocked')
   const share = lostNs / time_ns
   const inWords = asleep === undefined ? '' : `: workers sleep there ${percent(asleep)} of the time`
   const sentence = `${percent(share)} of ${phase} is waiting at barriers, with ${variable}${inWords}`

@@ -10,6 +10,7 @@ const RELEASED_CALLS_MAX = 256
 
 /** One compute of a graph, with all its splits. No node occurs twice. */
 export class GraphRun extends StepColumns {
+  /** -1: not begun, or released. */
   serial = -1
   call = -1
   /** The run that began after it, and the next one of its call. */
@@ -25,13 +26,15 @@ export class GraphRun extends StepColumns {
   }
 
   /** Adds a step. */
-  add({ tensor, fusedTo, startNs, endNs }: OperatorEvent): void {
+  add({ tensor, fusedTo, startNs, endNs, worker }: OperatorEvent): void {
     if (this.count === this.tensor.length) growColumns(this, STEP_COLUMNS, 2 * this.count)
     const at = this.count++
     this.tensor[at] = tensor
     this.last[at] = fusedTo ?? tensor
     this.startNs[at] = startNs
     this.endNs[at] = endNs
+    this.workers[at] = 1
+    this.slowest[at] = worker
   }
 }
 
@@ -83,7 +86,7 @@ export class GraphRuns {
       const next = cursor.step + 1
       if (next < run.count && run.tensor[next] === tensor && run.isWithin(next, startNs)) {
         cursor.step = next
-        run.extend(next, startNs, endNs)
+        run.extend(next, startNs, endNs, worker)
         return cursor
       }
       if (next === run.count && run === this.ofCall.get(call)?.last && this.runOf[tensor] !== run.serial) {
@@ -118,7 +121,7 @@ export class GraphRuns {
       const step = stepOf(run, tensor, startNs, cursor?.run === run ? cursor.step : -1)
       // The last step ends with the beginning of the next run.
       if (step < 0 || (step === run.count - 1 && run.nextOfCall && run.nextOfCall.startNs[0]! <= startNs)) continue
-      run.extend(step, startNs, endNs)
+      run.extend(step, startNs, endNs, worker)
       return this.moved(worker, run, step)
     }
     let run = runs?.last
@@ -163,6 +166,7 @@ export class GraphRuns {
     if (this.released.size > RELEASED_CALLS_MAX) this.released.delete(this.released.keys().next().value!)
     this.onRun(run, nextOfCall)
     for (const [worker, cursor] of this.cursors.entries()) if (cursor?.run === run) this.cursors[worker] = undefined
+    run.serial = -1
     this.spare.push(run)
   }
 }

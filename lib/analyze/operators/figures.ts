@@ -22,11 +22,13 @@ export interface TimePart {
    * `waiting for a backend`: in functions that wait (`ggml_backend_synchronize` …), and in graph runs of other backends, on devices.
    * `submitting to a backend`: in graph runs of a backend that the program waits for separately. `copying for backends`: copies between buffers,
    * where a device computes, too, without waits in them. `log output`: the program takes messages of ggml and llama.cpp for its log.
+   * `barrier wait`: until the last worker arrives. `barrier open`: after that, until this one has noticed.
    * `rest`: inside graphs (inside calls, where no graphs were recorded), in no operator that was recorded and in no barrier.
    */
   readonly what:
     | ModelBlock
     | 'barrier wait'
+    | 'barrier open'
     | 'preempted'
     | 'blocked'
     | 'CPU library'
@@ -50,6 +52,8 @@ export interface OperatorFigures {
   readonly operator_time_ns: number
   /** Time of waiting at the barriers after them. */
   readonly wait_ns: number
+  /** Part of it after the last worker had arrived: the barrier was open, and the worker had no CPU or had not noticed. Documents of earlier versions have none. */
+  readonly wait_open_ns?: number
   /** Operators: executions of nodes by workers and GPUs. */
   readonly executions: number
   /** Most time in operators first. */
@@ -84,6 +88,8 @@ export interface OperatorRow {
   readonly operator_time_ns: number
   /** Time of waiting at the barrier after it, over all workers. */
   readonly wait_ns: number
+  /** Part of it after the last worker had arrived: the barrier was open, and the worker had no CPU or had not noticed. Documents of earlier versions have none. */
+  readonly wait_open_ns?: number
   /** Part of `operator_time_ns` at barriers within the operator. */
   readonly inner_wait_ns: number
   /** None of operators on a GPU. */
@@ -94,6 +100,7 @@ export interface OperatorRow {
     /** Part of it in which its thread had no CPU (preempted or blocked); null where it was not recorded. */
     readonly off_cpu_ns: number | null
     readonly wait_ns: number
+    readonly wait_open_ns?: number
     /** Steps in which it was the last to end. */
     readonly last: number
   }[]

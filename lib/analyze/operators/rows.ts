@@ -25,12 +25,13 @@ interface OfWorker {
   timeNs: number
   offNs: number
   waitNs: number
+  openNs: number
   last: number
 }
 
-const TIMES = ['wallNs', 'timeNs', 'waitNs', 'innerWaitNs', 'preemptedNs', 'blockedNs'] as const
+const TIMES = ['wallNs', 'timeNs', 'waitNs', 'openNs', 'innerWaitNs', 'preemptedNs', 'blockedNs'] as const
 const WORK = ['flop', 'bytesRead', 'bytesWritten', 'weightBytes'] as const
-const KEYS = ['executions', 'timeNs', 'offNs', 'waitNs', 'last'] as const
+const KEYS = ['executions', 'timeNs', 'offNs', 'waitNs', 'openNs', 'last'] as const
 
 /** A multiple of a sum of work; -1 remains: not known. */
 const times = (sum: number, by: number) => (sum < 0 ? -1 : sum * by)
@@ -42,6 +43,7 @@ class Row {
   wallNs = 0
   timeNs = 0
   waitNs = 0
+  openNs = 0
   innerWaitNs = 0
   preemptedNs = 0
   blockedNs = 0
@@ -75,7 +77,7 @@ class Row {
   worker(worker: number): OfWorker {
     const known = this.workers[worker]
     if (known) return known
-    const made = { executions: 0, timeNs: 0, offNs: 0, waitNs: 0, last: 0 }
+    const made = { executions: 0, timeNs: 0, offNs: 0, waitNs: 0, openNs: 0, last: 0 }
     putAt(this.workers, worker, made, undefined)
     return made
   }
@@ -147,14 +149,17 @@ export class OperatorRows implements Statistic {
       const row = rows[tensor[i]!] ?? this.rowOf(tensor[i]!, operators.last[i]!, phase, rows, operators, i)
       const timeNs = (endNs[i]! - startNs[i]!) * weight
       const waitNs = (waitEndNs[i]! - endNs[i]!) * weight
+      const openNs = steps.openPartNs(operators, i) * weight
       row.executions += weight
       row.timeNs += timeNs
       row.waitNs += waitNs
+      row.openNs += openNs
       row.innerWaitNs += innerWaitNs[i]! * weight
       const ofWorker = row.workers[worker[i]!] ?? row.worker(worker[i]!)
       ofWorker.executions += weight
       ofWorker.timeNs += timeNs
       ofWorker.waitNs += waitNs
+      ofWorker.openNs += openNs
       row.durations?.accept(timeNs)
       if (hasCounts && counts[i]) addCounts(row.counts, counts[i]!, weight)
       if (!off) continue
@@ -318,6 +323,7 @@ export class OperatorRows implements Statistic {
       operators: {
         operator_time_ns: total((row) => row.operator_time_ns),
         wait_ns: total((row) => row.wait_ns),
+        wait_open_ns: total((row) => row.wait_open_ns ?? 0),
         executions: total((row) => row.executions),
         rows: this.list,
       },
@@ -337,12 +343,13 @@ export class OperatorRows implements Statistic {
         wall_ns: row.wallNs,
         operator_time_ns: row.timeNs,
         wait_ns: row.waitNs,
+        wait_open_ns: row.openNs,
         inner_wait_ns: row.innerWaitNs,
         workers: row.workers.flatMap((ofWorker, worker) => {
           if (!ofWorker) return []
-          const { executions, timeNs, offNs, waitNs, last } = ofWorker
+          const { executions, timeNs, offNs, waitNs, openNs, last } = ofWorker
           const time = { operator_time_ns: timeNs, off_cpu_ns: hasStates ? offNs : null, wait_ns: waitNs }
-          return [{ worker, executions, ...time, last }]
+          return [{ worker, executions, ...time, wait_open_ns: openNs, last }]
         }),
         preempted_ns: hasStates ? row.preemptedNs : null,
         blocked_ns: hasStates ? row.blockedNs : null,

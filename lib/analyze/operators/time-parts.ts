@@ -8,6 +8,7 @@ import type { Resources } from '../../model/resources.ts'
 import type { CallSample } from '../common/sampled-calls.ts'
 import type { CallParts, OffCpu, Statistic } from '../common/statistic.ts'
 import { CallOperators } from '../graph/operators/call-operators.ts'
+import { Steps } from '../graph/operators/steps.ts'
 import type { PreemptedCalls } from '../threads/preempted-calls.ts'
 import type { CallTime, TimePart } from './figures.ts'
 
@@ -189,18 +190,18 @@ export class TimeParts implements Statistic<object, 'token' | 'graph' | 'part' |
 
   private addWithout(event: TokenEvent): void {
     this.waiting.delete(event.call)
-    if (this.open.get(event.call)?.graphs.length) this.add(event, NO_OPERATORS, undefined)
+    if (this.open.get(event.call)?.graphs.length) this.add(event, NO_OPERATORS, NO_STEPS, undefined)
     else {
       this.leftOut.without++
       this.phases.of(event.phase).weightWithout += this.weightOf(event.call)
     }
   }
 
-  call({ operators, off }: CallParts): void {
-    if (operators.event) this.add(operators.event, operators, off)
+  call({ operators, steps, off }: CallParts): void {
+    if (operators.event) this.add(operators.event, operators, steps, off)
   }
 
-  private add(event: TokenEvent, operators: CallOperators, off: OffCpu | undefined): void {
+  private add(event: TokenEvent, operators: CallOperators, steps: Steps, off: OffCpu | undefined): void {
     this.waiting.delete(event.call)
     const running = new RunningTime(this.preempted.takeTimes(event, threadOf(event, operators)))
     const { graphs, parts, waits, copies, logs } = inTime(this.open.get(event.call) ?? newOpen(), running)
@@ -253,7 +254,7 @@ export class TimeParts implements Statistic<object, 'token' | 'graph' | 'part' |
         part,
         within(part, called) - overlapNs(logs, part),
       )
-    const computedNs = this.takeOperators(operators, off, running, take)
+    const computedNs = this.takeOperators(operators, steps, off, running, take)
     if (operators.isFurther) take('rest', -Math.min(computedNs, sums.parts.of('rest').ns / weight))
     else if (inGraphsNs > 0) {
       const notComputedNs = inGraphsNs - Math.min(computedNs, inGraphsNs)
@@ -267,12 +268,13 @@ export class TimeParts implements Statistic<object, 'token' | 'graph' | 'part' |
   /** Takes the operators of worker 0 and returns their time. */
   private takeOperators(
     operators: CallOperators,
+    steps: Steps,
     off: OffCpu | undefined,
     running: RunningTime,
     take: (what: What, ns: number) => void,
   ): number {
     const { count, worker, tensor, startNs, endNs, waitEndNs } = operators
-    let [sum, waitNs, blockedNs] = [0, 0, 0]
+    let [sum, waitNs, openNs, blockedNs] = [0, 0, 0, 0]
     for (let i = 0; i < count; i++) {
       if (worker[i] !== 0) continue
       const computedNs = running.at(endNs[i]!)
@@ -281,9 +283,13 @@ export class TimeParts implements Statistic<object, 'token' | 'graph' | 'part' |
       sum += compute + wait
       blockedNs += blocked
       take(this.blockOf(tensor[i]!), compute - blocked)
-      if (wait > 0) waitNs += wait
+      if (wait <= 0) continue
+      const open = running.at(waitEndNs[i]!) - running.at(waitEndNs[i]! - steps.openPartNs(operators, i))
+      openNs += open
+      waitNs += wait - open
     }
     take('barrier wait', waitNs)
+    take('barrier open', openNs)
     take('blocked', blockedNs)
     return sum
   }
@@ -335,6 +341,7 @@ export class TimeParts implements Statistic<object, 'token' | 'graph' | 'part' |
 
 const newOpen = (): OpenCall => ({ graphs: [], parts: [], waits: [], copies: [], logs: [] })
 const NO_OPERATORS = new CallOperators()
+const NO_STEPS = new Steps()
 
 /** The thread of a call with operators: its own, else that of worker 0. */
 function threadOf({ tid }: TokenEvent, operators: CallOperators): number | undefined {

@@ -10,6 +10,8 @@ export interface WorkerTime {
   /** Part of it in which its thread had no CPU (preempted or blocked), so that it did not compute; null where it was not recorded. */
   readonly off_cpu_ns: number | null
   readonly wait_ns: number
+  /** Part of it after the last worker had arrived: the barrier was open, and the worker had no CPU or had not noticed. Documents of earlier versions have none. */
+  readonly wait_open_ns?: number
   /** Part of it in which its thread could run but had no CPU; null where it was not recorded. */
   readonly wait_preempted_ns: number | null
   /** Time of its calls in which it was neither in an operator nor waited at a barrier. */

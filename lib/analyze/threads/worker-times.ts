@@ -14,6 +14,7 @@ class WorkerSums {
   timeNs = 0
   offNs = 0
   waitNs = 0
+  waitOpenNs = 0
   waitPreemptedNs = 0
   /** The parts of them that are in recorded calls. */
   timeInCallsNs = 0
@@ -38,6 +39,7 @@ class WorkerSums {
       operator_time_ns: this.timeNs,
       off_cpu_ns: hasStates ? this.offNs : null,
       wait_ns: this.waitNs,
+      wait_open_ns: this.waitOpenNs,
       wait_preempted_ns: hasStates ? this.waitPreemptedNs : null,
       idle_ns: calls > 0 && areInCalls ? idleNs : null,
       idle_preempted_ns: hasStates && calls > 0 && areInCalls ? Math.min(this.idlePreemptedNs, idleNs) : null,
@@ -68,6 +70,7 @@ class Worker {
   offNs = 0
   preemptedNs = 0
   waitNs = 0
+  waitOpenNs = 0
   waitPreemptedNs = 0
 }
 
@@ -91,6 +94,7 @@ export class WorkerTimes implements Statistic {
         times.waitPreemptedNs += off.waitPreemptedNs[i]!
       }
       times.waitNs += waitEndNs[i]! - endNs[i]!
+      times.waitOpenNs += steps.openPartNs(operators, i)
       if (cpu[i] !== times.cpu || tid[i] !== times.tid) {
         if (tid[i] === times.tid && times.cpu >= 0 && cpu[i]! >= 0) {
           times.moves++
@@ -117,6 +121,7 @@ export class WorkerTimes implements Statistic {
     sums.timeNs += worker.timeNs
     sums.offNs += worker.offNs
     sums.waitNs += worker.waitNs
+    sums.waitOpenNs += worker.waitOpenNs
     sums.waitPreemptedNs += worker.waitPreemptedNs
     if (event) {
       sums.idlePreemptedNs -= worker.preemptedNs + worker.waitPreemptedNs
@@ -129,6 +134,7 @@ export class WorkerTimes implements Statistic {
       }
     }
     worker.count = worker.timeNs = worker.offNs = worker.preemptedNs = worker.waitNs = worker.waitPreemptedNs = 0
+    worker.waitOpenNs = 0
   }
 
   private make(number: number): Worker {

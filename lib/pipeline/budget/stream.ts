@@ -3,6 +3,7 @@ import { isFailed } from '../../model/calls.ts'
 import type { Phase, TokenEvent, TraceEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import type { KeptAs } from '../../model/sums.ts'
+import { isDrawnLate } from '../../timeline/options.ts'
 import type { ConvertOptions } from '../options.ts'
 import { type Choice, Thinner } from './thinner.ts'
 import { type AboutBudget, Thinning } from './thinning.ts'
@@ -26,11 +27,12 @@ const HELD_MAX = 1 << 17
 const OTHERS_MAX = 1 << 15
 const UNKNOWN_STRETCH = Number.MAX_SAFE_INTEGER
 
-/** With all details, operators are drawn long after they came: bytes of one, measured. */
-const OPERATOR_BYTES = { perfetto: 300, json: 1100 } as const
+/** Bytes of an operator, measured: with some options, they are drawn long after they came. */
+const OPERATOR_BYTES = { full: { perfetto: 300, json: 1100 }, other: { perfetto: 160, json: 600 } } as const
 
 /** The budget of a log that can be read only once. */
-export interface StreamBudget extends Pick<ConvertOptions, 'tokens' | 'flows' | 'opName' | 'detail' | 'to'> {
+export interface StreamBudget
+  extends Pick<ConvertOptions, 'tokens' | 'flows' | 'barriers' | 'opName' | 'detail' | 'to'> {
   /** All calls are in full until the trace of the log has this many bytes. */
   readonly fromBytes: number
   /** The most bytes. */
@@ -142,7 +144,8 @@ export class StreamThinning extends Thinning {
   private latestCall = -1
 
   constructor(names: Names, { written, ...given }: StreamBudget) {
-    const operatorBytes = given.detail === 'full' ? OPERATOR_BYTES[given.to ?? 'perfetto'] : 0
+    const bytes = OPERATOR_BYTES[given.detail === 'full' ? 'full' : 'other'][given.to ?? 'perfetto']
+    const operatorBytes = isDrawnLate(given) ? bytes : 0
     const operators = (): number => thinner.operatorsInFull
     const budget = { ...given, written: () => Math.max(written(), operators() * operatorBytes) }
     const choice = new StreamChoice(budget)

@@ -4,6 +4,7 @@ import type { EventPass } from '../../model/pass.ts'
 import type { Writer } from '../../sink/writer.ts'
 import type { LoadedAreas } from '../../timeline/areas.ts'
 import { Drawing } from '../../timeline/drawing.ts'
+import { isDrawnLate } from '../../timeline/options.ts'
 import type { Timeline } from '../../timeline/timeline.ts'
 import type { WriterClass } from '../../write/index.ts'
 import type { ConvertOptions } from '../options.ts'
@@ -89,7 +90,7 @@ class Trial {
     this.full = new CountedTrace(names, options, drawers)
     this.thin = new CountedTrace(names, options, drawers)
     this.thinner = new Thinner(names, NONE_IN_FULL, options.opName)
-    this.isLate = options.detail === 'full'
+    this.isLate = isDrawnLate(options)
     this.sumBytes = SUM_BYTES[options.to ?? 'perfetto'][options.detail === 'names' ? 1 : 0]
   }
 
@@ -107,7 +108,7 @@ class Trial {
   costs(): Costs {
     this.finish()
     const last = this.measured.at(-1)!
-    // The beginning also contains the definitions. With all details, operators are drawn long after they came.
+    // The beginning also contains the definitions. With some options, operators are drawn long after they came.
     const half = this.measured.find(({ operators }) => operators >= last.operators / 2)!
     const from = half.operators < last.operators && !this.isLate ? half : this.measured[0]!
     const { operators, calls, sums, fullBytes, thinBytes } = last

@@ -17,8 +17,9 @@ import type { InputAreas } from '../areas.ts'
 import type { TrackContext } from '../context.ts'
 import { labelOf } from '../labels.ts'
 import type { MemoryArea } from '../memory/area.ts'
-import type { DrawOptions } from '../options.ts'
+import { type DrawOptions, isDrawnLate } from '../options.ts'
 import type { Lanes } from '../tracks.ts'
+import { BARRIER_NS_MIN } from './barriers.ts'
 import { Calls } from './calls.ts'
 import { Experts } from './experts.ts'
 import { Flows } from './flows.ts'
@@ -27,7 +28,6 @@ import { Operators } from './operators.ts'
 import { Rates } from './rates.ts'
 import { type Wait, Waits } from './waits.ts'
 import { WorkerCounters } from './worker-counters.ts'
-import { BARRIER_NS_MIN } from './worker-row.ts'
 
 /** Operators of a call may come after sums of this many later calls: a block of a log contains up to 13 000 of one worker. */
 const LATE_CALLS = 1024
@@ -58,7 +58,7 @@ export class GgmlArea {
     this.flows = new Flows(context, options.flows?.token, (event, wait, arrows) =>
       this.operators.place(event, wait, arrows),
     )
-    if (context.detail === 'full') this.waits = new Waits(context.input, (event, wait) => this.draw(event, wait))
+    if (isDrawnLate(options)) this.waits = new Waits(context.input, (event, wait) => this.draw(event, wait))
     this.counters = new WorkerCounters(context)
     this.experts = new Experts(context)
     this.copies = new Copies(context)
@@ -78,18 +78,19 @@ export class GgmlArea {
       this.rates.run(run, plan)
       memory.cache.run(run, plan)
       this.waits?.complete(run)
+      this.operators.complete(run)
     })
   }
 
   /** The most frequent event. */
   operator(event: OperatorEvent): void {
-    if (!this.waits) this.draw(event, undefined)
+    const step = this.runs.add(event)
+    if (this.waits) this.waits.hold(event, step)
+    else this.operators.place(event, undefined, undefined, step)
     this.states.serve(event.worker, event.tid, event.waitEndNs)
     this.memory.operator(event)
     this.counters.place(event)
     this.experts.place(event)
-    const step = this.runs.add(event)
-    this.waits?.hold(event, step)
   }
 
   private draw(event: OperatorEvent, wait: Wait | undefined): void {
@@ -150,6 +151,7 @@ export class GgmlArea {
   finish(): void {
     this.calls.finish()
     this.graphs.finish()
+    if (!this.waits) this.operators.finish() // its last waits belong to runs
     this.runs.finish()
     this.waits?.finish()
     this.flows.finish()

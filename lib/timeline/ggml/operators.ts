@@ -1,3 +1,4 @@
+import type { GraphRun, StepOfRun } from '../../analyze/graph/runs.ts'
 import type { Works } from '../../analyze/graph/work.ts'
 import type { Arg } from '../../model/args.ts'
 import { putAt } from '../../model/by-id.ts'
@@ -5,13 +6,15 @@ import { getOrMake } from '../../model/default-map.ts'
 import { Inferred, type OperatorEvent, type SumsEvent } from '../../model/events.ts'
 import type { ArgSet, Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
-import { countArgs, PALE } from '../labels.ts'
+import { countArgs } from '../labels.ts'
 import type { DrawOptions } from '../options.ts'
+import { Barriers } from './barriers.ts'
+import { LateWaits } from './late-waits.ts'
 import { NodeArgs } from './node-args.ts'
 import { NodeNames } from './node-names.ts'
 import { Sums } from './sums.ts'
 import type { Wait } from './waits.ts'
-import { ShortWaits, WorkerRows } from './worker-row.ts'
+import { type WaitDrawing, WorkerRows } from './worker-row.ts'
 
 /** The label of a node's slices, and the properties for which it is valid. */
 interface NodeLabel {
@@ -27,13 +30,10 @@ export class Operators {
   private readonly labels: (NodeLabel | undefined)[] = []
   /** By tensor, `fusedTo` and `inferred`. */
   private readonly allLabels = new Map<string, Label>()
-  /** By the bits of `inferred` that concern the wait. */
-  private readonly barriers: (Label | undefined)[] = [undefined]
-  /** The argument of barriers, by the worker that was waited for. */
-  private readonly waitedFor: (readonly Arg[] | undefined)[] = []
   private readonly innerWait: number
-  /** Waits that are too short to be drawn; undefined: all are drawn. */
-  readonly short: ShortWaits | undefined
+  private readonly waits: WaitDrawing
+  /** The argument of an operator after a pause that is as short as a wait. */
+  private readonly afterPause: readonly Arg[]
   private readonly nodeNames: NodeNames
   private readonly nodeArgs: NodeArgs
   private readonly allSums: Sums
@@ -54,21 +54,30 @@ export class Operators {
     this.innerWait = context.names.id('inner_wait_ns')
     this.inner = [{ key: this.innerWait, int: 0 }]
     this.isFull = context.detail === 'full'
-    if (!this.isFull && barriers !== 'all') this.short = new ShortWaits(context.make)
+    const isWhole = this.isFull || barriers === 'all'
+    const drawing = new Barriers(context, isWhole)
+    const short = isWhole ? undefined : { count: 0, sumNs: 0 }
+    this.waits = { barriers: drawing, late: new LateWaits(drawing), short }
+    this.afterPause = [context.make.word('gap_before', 'pause')]
   }
 
-  /** `flows`: arrows that begin or end at the slice. */
-  place(event: OperatorEvent, wait?: Wait, flows?: readonly number[]): void {
+  /** Waits that were too short to be drawn; undefined: all are drawn. */
+  get short(): WaitDrawing['short'] {
+    return this.waits.short
+  }
+
+  /** `wait`: what is known about the wait after it; `flows`: arrows that begin or end at the slice; `at`: its step of a graph run, which is completed later. */
+  place(event: OperatorEvent, wait?: Wait, flows?: readonly number[], at?: StepOfRun): void {
     const row = (this.workers[event.worker] ?? this.addWorker(event.worker)).take(event)
     if (!row) return
     const isAfterPause = row.begin(event)
     const isOtherCall = row.call !== event.call
     row.call = event.call
     const extra = this.perRunArgs(event, this.isFull ? event.call >= 0 : isOtherCall, isAfterPause)
-    const arrowsOut = wait && wait.waitedFor === undefined ? wait.arrows : undefined
+    const arrowsOut = wait?.arrowsOut
     const known = this.label(event)
     const label = flows || arrowsOut ? { ...known, flows, arrowsOut } : known
-    row.place(event, label, extra, this.barrier(event.inferred, wait))
+    row.place(event, label, extra, wait, at)
   }
 
   /** Draws sums of a worker's operators and waits. */
@@ -76,6 +85,11 @@ export class Operators {
     const rows = this.workers[event.worker] ?? this.addWorker(event.worker)
     rows.finish()
     this.allSums.place(event, rows.lanes)
+  }
+
+  /** All operators of the run were read. */
+  complete(run: GraphRun): void {
+    this.waits.late.complete(run)
   }
 
   finish(): void {
@@ -89,7 +103,7 @@ export class Operators {
 
   private addWorker(worker: number): WorkerRows {
     const { tracks, writer, isSummed } = this.context
-    const rows = new WorkerRows(tracks.lanes('worker', { worker, isSummed }), writer, this.short)
+    const rows = new WorkerRows(tracks.lanes('worker', { worker, isSummed }), writer, this.waits)
     this.workers[worker] = rows
     return rows
   }
@@ -132,7 +146,7 @@ export class Operators {
       this.inner[0]!.int = innerWaitNs
       return this.inner
     }
-    const pause = isAfterPause ? [this.short!.afterPause] : undefined
+    const pause = isAfterPause ? this.afterPause : undefined
     return this.context.detail === 'names' ? pause : this.allArgs(event, hasCall, isOther, pause)
   }
 
@@ -167,26 +181,6 @@ export class Operators {
     if (bytesRead >= 0 && bytesWritten >= 0 && !isUpperBound) {
       args.push(make.arg('gb_per_s', { double: (bytesRead + bytesWritten) / (endNs - startNs) }))
     }
-    return args
-  }
-
-  private barrier(inferred: number, wait: Wait | undefined): Label {
-    const bits = inferred & Inferred.Wait
-    let label = this.barriers[bits]
-    if (!label) {
-      const { make, names, detail } = this.context
-      const args = detail === 'names' ? undefined : make.set(make.inferred(bits))
-      label = make.label({ name: names.id('barrier'), category: 'barrier', args, colour: names.id(PALE) })
-      this.barriers[bits] = label
-    }
-    if (wait?.waitedFor === undefined) return label
-    const extra = this.waitedFor[wait.waitedFor] ?? this.waitFor(wait.waitedFor)
-    return this.context.make.with(label, extra, wait.arrows)
-  }
-
-  private waitFor(worker: number): readonly Arg[] {
-    const args = [this.context.make.word('waited_for', `worker ${worker}`)]
-    putAt(this.waitedFor, worker, args, undefined)
     return args
   }
 }

@@ -14,13 +14,15 @@ const INPUTS = 16
 
 /** What is known about the barrier after an operator. */
 export interface Wait {
-  /** The worker that was waited for; undefined for that worker itself. */
-  readonly waitedFor: number | undefined
+  /** The last worker, and when it arrived. */
+  readonly worker: number
+  readonly lastNs: number
   /**
-   * Arrows to the barriers of those that waited for this operator, or the arrow to this operator's barrier. None to a barrier that
-   * begins before the operator: trace_processor turns arrows so that they lead to the later slice.
+   * Of the operator of the last one: arrows to the barriers of those that waited for it; of others: the arrow to this operator's barrier. None
+   * to a barrier that begins before the operator: trace_processor turns arrows so that they lead to the later slice.
    */
-  readonly arrows: readonly number[] | undefined
+  readonly arrowsOut: readonly number[] | undefined
+  readonly arrowsIn: readonly number[] | undefined
 }
 
 /** The operators of a graph run, by step: a node that all workers compute. Steps that have no operator yet are 0. */
@@ -150,21 +152,24 @@ export class Waits {
     const slowest = run.slowest[step]!
     const { startNs, endNs, waitEndNs, previous } = held
     const [lastStart, lastEnd] = [startNs[held.at(slowest)]!, endNs[held.at(slowest)]!]
+    const last = { worker: held.worker[held.at(slowest)]!, lastNs: lastEnd }
     const at = held.at(number)
-    if (number !== slowest && !(waitEndNs[at]! > endNs[at]! && endNs[at]! < lastEnd)) return undefined
+    if (number !== slowest && !(waitEndNs[at]! > endNs[at]! && endNs[at]! < lastEnd)) {
+      return { ...last, arrowsOut: undefined, arrowsIn: undefined }
+    }
     // An arrow for each operator of the step, by its place in the chain.
     let arrows: number[] | undefined
     let arrow = run.arrows[step]! + run.workers - 1
-    for (let last = run.latest[step]!; last >= 0; last = previous[held.at(last)]!, arrow--) {
-      if (!held.has(last)) return undefined
-      if (number === slowest ? last === number : last !== number) continue
-      const other = held.at(last)
+    for (let one = run.latest[step]!; one >= 0; one = previous[held.at(one)]!, arrow--) {
+      if (!held.has(one)) return undefined
+      if (number === slowest ? one === number : one !== number) continue
+      const other = held.at(one)
       const isWaiting = waitEndNs[other]! > endNs[other]! && endNs[other]! < lastEnd
       if (!isWaiting || endNs[other]! <= lastStart) continue
       if (arrows) arrows.unshift(arrow)
       else arrows = [arrow]
     }
-    if (number === slowest) return arrows && { waitedFor: undefined, arrows }
-    return { waitedFor: held.worker[held.at(slowest)]!, arrows }
+    const isLast = number === slowest
+    return { ...last, arrowsOut: isLast ? arrows : undefined, arrowsIn: isLast ? undefined : arrows }
   }
 }

@@ -1,25 +1,19 @@
-import type { Arg } from '../../model/args.ts'
+import type { GraphRun, StepOfRun } from '../../analyze/graph/runs.ts'
 import type { OperatorEvent } from '../../model/events.ts'
 import type { Label } from '../../sink/label.ts'
 import type { Writer } from '../../sink/writer.ts'
-import type { ArgMaker } from '../labels.ts'
 import type { Lanes } from '../tracks.ts'
+import { BARRIER_NS_MIN, type Barriers, FIRST, TIED } from './barriers.ts'
+import type { LateWaits } from './late-waits.ts'
+import type { Wait } from './waits.ts'
 
-/** Shorter waits at barriers are not drawn, unless all are. */
-export const BARRIER_NS_MIN = 1000
-
-/** Counts waits that are not drawn. */
-export class ShortWaits {
-  count = 0
-  sumNs = 0
-  /** Arguments: of the first wait of a row, and of an operator after a pause that is as short as a wait. */
-  readonly drawnFrom: readonly Arg[]
-  readonly afterPause: Arg
-
-  constructor(make: ArgMaker) {
-    this.drawnFrom = [make.int('drawn_from_ns', BARRIER_NS_MIN)]
-    this.afterPause = make.word('gap_before', 'pause')
-  }
+/** How waits of all workers are drawn. */
+export interface WaitDrawing {
+  readonly barriers: Barriers
+  /** Waits whose last arrival is not known yet. */
+  readonly late: LateWaits
+  /** Counts waits that are too short to be drawn; undefined: all are drawn. */
+  readonly short: { count: number; sumNs: number } | undefined
 }
 
 /** Draws operators and waits of one worker, in the rows that its lanes assign. */
@@ -29,11 +23,10 @@ export class WorkerRows {
   /** The row of the last slice. */
   private last: WorkerRow | undefined
 
-  /** `short` counts what is not drawn; without it, all waits are drawn. */
   constructor(
     readonly lanes: Lanes,
     private readonly writer: Writer,
-    private readonly short: ShortWaits | undefined,
+    private readonly waits: WaitDrawing,
   ) {}
 
   /** The row of an operator and the wait after it; undefined where there are too many rows. */
@@ -52,7 +45,7 @@ export class WorkerRows {
   private rowOf(track: number): WorkerRow {
     const known = this.rows.get(track)
     if (known) return known
-    const row = new WorkerRow(track, this.writer, this.short)
+    const row = new WorkerRow(track, this.writer, this.waits)
     this.rows.set(track, row)
     return row
   }
@@ -68,47 +61,72 @@ export class WorkerRow {
   private isFirst = true
   /** The end of the last slice; -Infinity: its gap to the next one is no pause to be marked. */
   private untilNs = -Infinity
-  /** A wait that is held until the next operator begins. */
-  private held: Label | undefined
+  /** The wait after the last operator, until the next one begins. */
+  private isHeld = false
   private fromNs = 0
   private toNs = 0
+  private inferred = 0
+  private wait: Wait | undefined
+  /** The step of the operator; valid while the run has this serial. */
+  private run: GraphRun | undefined
+  private serial = -1
+  private step = 0
 
   constructor(
     readonly track: number,
     private readonly writer: Writer,
-    private readonly short: ShortWaits | undefined,
+    private readonly waits: WaitDrawing,
   ) {}
 
   /** An operator begins. Is it after a pause that has the length of a short wait? */
   begin({ startNs }: OperatorEvent): boolean {
-    if (!this.held) return !this.isFirst && startNs > this.untilNs && startNs - this.untilNs < BARRIER_NS_MIN
-    if (this.toNs === startNs) {
-      this.held = undefined
-      this.short!.count++
-      this.short!.sumNs += this.toNs - this.fromNs
-    } else this.finish()
-    return false
+    const { short } = this.waits
+    if (this.isHeld) {
+      if (this.toNs !== startNs) this.finish()
+      else if (short && !this.isFirst && this.toNs - this.fromNs < BARRIER_NS_MIN) {
+        this.isHeld = false
+        short.count++
+        short.sumNs += this.toNs - this.fromNs
+        return false
+      } else this.draw(true)
+    }
+    return !!short && !this.isFirst && startNs > this.untilNs && startNs - this.untilNs < BARRIER_NS_MIN
   }
 
-  /** Draws an operator, and the wait after it, if there is one. `extra`: arguments of its own, in place of the label's. */
-  place({ startNs, endNs, waitEndNs }: OperatorEvent, label: Label, extra: Label['extra'], wait: Label): void {
+  /**
+   * Draws an operator, and holds the wait after it, if there is one. `extra`: arguments of its own, in place of the label's; `at`: its step, by
+   * which the last arrival is found later.
+   */
+  place(event: OperatorEvent, label: Label, extra: Label['extra'], wait: Wait | undefined, at?: StepOfRun): void {
+    const { startNs, endNs, waitEndNs } = event
     this.writer.slice(this.track, startNs, endNs, label, extra)
     this.untilNs = endNs
     if (waitEndNs <= endNs) return
+    this.isHeld = true
     this.fromNs = endNs
     this.toNs = waitEndNs
-    this.held = wait
-    if (!this.short || this.isFirst || waitEndNs - endNs >= BARRIER_NS_MIN) this.finish()
+    this.inferred = event.inferred
+    this.wait = wait
+    this.run = at?.run
+    if (at) {
+      this.serial = at.run.serial
+      this.step = at.step
+    }
   }
 
   /** Draws the wait that is held, if any. */
   finish(): void {
-    if (this.held) {
-      const extra = this.isFirst && this.short ? this.short.drawnFrom : this.held.extra
-      this.writer.slice(this.track, this.fromNs, this.toNs, this.held, extra)
-      this.held = undefined
-      this.isFirst = !this.short
-    }
-    this.untilNs = -Infinity
+    if (this.isHeld) this.draw(false)
+  }
+
+  private draw(isTied: boolean): void {
+    const { track, fromNs, toNs, inferred, run, wait } = this
+    const { barriers, late, short } = this.waits
+    const flags = (isTied ? TIED : 0) | (this.isFirst && short ? FIRST : 0)
+    if (run && run.serial === this.serial) late.hold(track, fromNs, toNs, inferred, flags, run, this.step)
+    else barriers.place(track, fromNs, toNs, inferred, flags, wait?.worker ?? -1, wait?.lastNs ?? -1, wait?.arrowsIn)
+    this.isHeld = false
+    this.isFirst = !short
+    this.untilNs = toNs
   }
 }

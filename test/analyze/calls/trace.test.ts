@@ -22,9 +22,10 @@ const CALLS = `with call as (select ts, dur, ts + dur as end, lag(ts + dur) over
   from slice where category = 'token')`
 /** Operators of worker 0, and the barrier after each, in the calls that are points of the slope. */
 const POINTS = `${CALLS}, point as (select * from call where phase = 'decode' and call > 1),
-  own as (select slice.name, slice.category, slice.ts, slice.dur, lag(slice.name) over (order by slice.ts) as before from slice
+  own as (select slice.name, slice.category, slice.ts, slice.dur, 
+    iif(lag(category) over row = 'barrier', lag(slice.name, 2) over row, lag(slice.name) over row) as before from slice
     join track on track.id = slice.track_id
-    where track.name = 'worker 0' and slice.category in ('operator', 'barrier')),
+    where track.name = 'worker 0' and slice.category in ('operator', 'barrier') window row as (order by slice.ts, slice.id)),
   part as (select iif(category = 'barrier', own.before, own.name) as name, position, sum(own.dur) as dur from own
     join point on own.ts >= point.ts and own.ts < point.end group by 1, point.ts)`
 /** Slope of y against x, in ns per token: the sum over all points, also those without the part. */

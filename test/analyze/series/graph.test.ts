@@ -114,7 +114,8 @@ describe.each([
   test('times, workers and their imbalance are those of the trace', async () => {
     const trace = await openTrace(convert(inputOf(path), { detail: 'full' }))
     const { rows } = trace.query(`with own as (select extract_arg(s.arg_set_id, 'debug.tensor') as tensor, s.ts, s.dur,
-        ifnull((select b.dur from slice b where b.track_id = s.track_id and b.category = 'barrier' and b.ts = s.ts + s.dur), 0) as wait
+        ifnull((select sum(b.dur) from slice b where b.track_id = s.track_id and b.category = 'barrier' and (b.ts = s.ts + s.dur
+          or b.ts = (select a.ts + a.dur from slice a where a.track_id = s.track_id and a.category = 'barrier' and a.ts = s.ts + s.dur))), 0) as wait
       from slice s where s.category = 'operator' and extract_arg(s.arg_set_id, 'debug.call') = ${call} and s.name not glob '*+*')
       select tensor, max(ts + dur + wait) - min(ts), sum(dur), sum(wait), count(*), max(dur) from own group by tensor having count(*) < 4`)
     trace.close()

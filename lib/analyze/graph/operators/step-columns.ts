@@ -2,7 +2,7 @@
 export const STEPS_FIRST = 8
 
 /** The columns of {@link StepColumns}. */
-export const STEP_COLUMNS = ['tensor', 'last', 'startNs', 'endNs'] as const
+export const STEP_COLUMNS = ['tensor', 'last', 'startNs', 'endNs', 'workers', 'slowest'] as const
 
 /**
  * Steps as columns. A step is a node, or several fused ones, that all workers compute: from the start of the first worker to the end of
@@ -18,6 +18,9 @@ export class StepColumns {
   startNs = new Float64Array(STEPS_FIRST)
   /** End of computing of the last worker, in ns. */
   endNs = new Float64Array(STEPS_FIRST)
+  /** Operators, and the worker that ended last. */
+  workers = new Int32Array(STEPS_FIRST)
+  slowest = new Int32Array(STEPS_FIRST)
 
   /** Did an operator that began at this time begin before the step after this one did? */
   isWithin(step: number, startNs: number): boolean {
@@ -25,8 +28,11 @@ export class StepColumns {
   }
 
   /** Extends a step by another worker's operator. */
-  extend(step: number, startNs: number, endNs: number): void {
+  extend(step: number, startNs: number, endNs: number, worker: number): void {
+    this.workers[step]!++
     if (startNs < this.startNs[step]!) this.startNs[step] = startNs
-    if (endNs > this.endNs[step]!) this.endNs[step] = endNs
+    if (endNs <= this.endNs[step]!) return
+    this.endNs[step] = endNs
+    this.slowest[step] = worker
   }
 }

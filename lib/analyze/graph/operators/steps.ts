@@ -3,7 +3,7 @@ import type { RunColumns } from '../runs.ts'
 import type { CallOperators } from './call-operators.ts'
 import { STEP_COLUMNS, STEPS_FIRST, StepColumns } from './step-columns.ts'
 
-const COLUMNS = [...STEP_COLUMNS, ...(['waitEndNs', 'workers', 'slowest', 'next'] as const)]
+const COLUMNS = [...STEP_COLUMNS, ...(['waitEndNs', 'openNs', 'next'] as const)]
 const BY_TENSOR = ['firsts', 'latest', 'serials'] as const
 
 /**
@@ -13,9 +13,8 @@ const BY_TENSOR = ['firsts', 'latest', 'serials'] as const
 export class Steps extends StepColumns {
   /** End of the last barrier wait. */
   waitEndNs = new Float64Array(STEPS_FIRST)
-  /** Operators, and the worker that ended last. */
-  workers = new Int32Array(STEPS_FIRST)
-  slowest = new Int32Array(STEPS_FIRST)
+  /** When the barrier opened: the last of all workers arrived. Infinity where one is missing, or where there is only one. */
+  openNs = new Float64Array(STEPS_FIRST)
   /** The step of each operator; -1: none, as another worker lost operators. */
   of = new Int32Array(1024)
   /** The next step with the same node; -1: none. */
@@ -50,6 +49,24 @@ export class Steps extends StepColumns {
       this.cursors[by] = step
       this.merge(step, operators, i)
     }
+    for (const [i, from] of this.runStarts.entries()) this.findOpen(from, this.runStarts[i + 1] ?? this.count)
+  }
+
+  /** Part of the wait after an operator in which the barrier was open: its worker had no CPU, or had not noticed. */
+  openPartNs({ endNs, waitEndNs }: CallOperators, i: number): number {
+    const step = this.of[i]!
+    if (step < 0) return 0
+    const openNs = this.openNs[step]!
+    const fromNs = openNs > endNs[i]! ? openNs : endNs[i]!
+    return waitEndNs[i]! > fromNs ? waitEndNs[i]! - fromNs : 0
+  }
+
+  /** Of the steps of a run: all its workers compute each of them. */
+  private findOpen(from: number, to: number): void {
+    const { workers, endNs, openNs } = this
+    let all = 2
+    for (let step = from; step < to; step++) if (workers[step]! > all) all = workers[step]!
+    for (let step = from; step < to; step++) openNs[step] = workers[step] === all ? endNs[step]! : Infinity
   }
 
   /** The graph runs of the call; valid until the next {@link find}. */
@@ -59,7 +76,8 @@ export class Steps extends StepColumns {
       const to = runStarts[i + 1] ?? this.count
       const [nodes, lasts] = [tensor.subarray(from, to), last.subarray(from, to)]
       const [starts, ends] = [startNs.subarray(from, to), endNs.subarray(from, to)]
-      return { count: to - from, tensor: nodes, last: lasts, startNs: starts, endNs: ends, call }
+      const [workers, slowest] = [this.workers.subarray(from, to), this.slowest.subarray(from, to)]
+      return { count: to - from, tensor: nodes, last: lasts, startNs: starts, endNs: ends, workers, slowest, call }
     })
   }
 
@@ -97,7 +115,8 @@ export class Steps extends StepColumns {
     const endNs = operators.endNs[i]!
     const startNs = operators.startNs[i]!
     const waitEndNs = operators.waitEndNs[i]!
-    if (this.workers[step]!++ === 0) {
+    if (this.workers[step] === 0) {
+      this.workers[step] = 1
       this.last[step] = operators.last[i]!
       this.startNs[step] = startNs
       this.endNs[step] = endNs
@@ -106,7 +125,6 @@ export class Steps extends StepColumns {
       return
     }
     if (waitEndNs > this.waitEndNs[step]!) this.waitEndNs[step] = waitEndNs
-    if (endNs > this.endNs[step]!) this.slowest[step] = operators.worker[i]!
-    this.extend(step, startNs, endNs)
+    this.extend(step, startNs, endNs, operators.worker[i]!)
   }
 }

@@ -23,32 +23,70 @@ FROM args
 JOIN slice ON slice.arg_set_id = args.arg_set_id
 WHERE args.key = 'debug.drawn_from_ns' AND slice.category = 'barrier';
 
--- Barrier waits, and the operators before them: their slices follow each other in a row. `id` is null for waits that are not drawn.
-CREATE PERFETTO TABLE _ggml_barriers AS
+-- The part of a wait, by the name of its slice.
+CREATE PERFETTO MACRO _ggml_wait_part(name Expr)
+RETURNS Expr AS
+CASE WHEN $name GLOB 'wait for worker *' THEN 'wait' WHEN $name = 'barrier open, not running' THEN 'open' END;
+
+-- Slices of workers. `gap`: the part of a wait that is not drawn after it, before the next slice; `operator_id`: the operator before a wait.
+CREATE PERFETTO TABLE _ggml_worker_slices AS
 WITH
-  ordered AS (
+  slices AS (
     SELECT
       id,
       ts,
       dur,
       category,
       track_id,
-      lag(id) OVER (PARTITION BY track_id ORDER BY ts, id) AS before_id,
-      lead(ts) OVER (PARTITION BY track_id ORDER BY ts, id) AS next_ts,
-      lead(category) OVER (PARTITION BY track_id ORDER BY ts, id) AS next_category,
-      lead(arg_set_id) OVER (PARTITION BY track_id ORDER BY ts, id) AS next_arg_set_id
+      iif(category = 'barrier', _ggml_wait_part!(name), NULL) AS part,
+      lead(ts) OVER in_row - ts - dur AS gap,
+      lead(category) OVER in_row AS next_category,
+      lead(name) OVER in_row AS next_name,
+      lead(arg_set_id) OVER in_row AS next_arg_set_id,
+      iif(lag(category) OVER in_row = 'barrier', lag(id, 2) OVER in_row, lag(id) OVER in_row) AS operator_id
     FROM slice
     WHERE category IN ('operator', 'barrier', 'operator_sum', 'barrier_sum')
+    WINDOW in_row AS (PARTITION BY track_id ORDER BY ts, id)
   )
-SELECT id, ts, dur, track_id, before_id AS operator_id FROM ordered WHERE category = 'barrier'
+SELECT
+  slices.id,
+  slices.ts,
+  slices.dur,
+  category,
+  track_id,
+  part,
+  _ggml_wait_part!(next_name) AS next_part,
+  operator_id,
+  iif(
+    category IN ('operator', 'barrier') AND next_category IN ('operator', 'barrier')
+    AND slices.ts >= drawn.after_ts + (category = 'operator') AND gap BETWEEN 1 AND drawn.dur - 1
+    AND ifnull(next_arg_set_id, -1) NOT IN (SELECT arg_set_id FROM args WHERE key = 'debug.gap_before'),
+    gap,
+    0
+  ) AS gap
+FROM slices
+LEFT JOIN _ggml_drawn_from AS drawn USING (track_id);
+
+-- Parts of waits at barriers, and the operators before them. `id` is null for parts that are not drawn: gaps. One of 1 ns is of the slice before it.
+CREATE PERFETTO TABLE _ggml_barriers AS
+SELECT id, ts, dur + (gap = 1) AS dur, track_id, part, operator_id
+FROM _ggml_worker_slices
+WHERE category = 'barrier'
 UNION ALL
-SELECT NULL, ordered.ts + ordered.dur, next_ts - ordered.ts - ordered.dur, track_id, id
-FROM ordered
-JOIN _ggml_drawn_from AS drawn USING (track_id)
-WHERE
-  category = 'operator' AND next_category = 'operator' AND ordered.ts > drawn.after_ts
-  AND next_ts - ordered.ts - ordered.dur BETWEEN 1 AND drawn.dur - 1
-  AND ifnull(next_arg_set_id, -1) NOT IN (SELECT arg_set_id FROM args WHERE key = 'debug.gap_before')
+SELECT NULL, ts + dur, gap, track_id, iif(part = 'wait', 'open', part), operator_id
+FROM _ggml_worker_slices
+WHERE category = 'barrier' AND gap > 1
+UNION ALL
+SELECT NULL, ts + dur, gap, track_id, iif(next_part = 'open', 'wait', NULL), id
+FROM _ggml_worker_slices
+WHERE category = 'operator' AND gap > 0
+ORDER BY operator_id;
+
+-- The wait after each operator.
+CREATE PERFETTO TABLE _ggml_operator_waits AS
+SELECT operator_id, sum(dur) AS dur, ifnull(sum(iif(part = 'open', dur, 0)), 0) AS open_dur
+FROM _ggml_barriers
+GROUP BY operator_id
 ORDER BY operator_id;
 
 -- Phases of calls by their numbers.
@@ -115,6 +153,8 @@ CREATE PERFETTO VIEW ggml_operators(
   phase STRING,
   -- Time of waiting at the barrier after it.
   wait_dur DURATION,
+  -- Part of it after the last worker had arrived: the barrier was open, and the worker had no CPU or had not noticed. Waits that are not drawn are not in it.
+  wait_open_dur DURATION,
   -- Part of `dur` at barriers in the operator. Needs --detail shapes.
   inner_wait_dur DURATION,
   -- Arguments of the slice.
@@ -168,8 +208,9 @@ SELECT
   named.call,
   ifnull(calls.phase, iif(has_args, 'none', NULL)) AS phase,
   ifnull(barrier.dur, 0) AS wait_dur,
+  ifnull(barrier.open_dur, 0) AS wait_open_dur,
   ifnull(extract_arg(arg_set_id, 'debug.inner_wait_ns'), 0) AS inner_wait_dur,
   arg_set_id
 FROM named
 LEFT JOIN _ggml_call_phases AS calls ON calls.call = named.call AND calls.run_id = named.run_id
-LEFT JOIN _ggml_barriers AS barrier ON barrier.operator_id = named.id;
+LEFT JOIN _ggml_operator_waits AS barrier ON barrier.operator_id = named.id;

@@ -87,7 +87,7 @@ WITH
     SELECT run_id, worker, phase, 'operator' AS what, name, 1 AS count, dur FROM ggml_operators
     UNION ALL
     SELECT operator.run_id, operator.worker, operator.phase, 'barrier', 'barrier', 1, barrier.dur
-    FROM _ggml_barriers AS barrier
+    FROM _ggml_operator_waits AS barrier
     JOIN ggml_operators AS operator ON operator.id = barrier.operator_id
     UNION ALL
     SELECT run_id, worker, phase, what, name, count, dur FROM ggml_sums WHERE what IN ('operator', 'barrier')

@@ -2,21 +2,23 @@
 
 INCLUDE PERFETTO MODULE ggml.operators;
 
--- Waits at barriers after operators. Waits at barriers within an operator are in ggml_operators.inner_wait_dur.
+-- Waits at barriers after operators, in two parts. Waits at barriers within an operator are in ggml_operators.inner_wait_dur.
 CREATE PERFETTO VIEW ggml_waits(
-  -- The slice of the wait; null for one that is too short to be drawn.
+  -- The slice of the part; null for one that is too short to be drawn.
   id JOINID(slice.id),
-  -- When the worker had finished its operator.
+  -- When the part began.
   ts TIMESTAMP,
-  -- Time until it left the barrier.
+  -- Its time.
   dur DURATION,
+  -- `wait`: until the last worker arrived; `open`: after that, while the worker had no CPU or had not noticed; null if the last arrival is not known: of waits that are too short to be drawn, and where operators of a worker are missing.
+  part STRING,
   -- Row of the worker.
   track_id JOINID(track.id),
   -- Group of the run.
   run_id JOINID(track.id),
   -- The worker that waits.
   worker LONG,
-  -- The worker that finished the node last; null for that worker itself, and if it is not known. Needs --detail full.
+  -- The worker that finished the node last; null for other parts than `wait`, and where it is not drawn.
   waited_for LONG,
   -- The operator before the barrier.
   operator_id JOINID(slice.id),
@@ -35,10 +37,11 @@ SELECT
   barrier.id,
   barrier.ts,
   barrier.dur,
+  barrier.part,
   barrier.track_id,
   operator.run_id,
   operator.worker,
-  CAST(substr(extract_arg(slice.arg_set_id, 'debug.waited_for'), 8) AS INTEGER) AS waited_for,
+  iif(barrier.part = 'wait', CAST(substr(slice.name, 17) AS INTEGER), NULL) AS waited_for,
   barrier.operator_id,
   operator.op,
   operator.role,

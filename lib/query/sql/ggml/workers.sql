@@ -25,7 +25,9 @@ CREATE PERFETTO TABLE ggml_worker_calls(
   -- Time of these operators.
   operator_dur DURATION,
   -- Time of waiting at the barriers after them.
-  wait_dur DURATION
+  wait_dur DURATION,
+  -- Part of it after the last worker had arrived (`ggml_operators.wait_open_dur`).
+  wait_open_dur DURATION
 ) AS
 SELECT
   operator.run_id,
@@ -37,7 +39,8 @@ SELECT
   calls.dur,
   count() AS operators,
   sum(operator.dur) AS operator_dur,
-  sum(operator.wait_dur) AS wait_dur
+  sum(operator.wait_dur) AS wait_dur,
+  sum(operator.wait_open_dur) AS wait_open_dur
 FROM ggml_operators AS operator
 LEFT JOIN _ggml_call_phases AS calls ON calls.call = operator.call AND calls.run_id = operator.run_id
 GROUP BY operator.run_id, operator.worker, calls.id, operator.phase;
@@ -65,6 +68,8 @@ CREATE PERFETTO VIEW ggml_workers_by_phase(
   operator_dur DURATION,
   -- Time of waiting at the barriers after them.
   wait_dur DURATION,
+  -- Part of it after the last worker had arrived (`ggml_operators.wait_open_dur`).
+  wait_open_dur DURATION,
   -- Time of its calls in which it was neither in an operator nor waited at a barrier; null without calls, and where its operators overlap or lie outside of them.
   idle_dur DURATION,
   -- Part of `call_dur` in operators, with or without a CPU, from 0 to 1; null without calls.
@@ -83,6 +88,7 @@ SELECT
   sum(operators) AS operators,
   sum(operator_dur) AS operator_dur,
   sum(wait_dur) AS wait_dur,
+  sum(wait_open_dur) AS wait_open_dur,
   _ggml_of_idle!(sum(dur - operator_dur - wait_dur)) AS idle_dur,
   _ggml_of_idle!(1.0 * sum(iif(dur IS NULL, NULL, operator_dur)) / nullif(sum(dur), 0)) AS operator_share,
   _ggml_of_idle!(1.0 * sum(iif(dur IS NULL, NULL, wait_dur)) / nullif(sum(dur), 0)) AS wait_share,
@@ -106,6 +112,8 @@ CREATE PERFETTO VIEW ggml_workers(
   operator_dur DURATION,
   -- Time of waiting at the barriers after them.
   wait_dur DURATION,
+  -- Part of it after the last worker had arrived (`ggml_operators.wait_open_dur`).
+  wait_open_dur DURATION,
   -- Time of its calls in which it was neither in an operator nor waited at a barrier; null without calls, and where its operators overlap or lie outside of them.
   idle_dur DURATION,
   -- Part of `call_dur` in operators, with or without a CPU, from 0 to 1; null without calls.
@@ -123,6 +131,7 @@ SELECT
   sum(operators) AS operators,
   sum(operator_dur) AS operator_dur,
   sum(wait_dur) AS wait_dur,
+  sum(wait_open_dur) AS wait_open_dur,
   _ggml_of_idle!(sum(dur - operator_dur - wait_dur)) AS idle_dur,
   _ggml_of_idle!(1.0 * sum(iif(dur IS NULL, NULL, operator_dur)) / nullif(sum(dur), 0)) AS operator_share,
   _ggml_of_idle!(1.0 * sum(iif(dur IS NULL, NULL, wait_dur)) / nullif(sum(dur), 0)) AS wait_share,

@@ -1,5 +1,5 @@
 /**
- * Writes what the commands in the console blocks of docs/analysis.md, docs/dag.md, docs/reference/sql.md and README.md print, after a change of it;
+ * Writes what the commands in the console blocks of docs/analysis.md, docs/reference/statistics.md, docs/dag.md, docs/reference/sql.md and README.md print, after a change of it;
  * run after a build. Two commands with a pipe are left out. A `…` is any number of lines: after it, as many lines as before are written,
  * from the same first one.
  */
@@ -11,7 +11,14 @@ import { fileURLToPath } from 'node:url'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const cli = join(root, 'dist/ggml2perfetto.js')
 
-for (const name of ['docs/analysis.md', 'docs/dag.md', 'docs/reference/sql.md', 'README.md']) {
+for (const name of [
+  'docs/analysis.md',
+  'docs/reference/statistics.md',
+  'docs/dag.md',
+  'docs/reference/graphs.md',
+  'docs/reference/sql.md',
+  'README.md',
+]) {
   const path = join(root, name)
   const text = readFileSync(path, 'utf8')
   const blocks =

@@ -8,7 +8,7 @@ import { GROUP_KEYS } from '../lib/analysis.ts'
 import { analyze } from '../lib/index.ts'
 import { inputOf } from '../lib/node.ts'
 
-/** docs/analysis.md and the README on `stats`: commands print what is there, and all fields are described. */
+/** docs/analysis.md, docs/reference/statistics.md and the README on `stats`: commands print what is there, and all fields are described. */
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const CLI = join(ROOT, 'dist/ggml2perfetto.js')
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8')
@@ -16,9 +16,9 @@ const blocks = (text: string, language: string) =>
   [...text.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))].map((match) => match[1]!)
 const node = (args: readonly string[], cwd = ROOT) => execFileSync(process.execPath, args, { cwd, encoding: 'utf8' })
 
-const guide = read('docs/analysis.md')
+const guide = read('docs/analysis.md') + read('docs/reference/statistics.md')
 const fields = read('docs/reference/analysis.md')
-const commands = ['docs/analysis.md', 'README.md']
+const commands = ['docs/analysis.md', 'docs/reference/statistics.md', 'README.md']
   .flatMap((path) => blocks(read(path), 'console'))
   .filter((block) => block.startsWith('$ ggml2perfetto stats '))
 

@@ -6,10 +6,12 @@ import { fileURLToPath } from 'node:url'
 import { expect, test } from '@jest/globals'
 import { METRICS } from '../lib/analysis.ts'
 
-/** docs/dag.md: its commands print what is there, its program runs, and all options and figures are described. */
+/** docs/dag.md and docs/reference/graphs.md: their commands print what is there, the program runs, and all options and figures are described. */
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const CLI = join(ROOT, 'dist/ggml2perfetto.js')
-const guide = readFileSync(join(ROOT, 'docs/dag.md'), 'utf8')
+const guide = ['docs/dag.md', 'docs/reference/graphs.md']
+  .map((path) => readFileSync(join(ROOT, path), 'utf8'))
+  .join('\n')
 const blocks = (language: string) =>
   [...guide.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))].map((match) => match[1]!)
 const node = (args: readonly string[], cwd = ROOT) => execFileSync(process.execPath, args, { cwd, encoding: 'utf8' })

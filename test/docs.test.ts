@@ -212,13 +212,13 @@ test('docs/reference/tracks.md describes each argument of a trace at --detail fu
 })
 
 test.each([
-  ['open', 'docs/opening.md'],
-  ['record', 'docs/recording.md'],
-])('all options of %s are in %s', (command, path) => {
+  ['open', ['docs/opening.md']],
+  ['record', ['docs/recording.md', 'docs/reference/recorder.md']],
+])('all options of %s are in %s', (command, paths) => {
   const help = node([join(ROOT, 'dist/ggml2perfetto.js'), 'help', command])
   const options = [...help.matchAll(/^ {2}(?:-\w,| {3}) (--[\w-]+)/gm)].map(([, option]) => option!)
   expect(options.length).toBeGreaterThan(10)
-  const guide = read(path)
+  const guide = paths.map(read).join('')
   const missing = options.filter((option) => !guide.includes(option) && !guide.includes(`--no-${option.slice(2)}`))
   expect(missing).toEqual(['--help'])
 })

@@ -70,7 +70,7 @@ const OPTIONS = {
     whole('--top'),
     'Table: only so many nodes, the most --color-by first; of --diff, rows of each part and change',
   ),
-  json: flag('Print JSON; docs/dag.md describes it'),
+  json: flag('Print JSON; docs/reference/graphs.md describes it'),
   ...FORCE,
   ...READING,
 } as const

@@ -13,7 +13,7 @@ const MACHINES: Readonly<Record<string, readonly [machine: number, bits: 32 | 64
 }
 const SYSTEMS: Readonly<Record<string, string>> = { darwin: 'macOS', win32: 'Windows', android: 'Android' }
 const AT_SECURE = 23n
-const OWN_BUILD = 'link the log writer into a build of your own (docs/recording.md)'
+const OWN_BUILD = 'link the log writer into a build of your own (docs/reference/recorder.md)'
 
 /** The usual name of a system that Node calls `platform`. */
 export const systemName = (platform: string): string => SYSTEMS[platform] ?? platform

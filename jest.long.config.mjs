@@ -14,12 +14,12 @@ const inParts = readdirSync(root, { recursive: true })
   .map((name) => `**/test/${name}`)
 
 /**
- * Heavy proofs, which need what a contributor's machine may not have: other builds of llama.cpp, Debian's in a chroot, another architecture,
+ * Heavy proofs, which need what a contributor's machine may not have: llama-server and other builds of llama.cpp, Debian's in a chroot, another architecture,
  * Vulkan on the CPU, other runtimes, a browser; damage of each fixture, and what takes long.
  */
 export default {
   ...config,
   globals: { isLong: true },
-  testMatch: ['**/*.long.test.ts', '**/test/{server/requests,native/server-queue,llama/server}.test.ts', ...inParts],
+  testMatch: ['**/*.long.test.ts', ...inParts],
   testPathIgnorePatterns: ['/node_modules/'],
 }

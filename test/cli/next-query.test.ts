@@ -37,7 +37,7 @@ async function rowsOf(names: readonly string[], options: ConvertOptions): Promis
 const OF_EACH = FIXTURES.filter((name, i) => dirname(name) !== dirname(FIXTURES[i - 1] ?? ''))
 
 describe.each([
-  ['perfetto', someOf(FIXTURES, 4)],
+  ['perfetto', someOf(FIXTURES, 6)],
   ['json', isLong ? FIXTURES : OF_EACH],
 ] as const)('in a %s trace', (to, fixtures) => {
   test.each(fixtures)('of %s', async (name) => {

@@ -46,7 +46,7 @@ async function contentsOf(inputs: readonly Input[], options: ConvertOptions = {}
 const inputOf = (fixture: string): Input => ({ name: fixture, source: storedBytes(fixture) })
 
 describe('the same slices, counters, rows, arguments and order as in the protobuf', () => {
-  test.each(someOf(FIXTURE_NAMES, 3))('%s', async (fixture) => {
+  test.each(someOf(FIXTURE_NAMES, 6))('%s', async (fixture) => {
     const [perfetto, json] = await contentsOf([inputOf(fixture)], { detail: 'full' })
     expect(perfetto.slices.length).toBeGreaterThan(3)
     expect(json).toEqual(perfetto)

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { someOf } from '../long.ts'
+import { isLong, someOf } from '../long.ts'
 import { attempt, expectFaithful, importFaults, type Outcome, spread } from './hostile.ts'
 import { converted, cut, plainBytes } from './support.ts'
 import { VALUES, valuesFor } from './values.ts'
@@ -51,7 +51,7 @@ describe('tensor-trace', () => {
   ])('%s, every value', async (name, offset, issueOf) => {
     for (const [nth, record] of [0, ATTENTION, MOE, records - 1].entries()) {
       const values = BYTE.filter((byte) => byte < 32 || byte > 250 || byte % 4 === nth)
-      for (const value of someOf(values, 4, nth)) {
+      for (const value of someOf(values, 8, nth)) {
         const bytes = damaged((view) => view.setUint8(field(record, offset), value))
         const outcome = await attempt(bytes, `${name} ${value} in record ${record}`)
         const issue = issueOf(value)
@@ -67,7 +67,7 @@ describe('tensor-trace', () => {
     ['layer of a source', source(0, 140)],
   ])('%s', async (name, offset) => {
     for (let record = 0; record < records; record++) {
-      for (const value of U16) {
+      for (const value of someOf(U16, 3, record)) {
         const bytes = damaged((view) => view.setUint16(field(record, offset), value, true))
         expect(titles(await attempt(bytes, `${name} ${value}`))).toEqual([])
       }
@@ -84,7 +84,8 @@ describe('tensor-trace', () => {
             [128, 144].map((at) => damaged((view) => view.setBigUint64(field(record, source(i, at)), value, true))),
           ),
         ]
-        for (const [nth, bytes] of logs.entries()) expect((await attempt(bytes, `value ${nth}`)).trace).toBeDefined()
+        for (const [nth, bytes] of someOf([...logs.entries()], 3, record))
+          expect((await attempt(bytes, `value ${nth}`)).trace).toBeDefined()
         faithful.push(...spread(logs, 2))
       }
     }
@@ -98,7 +99,7 @@ describe('tensor-trace', () => {
 
   test('one timestamp of any value: told where it cannot be', async () => {
     for (let record = 0; record < records; record++) {
-      for (const value of EXTREMES.slice(1)) {
+      for (const value of someOf(EXTREMES.slice(1), 3, record)) {
         const bytes = damaged((view) => view.setBigUint64(field(record, 0), value, true))
         const found = titles(await attempt(bytes, `timestamp ${value} in record ${record}`))
         if (found[0] === 'refused') expect(record).toBe(0)
@@ -163,7 +164,7 @@ describe('profinfer-csv', () => {
     const columns = lines[0]!.split(',').length
     const traces: Uint8Array[] = []
     for (let column = 0; column < columns; column++) {
-      for (const value of valuesFor(column)) {
+      for (const value of someOf(valuesFor(column), 3, column)) {
         const outcome = await attempt(withCell(line, column, value), `${JSON.stringify(value)} in ${line}:${column}`)
         expect(outcome.trace).toBeDefined()
         traces.push(outcome.trace!)
@@ -192,7 +193,7 @@ describe('profinfer-csv', () => {
   })
 
   test('rows of any number of fields', async () => {
-    for (let count = 0; count <= 70; count++) {
+    for (let count = 0; count <= 70; count += isLong || count < 3 ? 1 : 3) {
       const row = Array.from({ length: count }, (_, i) => `${i}`).join(',')
       const outcome = await attempt(encode(lines.with(4, row).join('\n')), `a row of ${count} fields`)
       const isRight = count === lines[0]!.split(',').length

@@ -109,7 +109,7 @@ describe('the trace holds what the reader told, and nothing else', () => {
 })
 
 describe('the same bytes, however the log is fed', () => {
-  test.each(someOf(FIXTURE_NAMES, 3))('%s', async (fixture) => {
+  test.each(someOf(FIXTURE_NAMES, 6))('%s', async (fixture) => {
     const options = { detail: 'full' } as const
     const stored = storedBytes(fixture)
     const target = join(folder, 'trace.pftrace')
@@ -135,12 +135,14 @@ describe('the same bytes, however the log is fed', () => {
   })
 })
 
-test.each(FIXTURE_NAMES.filter((name) => /\/(tiny|moe)/.test(name)))(
-  '%s: check finds nothing wrong with the trace',
-  async (fixture) => {
-    const { walk, problems } = await checkTrace(await converted(storedBytes(fixture)))
-    expect(walk.problem).toBeUndefined()
-    expect(walk.packets).toBeGreaterThan(10)
-    expect(problems).toEqual([])
-  },
-)
+test.each(
+  someOf(
+    FIXTURE_NAMES.filter((name) => /\/(tiny|moe)/.test(name)),
+    2,
+  ),
+)('%s: check finds nothing wrong with the trace', async (fixture) => {
+  const { walk, problems } = await checkTrace(await converted(storedBytes(fixture)))
+  expect(walk.problem).toBeUndefined()
+  expect(walk.packets).toBeGreaterThan(10)
+  expect(problems).toEqual([])
+})

@@ -8,6 +8,7 @@ import type { Track } from '../../lib/sink/track.ts'
 import type { Writer } from '../../lib/sink/writer.ts'
 import { JsonWriter } from '../../lib/write/chrome-json/json-writer.ts'
 import { TRACE_KINDS, traceKindOf, writerOf } from '../../lib/write/index.ts'
+import { isLong } from '../long.ts'
 import { type Content, jsonContent, perfettoContent } from './same.ts'
 
 /** The JSON writer against JSON.parse, and against the protobuf writer with whatever names and nestings there may be. */
@@ -47,7 +48,7 @@ describe('JsonWriter', () => {
       fc.property(anyText, (text) => {
         expect(JSON.parse(written((writer) => writer.text(text)))).toBe(wellFormed(text))
       }),
-      { numRuns: 1000 },
+      { numRuns: isLong ? 1000 : 200 },
     )
   })
 
@@ -62,7 +63,7 @@ describe('JsonWriter', () => {
           if (kind === 'double' && Number.isFinite(value)) expect(text).toMatch(/[.e]/)
         }
       }),
-      { numRuns: 1000 },
+      { numRuns: isLong ? 1000 : 200 },
     )
   })
 
@@ -75,7 +76,7 @@ describe('JsonWriter', () => {
         expect(BigInt(text.replace('.', ''))).toBe(BigInt(ns))
         expect(JSON.parse(text)).toBeCloseTo(ns / 1000, -1)
       }),
-      { numRuns: 1000 },
+      { numRuns: isLong ? 1000 : 200 },
     )
   })
 
@@ -197,7 +198,7 @@ describe('ChromeJsonWriter', () => {
         const [perfetto, json] = await Promise.all(TRACE_KINDS.map((kind) => contentOf(kind, rows, script)))
         expect(json).toEqual(perfetto)
       }),
-      { numRuns: 25 },
+      { numRuns: isLong ? 25 : 6 },
     )
   })
 

@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { isLong } from '../long.ts'
 import { type Answer, type Ask, send } from './client.ts'
 import { IN_ROOT, inRoot, ROOT, whyNoDebian } from './debian.ts'
 import type { ModelSpec, Preset } from './gguf.mjs'
@@ -70,8 +69,8 @@ export const debianServer = (): ServerSource => ({
   program: 'llama-server',
 })
 
-/** Those that a suite is about; Debian's with `npm run test:long`. */
-export const servers = (): readonly ServerSource[] => (isLong ? [debianServer()] : [bundledServer])
+/** Those that a suite is about. */
+export const servers = (): readonly ServerSource[] => [bundledServer, debianServer()]
 
 export interface ServerOptions {
   readonly model: Preset | ModelSpec

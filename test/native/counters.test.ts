@@ -6,6 +6,7 @@ import { COUNTERS } from '../../lib/node/record/counters.ts'
 import { inputOf, openTrace, summarizeFile } from '../../lib/node.ts'
 import { CLI } from '../cli/helpers.ts'
 import { hasLlama, model, type Run, runHosts } from '../llama/testbed.ts'
+import { inLong, someOf } from '../long.ts'
 import { startHog } from '../machine.ts'
 import { AS_USER, denied, PARANOID, perfTest, rootTest, settable, useRecorderOfUser, withSetting } from './as-user.ts'
 import { inFolder, newLog, type Recording, readLog, recordHosts } from './recording.ts'
@@ -131,7 +132,7 @@ llama('counters, operator by operator (needs linux-x64 and cc)', () => {
     expect(rows.map((row) => row.join()).sort()).toEqual(wanted.sort())
   }
 
-  test('operators that are left out keep their faults to themselves', async () => {
+  inLong(test)('operators that are left out keep their faults to themselves', async () => {
     const steps = ['decode', 0, 5, 'evict', 'decode', 0, 1]
     const env = { ...counting(['page-faults']), GGML2PERFETTO_STATES: '0' }
     const faultsOf = async (more: Record<string, string>) => {
@@ -188,7 +189,7 @@ llama('counters, operator by operator (needs linux-x64 and cc)', () => {
     expect([recording.of('token').length, recording.issues]).toEqual([3, []])
   })
 
-  settable.each([2, 3, 4])('perf_event_paranoid %i: what is not counted is told, and why', async (level) => {
+  settable.each(someOf([2, 3, 4], 3))('perf_event_paranoid %i: what is not counted is told, and why', async (level) => {
     const env = counting(['cpu-migrations', 'page-faults', 'instructions'])
     const { recording } = await withSetting(PARANOID, level, () => record(['decode', 0, 3], { env }))
     const { counters, 'counters.missing': missing } = factsOf(recording)
@@ -258,25 +259,28 @@ llama('counters, operator by operator (needs linux-x64 and cc)', () => {
     expect(recording.issues).toEqual([])
   })
 
-  rootTest('threads without a file descriptor left count what needs none, and say so (needs prlimit)', async () => {
-    const { recording } = await record(['decode', 0, 1], {
-      before: ['prlimit', '--nofile=11'],
-      env: { ...counting(['cpu-migrations', 'task-clock']), GGML2PERFETTO_STATES: '0' },
-      threads: 8,
-    })
-    expect(factsOf(recording)['counters']).toMatch(/^cpu-migrations, task-clock; /)
-    expect(recording.issues.length).toBeGreaterThan(0)
-    for (const issue of recording.issues) {
-      expect(issue).toMatch(
-        /^lost counters of a thread: 1 record .* counters of this thread: there is no file descriptor left/,
+  inLong(rootTest)(
+    'threads without a file descriptor left count what needs none, and say so (needs prlimit)',
+    async () => {
+      const { recording } = await record(['decode', 0, 1], {
+        before: ['prlimit', '--nofile=11'],
+        env: { ...counting(['cpu-migrations', 'task-clock']), GGML2PERFETTO_STATES: '0' },
+        threads: 8,
+      })
+      expect(factsOf(recording)['counters']).toMatch(/^cpu-migrations, task-clock; /)
+      expect(recording.issues.length).toBeGreaterThan(0)
+      for (const issue of recording.issues) {
+        expect(issue).toMatch(
+          /^lost counters of a thread: 1 record .* counters of this thread: there is no file descriptor left/,
+        )
+      }
+      const clock = counter(recording, 'task-clock')
+      const workers = new Set(
+        recording.of('operator').flatMap((operator) => (clock(operator) > 0 ? [operator.worker] : [])),
       )
-    }
-    const clock = counter(recording, 'task-clock')
-    const workers = new Set(
-      recording.of('operator').flatMap((operator) => (clock(operator) > 0 ? [operator.worker] : [])),
-    )
-    expect(workers.size).toBe(8)
-  })
+      expect(workers.size).toBe(8)
+    },
+  )
 
   test('all names that record takes are known to the recorder, in two goes', async () => {
     for (const names of [COUNTERS.slice(0, 9), COUNTERS.slice(9)]) {

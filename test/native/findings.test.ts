@@ -83,7 +83,7 @@ llama('the first finding of a run (needs linux-x64 and cc)', () => {
   })
 
   const traced = isRoot && canTrace(`findings-${process.pid}`) ? pinned : test.skip
-  traced('the same with the kernel’s switches: by name (needs root, tracefs)', async () => {
+  inLong(traced)('the same with the kernel’s switches: by name (needs root, tracefs)', async () => {
     const { path } = await model('tinyDense')
     const hog = startHog()
     const log = inFolder('hog.ggtrace')
@@ -143,19 +143,22 @@ llama('the first finding of a run (needs linux-x64 and cc)', () => {
   })
 
   const twoCpus = CPUS.length > 1 && FIRST.length > 0 ? perfTest : test.skip
-  twoCpus('whose experts one worker sorts: the operator that is not split (needs root, chrt, two CPUs)', async () => {
-    const { path } = await model(MANY_EXPERTS)
-    const [first] = await findingsOf(path, ['--threads', '2', '--prompt', '2', '--decode', '40'], { before: FIRST })
-    // With AMX, all operators of so small a model wait long for each other: this one does not wait twice as much as they do.
-    if (HAS_AMX && first!.rule === 'barrier-wait') {
-      expect(first!.sentence).toMatch(/: worker 0 arrives last in \d+ % of it \(after MoE /)
-      return
-    }
-    expect(first!.sentence).toMatch(
-      /^\d+ % of decode is lost in ffn_moe_argsort ARGSORT: worker 0 computes (alone|\d+ × as long as the others)$/,
-    )
-    expect(first!.rule).toBe('unbalanced-op')
-  })
+  inLong(twoCpus)(
+    'whose experts one worker sorts: the operator that is not split (needs root, chrt, two CPUs)',
+    async () => {
+      const { path } = await model(MANY_EXPERTS)
+      const [first] = await findingsOf(path, ['--threads', '2', '--prompt', '2', '--decode', '40'], { before: FIRST })
+      // With AMX, all operators of so small a model wait long for each other: this one does not wait twice as much as they do.
+      if (HAS_AMX && first!.rule === 'barrier-wait') {
+        expect(first!.sentence).toMatch(/: worker 0 arrives last in \d+ % of it \(after MoE /)
+        return
+      }
+      expect(first!.sentence).toMatch(
+        /^\d+ % of decode is lost in ffn_moe_argsort ARGSORT: worker 0 computes (alone|\d+ × as long as the others)$/,
+      )
+      expect(first!.rule).toBe('unbalanced-op')
+    },
+  )
 
   twoCpus('that nothing disturbs: none of another program, of page faults, or of late workers', async () => {
     const { path } = await model('tinyDense')

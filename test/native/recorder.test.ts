@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { convert, type TraceEvent } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
 import { ensureLlama, hasLlama, LIB, model, type Run, run, runNode } from '../llama/testbed.ts'
+import { isLong, someOf } from '../long.ts'
 import { canBpftrace } from '../machine.ts'
 import { buildRecorder, NANO, RECORDER, readLog as read } from './recording.ts'
 
@@ -59,7 +60,7 @@ llama('the recorder, in front of real llama.cpp', () => {
     ['tinyMoe', ['--threads', '1', '--no-repack', '--ubatch', '4']],
   ]
 
-  test.each(runs)(
+  test.each(someOf(runs, 3, 2))(
     '%s %j: tokens, graphs, operators per worker; the same output, nothing lost',
     async (preset, args) => {
       const { path } = await model(preset)
@@ -263,7 +264,7 @@ llama('the recorder, in front of real llama.cpp', () => {
     const { path } = await model({ ...NANO, layers: 8 })
     const { runner } = await import('../llama/testbed.ts')
     const program = await runner()
-    for (let i = 0; i < 10; i++) {
+    for (let i = 0; i < (isLong ? 10 : 3); i++) {
       const log = join(folder, `killed-${i}.ggtrace`)
       const args = ['--lib', LIB, '--model', path, '--threads', '2', '--prompt', '8', '--decode', '2000', '--times']
       const child = spawn(program, args, {

@@ -49,7 +49,7 @@ const LOGS = [
 ]
 
 describe.each(['shapes', 'full'] as const)('--detail %s', (detail) => {
-  test.each(someOf(LOGS, 2, detail === 'full' ? 1 : 0))('%s', async (log) => {
+  test.each(someOf(LOGS, 5, detail === 'full' ? 2 : 0))('%s', async (log) => {
     const analysis = await analyze(inputOf(log))
     const trace = await traceOf(inputOf(log), { detail })
     try {
@@ -333,7 +333,7 @@ test('calls of any kind, of several contexts', async () => {
       sameCalls(await analyze(log), trace)
       trace.close()
     }),
-    { numRuns: isLong ? 100 : 25 },
+    { numRuns: isLong ? 100 : 8 },
   )
 })
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { eventsOf, Names, type TraceEvent } from '../../lib/index.ts'
 import { cut, formatOf, plainBytes, randomOf, SCHEDULER_FIXTURES } from '../line/support.ts'
+import { isLong } from '../long.ts'
 
 /**
  * Damaged texts of scheduler events: cut anywhere, any byte changed, lines without end. Each ends in events that make sense, or in
@@ -9,7 +10,7 @@ import { cut, formatOf, plainBytes, randomOf, SCHEDULER_FIXTURES } from '../line
 
 /** As much of each capture is damaged. */
 const START_BYTES = 1800
-const CHANGES = 100
+const CHANGES = isLong ? 100 : 40
 const PIECES_EVERY = 19
 
 type Outcome = readonly TraceEvent[] | string
@@ -63,7 +64,7 @@ describe.each(SCHEDULER_FIXTURES)('%s', (fixture) => {
   const bytes = head.subarray(start, start + START_BYTES)
 
   test('every prefix', async () => {
-    for (let length = 0; length < bytes.length; length += 19) {
+    for (let length = 0; length < bytes.length; length += isLong ? 19 : 58) {
       const prefix = bytes.subarray(0, length)
       const what = `${fixture}, cut to ${length} bytes`
       const outcome = await attempt(prefix, from, what)
@@ -91,7 +92,7 @@ describe.each(SCHEDULER_FIXTURES)('%s', (fixture) => {
   test('digits of times changed: one damaged time costs one event', async () => {
     const whole = read(await attempt(bytes, from, 'whole'))
     const text = Buffer.from(bytes).toString('latin1')
-    for (const { index } of [...text.matchAll(/\d(?=\d{2,}(?:\.\d{6}|\d{7} ))/g)].slice(3, 40)) {
+    for (const { index } of [...text.matchAll(/\d(?=\d{2,}(?:\.\d{6}|\d{7} ))/g)].slice(3, isLong ? 40 : 15)) {
       const damaged = bytes.slice()
       damaged[index] = 0x39
       expect(read(await attempt(damaged, from, `${fixture}, digit at ${index}`))).toBeGreaterThanOrEqual(whole - 2) // an operator comes with its tensor

@@ -25,7 +25,7 @@ async function expectPossible(input: Input): Promise<Analysis | undefined> {
   return analysis
 }
 
-describe.each(TIMES.flatMap(([name, pattern], i) => someOf(WAYS, 2, i).map((way) => ({ name, way, pattern }))))(
+describe.each(TIMES.flatMap(([name, pattern], i) => someOf(WAYS, 4, i).map((way) => ({ name, way, pattern }))))(
   '$name, times $way',
   ({ name, way, pattern }) => {
     test('no impossible duration', async () => {
@@ -47,10 +47,13 @@ const BINARY = [
 ]
 
 describe.each(BINARY)('%s', (name) => {
-  test.each(['equal', 'reversed', 'random'] as const)('times %s: no impossible duration', async (way) => {
-    const analysis = await expectPossible(await changedEvents(plainBytes(name), way))
-    if (way === 'equal') expect(headlinesOf(analysis!).filter((value) => value === 0)).toEqual([])
-  })
+  test.each(someOf(['equal', 'reversed', 'random'] as const, 3, BINARY.indexOf(name)))(
+    'times %s: no impossible duration',
+    async (way) => {
+      const analysis = await expectPossible(await changedEvents(plainBytes(name), way))
+      if (way === 'equal') expect(headlinesOf(analysis!).filter((value) => value === 0)).toEqual([])
+    },
+  )
 })
 
 test.each([

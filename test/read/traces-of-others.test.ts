@@ -13,7 +13,7 @@ import { atraceOf, pageOf, streamedZipOf, zipOf } from './packed.ts'
 /** Formats of other profilers without operators of ggml: what their files contain is in the trace, damaged or not. */
 
 /** Places of each file at which it is cut, and at which a byte is changed. */
-const PLACES = isLong ? 60 : 15
+const PLACES = isLong ? 60 : 8
 
 const linesOf = (fixture: string, args: readonly string[] = []) =>
   drawn({ name: 'log', source: plainBytes(fixture) }, {}, { args })

@@ -35,7 +35,7 @@ async function drawn(path: string) {
   }
 }
 
-describe.each(someOf(LOGS, 3))('%s', (path) => {
+describe.each(someOf(LOGS, 6))('%s', (path) => {
   test('contains its findings as slices, once each or over each part of what it is about', async () => {
     const found = await drawn(path).catch((error) => error as Error)
     if (found instanceof Error) return expect(isOwnError(found)).toBe(true)

@@ -170,8 +170,8 @@ export class Lanes {
   /** Reserves the time in the first row where it is free; returns its track, or undefined where there are too many rows. */
   take(startNs: number, endNs: number): number | undefined {
     const first = this.lanes[0]
-    if (first?.endNs !== startNs) return this.search(startNs, endNs)
-    first.endNs = endNs // the fast path: the slice begins where the last one ends
+    if (!first || first.endNs > startNs || first.gaps) return this.search(startNs, endNs)
+    first.endNs = endNs // the fast path: the first row is free, and nothing comes late
     return first.track
   }
 

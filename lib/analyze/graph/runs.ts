@@ -89,7 +89,7 @@ export class GraphRuns {
         run.extend(next, startNs, endNs, worker)
         return cursor
       }
-      if (next === run.count && run === this.ofCall.get(call)?.last && this.runOf[tensor] !== run.serial) {
+      if (next === run.count && !run.nextOfCall && this.runOf[tensor] !== run.serial) {
         cursor.step = next
         this.append(run, event)
         return cursor

@@ -37,8 +37,9 @@ const SAMPLE = wordOf(
   }).slice(0, -1),
 )
 
-/** Of the two parts of a time, see {@link PacketWriter}. */
-export const HIGH = 2 ** 28
+/** The two parts of a time from 0, see {@link PacketWriter}. V8 knows the values of literals only. */
+export const highOf = (ts: number): number => (ts / 0x10000000) | 0
+export const lowOf = (ts: number): number => ts & 0xfffffff
 
 /** What names a sequence in its packets. */
 export class SequenceName {

@@ -24,7 +24,7 @@ import { PerfettoScheduler } from './ftrace.ts'
 import { PerfettoGpu, writeLaunch } from './gpu-stages.ts'
 import { IidSet, Iids } from './iids.ts'
 import { writeMachine } from './machine.ts'
-import { HIGH, PacketWriter, ScratchArgs, SequenceName } from './packet-writer.ts'
+import { highOf, lowOf, PacketWriter, ScratchArgs, SequenceName } from './packet-writer.ts'
 import { ProtoWriter } from './proto-writer.ts'
 import { ORIGIN_CLOCK, TraceClock } from './trace-clock.ts'
 import { writeTrack } from './track-descriptor.ts'
@@ -117,8 +117,7 @@ export class PerfettoWriter implements Writer {
   end(track: number, atNs: number): void {
     const sequence = this.sequence(track)
     const ts = atNs + this.clock.originTs
-    const high = Math.floor(ts / HIGH) | 0
-    if (ts >= 0) return this.out.sliceEnd(high, (ts - high * HIGH) | 0, sequence.name)
+    if (ts >= 0) return this.out.sliceEnd(highOf(ts), lowOf(ts), sequence.name)
     const packet = this.packet(sequence, atNs)
     const event = this.out.begin(TracePacket.track_event)
     this.out.varint(TrackEvent.type, TrackEventType.TYPE_SLICE_END)
@@ -148,11 +147,8 @@ export class PerfettoWriter implements Writer {
     const args = ts >= 0 && endTs >= ts ? this.encodedBefore(sequence, label, extra) : undefined
     if (!args) return false
     this.events++
-    const high = Math.floor(ts / HIGH) | 0
-    const low = (ts - high * HIGH) | 0
-    const endHigh = Math.floor(endTs / HIGH) | 0
-    const endLow = (endTs - endHigh * HIGH) | 0
-    this.out.slice(high, low, endHigh, endLow, sequence.name, this.beginFields[label.id!]!, args)
+    const fields = this.beginFields[label.id!]!
+    this.out.slice(highOf(ts), lowOf(ts), highOf(endTs), lowOf(endTs), sequence.name, fields, args)
     return true
   }
 
@@ -166,9 +162,8 @@ export class PerfettoWriter implements Writer {
     const sequence = this.sequence(track)
     const { out } = this
     const ts = atNs + this.clock.originTs
-    const high = Math.floor(ts / HIGH) | 0
     if (ts >= 0 && value >= 0 && Number.isSafeInteger(value))
-      return out.sample(high, (ts - high * HIGH) | 0, sequence.name, value)
+      return out.sample(highOf(ts), lowOf(ts), sequence.name, value)
     this.rareSample(sequence, atNs, value)
   }
 
@@ -203,8 +198,7 @@ export class PerfettoWriter implements Writer {
     const ts = atNs + this.clock.originTs
     if (id !== undefined && type === TrackEventType.TYPE_SLICE_BEGIN && ts >= 0) {
       const args = this.encodedBefore(sequence, label, extra)
-      const high = Math.floor(ts / HIGH) | 0
-      if (args) return out.event(high, (ts - high * HIGH) | 0, sequence.name, this.beginFields[id]!, args)
+      if (args) return out.event(highOf(ts), lowOf(ts), sequence.name, this.beginFields[id]!, args)
     }
     const packet = this.packet(sequence, atNs)
     const isNew = id === undefined || sequence.labels.add(id)

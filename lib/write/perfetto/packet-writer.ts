@@ -37,8 +37,9 @@ const SAMPLE = wordOf(
   }).slice(0, -1),
 )
 
-/** The two parts of a time from 0, see {@link PacketWriter}. V8 knows the values of literals only. */
+/** The first part of a time from 0, see {@link PacketWriter}. V8 knows the values of literals only. */
 export const highOf = (ts: number): number => (ts / 0x10000000) | 0
+/** The second part. */
 export const lowOf = (ts: number): number => ts & 0xfffffff
 
 /** What names a sequence in its packets. */

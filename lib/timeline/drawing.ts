@@ -53,6 +53,8 @@ export class Drawing {
 
   /** Comes last. Returns the number of state changes that came too late to be drawn. */
   finish(): number {
-    return this.scheduler.finish()
+    const late = this.scheduler.finish()
+    for (const timeline of this.timelines) timeline.finishStates()
+    return late
   }
 }

@@ -35,6 +35,7 @@ export class Timeline implements EventPass<void> {
   private tracks!: Tracks
   private issues!: Issues
   private states!: States
+  private stateRows: StateRows | undefined
   private memory!: MemoryArea
   private ggml!: GgmlArea
   private areas!: InputAreas
@@ -105,6 +106,11 @@ export class Timeline implements EventPass<void> {
     if (!this.isHosted) this.nameRun()
   }
 
+  /** Draws states that end with their threads. Comes after the last state of all inputs. */
+  finishStates(): void {
+    this.stateRows?.finish()
+  }
+
   /** Draws what made the run slow; `whole`: from the first event to the last. Comes after {@link finish}. */
   findings(verdict: string | undefined, found: readonly Found[], whole: Span): void {
     if (!this.tracks) return
@@ -123,8 +129,9 @@ export class Timeline implements EventPass<void> {
       case 'operator':
         return this.ggml.operator(event)
       case 'token':
-        if (this.areaOf(event)) this.ggml.take(event) // they are drawn with their requests
-        return
+        if (!this.areaOf(event)) return
+        this.stateRows!.call(event)
+        return this.ggml.take(event) // they are drawn with their requests
       case 'graph':
       case 'experts':
       case 'copy':
@@ -218,6 +225,7 @@ export class Timeline implements EventPass<void> {
     }
     this.areas = new InputAreas(this.loaded, context)
     const stateRows = new StateRows(context)
+    this.stateRows = stateRows
     this.states = scheduler.threads.begin((span) => stateRows.place(span), this.options.waited)
     scheduler.describe(event.attributes)
     this.memory = new MemoryArea(context, this.options.memory)

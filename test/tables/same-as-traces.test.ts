@@ -38,7 +38,8 @@ const FIGURES: readonly (readonly [table: TableName, ofTable: string, ofTrace: s
     `select case state when 'running' then 'running on CPU ' || cpu when 'runnable' then 'runnable (preempted)'
          when 'woken' then 'runnable (woken)' else state || coalesce(' (' || "wait" || ')', '') end as name,
        count(*), sum(dur_ns), sum(taken_by_ns) from state group by 1 order by 1`,
-    `select name, count(*), sum(dur), sum(extract_arg(arg_set_id, 'debug.taken_by_ns')) from slice where category = 'state' group by 1 order by 1`,
+    `select name, count(*), sum(dur), sum(extract_arg(arg_set_id, 'debug.taken_by_ns')) from slice where category = 'state'
+       and name not in ('starting', 'not running', 'ended') group by 1 order by 1`,
   ],
   [
     'request',

@@ -58,7 +58,8 @@ export class GgmlArea {
     this.flows = new Flows(context, options.flows?.token, (event, wait, arrows) =>
       this.operators.place(event, wait, arrows),
     )
-    if (isDrawnLate(options)) this.waits = new Waits(context.input, (event, wait) => this.draw(event, wait))
+    if (isDrawnLate(options))
+      this.waits = new Waits(context.input, context.detail === 'full', (event, wait) => this.draw(event, wait))
     this.counters = new WorkerCounters(context)
     this.experts = new Experts(context)
     this.copies = new Copies(context)

@@ -72,9 +72,10 @@ export class Waits {
   private nextArrow: number
   private workers = 2
 
-  /** `draw` gets the operators in the order in which they came. */
+  /** `draw` gets the operators in the order in which they came; with `hasArrows`, with their arrows. */
   constructor(
     input: number,
+    private readonly hasArrows: boolean,
     private readonly draw: (event: OperatorEvent, wait: Wait | undefined) => void,
   ) {
     this.nextArrow = IDS_START + (input % INPUTS) * IDS_PER_INPUT
@@ -154,7 +155,7 @@ export class Waits {
     const [lastStart, lastEnd] = [startNs[held.at(slowest)]!, endNs[held.at(slowest)]!]
     const last = { worker: held.worker[held.at(slowest)]!, lastNs: lastEnd }
     const at = held.at(number)
-    if (number !== slowest && !(waitEndNs[at]! > endNs[at]! && endNs[at]! < lastEnd)) {
+    if (!this.hasArrows || (number !== slowest && !(waitEndNs[at]! > endNs[at]! && endNs[at]! < lastEnd))) {
       return { ...last, arrowsOut: undefined, arrowsIn: undefined }
     }
     // An arrow for each operator of the step, by its place in the chain.

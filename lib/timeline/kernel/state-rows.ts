@@ -1,11 +1,13 @@
 import type { Arg } from '../../model/args.ts'
 import { getOrMake } from '../../model/default-map.ts'
+import type { TokenEvent } from '../../model/events.ts'
 import { duration } from '../../model/units.ts'
 import { type CpuShares, threadText } from '../../model/waits.ts'
 import type { StateSpan } from '../../threads/states.ts'
 import type { TrackContext } from '../context.ts'
-import { type ArgMaker, labelOf } from '../labels.ts'
+import { type ArgMaker, labelOf, PALE } from '../labels.ts'
 import type { Lanes } from '../tracks.ts'
+import { type Inferred, StateHoles } from './state-holes.ts'
 
 /** Names of slices, by state. */
 const TITLES: Readonly<Record<StateSpan['state'], string>> = {
@@ -19,8 +21,20 @@ const TITLES: Readonly<Record<StateSpan['state'], string>> = {
 export class StateRows {
   /** By worker, or by row of a thread. */
   private readonly lanes = new Map<number | StateSpan['own'], Lanes>()
+  private readonly holes: StateHoles
 
-  constructor(private readonly context: TrackContext) {}
+  constructor(private readonly context: TrackContext) {
+    this.holes = new StateHoles(context.isSummed, (...hole) => this.infer(...hole))
+  }
+
+  /** A call was made: states of workers in it are known, or inferred. */
+  call({ startNs, endNs }: TokenEvent): void {
+    this.holes.call({ startNs, endNs })
+  }
+
+  finish(): void {
+    this.holes.finish()
+  }
 
   place(span: StateSpan): void {
     const { tid, state, cpu, wait, by, shares, inferred } = span
@@ -31,6 +45,16 @@ export class StateRows {
     const which = state === 'running' ? cpu : wait > 0 ? ` (${make.names.text(wait)})` : ''
     const name = make.names.id(`${TITLES[state]}${which}`)
     this.lanesOf(span).place(span.fromNs, span.toNs, labelOf(name, 'state', detail === 'names' ? undefined : extra))
+    if (!span.own) this.holes.state(span)
+  }
+
+  /** Draws what is inferred, until 1 ns before the next state, which may be written before. */
+  private infer(worker: number, what: Inferred, startNs: number, endNs: number): void {
+    const { make, names } = this.context
+    const extra = [make.word('inferred', 'no state of its thread was recorded in this part of the call')]
+    const label = labelOf(names.id(what), 'state', make.shown(extra), names.id(PALE))
+    const untilNs = what === 'ended' ? endNs : endNs - 1
+    if (untilNs > startNs) this.lanes.get(worker)?.place(startNs, untilNs, label)
   }
 
   private lanesOf({ worker, own, tid, isFromSwitches }: StateSpan): Lanes {

@@ -56,7 +56,9 @@ WITH
     FROM slice
     JOIN track ON track.id = slice.track_id
     JOIN track AS parent ON parent.id = track.parent_id
-    WHERE slice.category = 'state' AND track.name GLOB 'worker [0-9]*: state*'
+    WHERE
+      slice.category = 'state' AND track.name GLOB 'worker [0-9]*: state*'
+      AND slice.name NOT IN ('starting', 'not running', 'ended') -- inferred
   ),
   runs AS (
     SELECT id, cpu != lag(cpu) OVER (PARTITION BY run_id, tid ORDER BY ts) AS is_migration

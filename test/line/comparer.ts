@@ -30,7 +30,7 @@ export const factRow = (key: string, value: string): string => JSON.stringify(['
 const sortedEntries = (args: Args) => Object.entries(args).sort(([a], [b]) => (a < b ? -1 : 1))
 
 /** What is worked out from whole graphs, and tested by itself: test/timeline/, test/model/work.test.ts. */
-const WORKED_OUT = /\/Rates(\/|$)|: live$|\/Sizes(\/|$)|used \(inferred\)$/
+const WORKED_OUT = /\/Rates(\/|$)|\/(?:tok|GB|GFLOP)\/s$|: live$|\/Sizes(\/|$)|used \(inferred\)$/
 const WORK_ARGS = new Set(['flop', 'gflop_per_s', 'bytes_moved', 'bytes_moved_max', 'gb_per_s', 'waited_for'])
 
 /** Facts from which {@link zeroOf} computes. */

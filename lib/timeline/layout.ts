@@ -191,7 +191,7 @@ export const LAYOUT = {
     name: 'Graphs',
     description: ({ isSummed }) =>
       'One slice per split of a graph: the part of it that the scheduler computes on one backend. Between them, the rest of ' +
-      'the time of the call, in stretches from 1 µs on: what the program does outside graphs. `recorder: describe graph` is a ' +
+      'the time of the call, in stretches from 1 µs on: what the program does outside graphs, or waits for. `recorder: describe graph` is a ' +
       'cost of recording, not of the program.' +
       (isSummed ? SUMMED : ''),
   }),

@@ -138,6 +138,10 @@ export class Timeline implements EventPass<void> {
       case 'part':
       case 'sums':
         return this.ggml.take(event)
+      case 'function':
+        if (!this.areaOf(event)) return
+        this.ggml.within(event)
+        break
       case 'buffer':
       case 'allocation':
         return this.memory.take(event)
@@ -168,9 +172,8 @@ export class Timeline implements EventPass<void> {
       case 'kernel-profile': // drawn with the kernels of a log
       case 'left-out': // counted in the summary
         return
-      default:
-        this.areaOf(event)?.take(event)
     }
+    this.areaOf(event)?.take(event)
   }
 
   /** The area of an event; undefined where that is not loaded, and the event waits. */

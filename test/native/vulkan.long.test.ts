@@ -167,7 +167,7 @@ vulkan('the recorder with Vulkan, on the CPU (needs linux-x64, cc and mesa-vulka
     expect(rows(`select ${arg('kernel')} from ${gate}`)[0]![0]).toMatch(/^mul_mat/)
     expect(rows(`select count(*) from gpu_slice g where ${arg('tensor')} is not null`)).toEqual([[kernels.length]])
     expect(rows('select distinct t.name from gpu_slice g join track t on t.id = g.track_id')).toEqual([
-      [expect.stringMatching(/^queue 0 of family 0 \(.*compute.*\), llvmpipe/)],
+      ['compute 0.0 · GPU 0'],
     ])
     const launched = `slice s join gpu_slice g on g.submission_id = extract_arg(s.arg_set_id, 'debug.correlation')
       where s.name = 'vkQueueSubmit' and s.ts <= g.ts`

@@ -51,7 +51,7 @@ test('a trace has the work on queues of the GPU, with nodes as arguments', async
       ['copy', 100, null, null, null, null, '2', '4096'],
       ['fill', 50, null, null, null, null, '2', '64'],
       ['submission', 1100, null, null, null, null, null, null],
-    ].map((row) => ['queue 0 of family 0 (graphics, compute, transfer), llvmpipe (LLVM 15, 256 bits)', ...row]),
+    ].map((row) => ['compute 0.0 · GPU 0', ...row]),
   )
   trace.close()
 })

@@ -32,9 +32,11 @@ test.each([
   }
 })
 
-const rowOf = async (draw: (thread: ReturnType<GgtraceWriter['thread']>, graph: number) => void) => {
+type Draw = (thread: ReturnType<GgtraceWriter['thread']>, graph: number, writer: GgtraceWriter) => void
+
+const rowOf = async (draw: Draw) => {
   const writer = new GgtraceWriter({ originNs: 1n, blockBytes: 4096 })
-  draw(writer.thread(700), writer.graph('CPU', []))
+  draw(writer.thread(700), writer.graph('CPU', []), writer)
   writer.end(1000 * US)
   const args = ['call', 'what', 'recorder_ns']
   return (await drawn({ name: 'log', source: writer.take() }, {}, { rows: /^(Graphs|Tokens)/, args })).filter(
@@ -139,5 +141,23 @@ test('parts of a call that were recorded; what comes before an allocation builds
     'Graphs | 100000–102000 outside graphs {call: 1}',
     'Graphs | 102000–105000 allocate {call: 1}',
     'Graphs | 105000–110000 CPU graph {call: 1}',
+  ])
+})
+
+test('a wait for a backend is called by it: work of a GPU lasts beyond the graph that submitted it', async () => {
+  const lines = await rowOf((thread, graph, writer) => {
+    const wait = (startNs: number, endNs: number, backend: string) =>
+      thread.function({ what: 'synchronize', name: writer.name(backend), startNs, endNs })
+    thread.graph({ startNs: 20 * US, endNs: 22 * US, graph, call: 0, split: 0 })
+    wait(30 * US, 60 * US, 'Vulkan0')
+    wait(62 * US, 62 * US + 500, 'CPU')
+    thread.token({ startNs: 10 * US, endNs: 70 * US, call: 0, tokens: 1 })
+  })
+  expect(lines.map((line) => line.replace(' {call: 0}', ''))).toEqual([
+    'Graphs | 10000–20000 outside graphs',
+    'Graphs | 20000–22000 CPU graph',
+    'Graphs | 22000–30000 outside graphs',
+    'Graphs | 30000–60000 waiting for Vulkan0',
+    'Graphs | 60000–70000 outside graphs',
   ])
 })

@@ -31,7 +31,12 @@ interface Place {
 }
 
 /** VkQueueFlagBits. */
-const QUEUE_FLAGS = ['graphics', 'compute', 'transfer', 'sparse binding']
+/** What queues can do, by their bits of Vulkan's flags; ggml uses them for the first of these that they can do. */
+const QUEUE_USES = [
+  ['compute', 2],
+  ['transfer', 4],
+  ['graphics', 1],
+] as const
 const WORKS: Readonly<Record<(typeof GPU_WORKS)[number], GpuEvent['what']>> = {
   operator: 'kernel',
   copy: 'memcpy',
@@ -57,9 +62,9 @@ export class GpuRecords {
   define(view: DataView, at: number, byte: number): FactsEvent {
     const [id, device, name, family, index, flags, bits] = numbersAt(view, at + 4, 7)
     const { names } = this.references
-    const can = QUEUE_FLAGS.filter((_, bit) => ((flags! >> bit) & 1) === 1).join(', ')
+    const [use] = QUEUE_USES.find(([, bit]) => (flags! & bit) !== 0) ?? ['queue']
     const gpu = names.text(this.references.name(name!, byte))
-    const title = `queue ${index} of family ${family} (${can}), ${gpu}`
+    const title = `${use} ${family}.${index} · GPU ${device}` // short: the viewer cuts names
     this.devices.set(device!, gpu)
     const place = { ...UNKNOWN_PLACE, device: device!, stream: id!, queue: names.id(title) }
     this.queues.set(id!, { place, isTimed: bits !== 0 })

@@ -4,6 +4,7 @@ import { Works } from '../../analyze/graph/work.ts'
 import type {
   CopyEvent,
   ExpertsEvent,
+  FunctionEvent,
   GraphEvent,
   OperatorEvent,
   PartEvent,
@@ -121,6 +122,11 @@ export class GgmlArea {
       case 'sums':
         return event.of === 'graphs' ? this.graphs.placeSums(event) : this.sums(event)
     }
+  }
+
+  /** Adds a function to the call around it. */
+  within(event: FunctionEvent): void {
+    if (event.what === 'synchronize') this.graphs.wait(event)
   }
 
   /** Operators of the calls before come no more, except of a few. */

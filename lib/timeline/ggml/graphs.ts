@@ -2,6 +2,7 @@ import { isFailed, statusWord } from '../../model/calls.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import {
   type CopyEvent,
+  type FunctionEvent,
   type GraphEvent,
   Inferred,
   type PartEvent,
@@ -18,7 +19,7 @@ import { Sums } from './sums.ts'
 
 /** Slices that wait for the end of their call. */
 const HELD_MAX = 1 << 15
-/** Copies of one thread that wait. */
+/** Copies, and waits for backends, of one thread that are held. */
 const COPIES_MAX = 4096
 /** Shorter stretches between slices, and shorter copies, are not drawn: there is one after each split. */
 const STRETCH_NS_MIN = 1000
@@ -58,7 +59,7 @@ export class Graphs {
   private heldCount = 0
   private readonly usedBackends = new Set<number>()
   private hasGraphs = false
-  /** By thread. */
+  /** By thread: copies, and waits for backends. */
   private readonly copies = new DefaultMap<number, Piece[]>(() => [])
 
   private readonly sums: Sums
@@ -131,9 +132,20 @@ export class Graphs {
     if (endNs - startNs < STRETCH_NS_MIN) return
     const { make } = this.context
     const extra = make.shown([make.word('what', what), make.int('bytes', bytes)])
-    const piece = { startNs, endNs, label: labelOf(make.names.id('copy'), 'outside', extra) }
-    const copies = this.copies.of(tid)
-    if (copies.push(piece) > COPIES_MAX) copies.shift()
+    this.within(tid, { startNs, endNs, label: labelOf(make.names.id('copy'), 'outside', extra) })
+  }
+
+  /** Adds a wait for a backend inside a call. */
+  wait({ name, startNs, endNs, tid }: FunctionEvent): void {
+    if (name === 0 || endNs - startNs < STRETCH_NS_MIN) return
+    const { make } = this.context
+    const title = make.names.id(`waiting for ${make.names.text(name)}`)
+    this.within(tid, { startNs, endNs, label: labelOf(title, 'outside', undefined, make.names.id(PALE)) })
+  }
+
+  private within(tid: number, piece: Piece): void {
+    const pieces = this.copies.of(tid)
+    if (pieces.push(piece) > COPIES_MAX) pieces.shift()
   }
 
   /** Draws a call: its graphs and parts, and the time between them. Calls come in order. */

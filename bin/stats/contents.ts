@@ -44,7 +44,9 @@ async function summarizeAll(trace: AsyncGenerator<Uint8Array, Summary[]>): Promi
 function describe(name: string, summary: Summary): string[] {
   const { issues, attributes } = summary
   const lines = [name, ...aligned(factsOf(summary))]
-  if (summary.ops.length > 0) lines.push('', ...opLines(summary))
+  const { ops, gpu_ops = [], operators, gpu_operators } = summary
+  if (ops.length > 0) lines.push('', ...opLines(ops, ['all workers', operators]))
+  if (gpu_ops.length > 0) lines.push('', ...opLines(gpu_ops, ['all GPUs', gpu_operators]))
   const read = Object.entries(attributes)
     .filter(([key]) => key !== 'holds')
     .map(([key, value]) => [key.replaceAll('_', ' '), String(value)] as const)
@@ -79,6 +81,7 @@ function factsOf(summary: Summary): [string, string][] {
   if (summary.nvtx > 0)
     facts.push(['nvtx', summary.nvtx === 1 ? '1 range or mark' : `${count(summary.nvtx)} ranges and marks`])
   facts.push(['operators', count(summary.operators)])
+  if (summary.gpu_operators > 0) facts.push(['  on GPUs', count(summary.gpu_operators)])
   for (const counter of summary.counters) facts.push([counter.name, describeTotal(counter)])
   if (with_experts > 0) facts.push(['experts', `ids on ${plural(with_experts, 'operator')}`])
   return facts
@@ -116,7 +119,7 @@ function describeTotal({ unit, total }: Summary['counters'][number]): string {
 }
 
 /** The ops with the most compute time; all others in one row. */
-function opLines({ ops, operators }: Summary): string[] {
+function opLines(ops: Summary['ops'], [where, operators]: readonly [string, number]): string[] {
   const shown = ops.length > 13 ? ops.slice(0, 12) : ops
   const rest = ops.slice(shown.length)
   const total = ops.reduce((sum, { time_ns }) => sum + time_ns, 0)
@@ -134,6 +137,6 @@ function opLines({ ops, operators }: Summary): string[] {
     const sum = (key: 'time_ns' | 'count') => rest.reduce((sum, op) => sum + op[key], 0)
     cells.push(row(plural(rest.length, 'other op'), sum('time_ns'), sum('count')))
   }
-  cells.push(row('all workers', total, operators))
+  cells.push(row(where, total, operators))
   return table(cells)
 }

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { convert } from '../../lib/index.ts'
+import { convert, summarize } from '../../lib/index.ts'
 import { openTrace } from '../../lib/node.ts'
 import { everyRecord, read } from './ggtrace-logs.ts'
 
@@ -36,6 +36,11 @@ test('records of a GPU are read as they were written', async () => {
   expect(of('facts').map(({ attributes }) => attributes)).toEqual(
     expect.arrayContaining([{ gpu_clock_error_ns: 33 }, { gpus: '0 llvmpipe (LLVM 15, 256 bits), 1 Old GPU' }]),
   )
+})
+
+test('a summary lists operators of a GPU by op', async () => {
+  const { gpu_operators, gpu_ops } = await summarize({ name: 'log', source: log })
+  expect([gpu_operators, gpu_ops]).toEqual([2, [{ op: 'MUL_MAT', count: 2, time_ns: 1450 }]])
 })
 
 test('a trace has the work on queues of the GPU, with nodes as arguments', async () => {

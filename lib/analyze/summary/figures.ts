@@ -40,6 +40,8 @@ export interface Summary
   readonly layers: number
   /** Operators and compute time by op, most time first. */
   readonly ops: readonly { readonly op: string; readonly count: number; readonly time_ns: number }[]
+  /** The same of operators that GPUs computed, if any: their times on the GPUs. */
+  readonly gpu_ops?: Summary['ops']
   /** Counters of operators, with the totals of all workers. */
   readonly counters: readonly (Counter & { readonly total: number })[]
   /** Number of operators with expert ids, and of choices of routers that were recorded separately. */

@@ -131,6 +131,7 @@ export class SummaryPass implements EventPass<Summary> {
   private hasLlamaFunctions = false
   private operators = 0
   private gpuOperators = 0
+  private readonly gpuOps = new DefaultMap<number, OpTotals>(() => ({ count: 0, time_ns: 0 }))
   private gpuWork = 0
   private gpuWorkNs = 0
   private graphs = 0
@@ -171,7 +172,6 @@ export class SummaryPass implements EventPass<Summary> {
   finish(areJoined = false): Summary {
     const { input, firstNs, lastNs, operators, graphs } = this
     const times = timesOf(input)
-    const ops = [...this.ops].map(([op, totals]) => ({ op: this.names.text(op), ...totals }))
     const phases = Object.entries(this.calls).filter(([, { calls }]) => calls > 0)
     const count = phases.reduce((sum, [phase, { calls }]) => (phase === 'warm-up' ? sum : sum + calls), 0)
     this.times.finish()
@@ -199,7 +199,8 @@ export class SummaryPass implements EventPass<Summary> {
       workers: this.workers.size,
       threads: this.threads.size,
       layers: this.layers.size,
-      ops: ops.sort((a, b) => b.time_ns - a.time_ns || (a.op < b.op ? -1 : 1)),
+      ops: this.mostTime(this.ops),
+      ...(this.gpuOps.size > 0 && { gpu_ops: this.mostTime(this.gpuOps) }),
       counters: this.counterSet.counters.flatMap((counter, i) => ({ ...counter, total: this.counted[i] ?? 0 })),
       with_experts: this.withExperts,
       nvtx: this.nvtx,
@@ -324,8 +325,16 @@ export class SummaryPass implements EventPass<Summary> {
     if (!node) return
     const { tensor } = node
     this.gpuOperators++
-    const { layer } = this.tensors[tensor] ?? unknownTensor(tensor)
+    const { layer, op } = this.tensors[tensor] ?? unknownTensor(tensor)
+    const totals = this.gpuOps.of(op)
+    totals.count++
+    totals.time_ns += endNs - startNs
     if (layer >= 0) this.layers.add(layer)
+  }
+
+  private mostTime(totals: ReadonlyMap<number, OpTotals>): Summary['ops'] {
+    const ops = [...totals].map(([op, { count, time_ns }]) => ({ op: this.names.text(op), count, time_ns }))
+    return ops.sort((a, b) => b.time_ns - a.time_ns || (a.op < b.op ? -1 : 1))
   }
 
   private totalsOf(tensor: number): OpTotals {

@@ -33,26 +33,31 @@ beforeAll(() => {
   writeFileSync(at('hostile.txt'), `${HOSTILE}\n`.repeat(20))
 })
 
-const quote = (arg: string) => `'${arg.replaceAll("'", "'\\''")}'`
-
 /** What a terminal gets when the CLI runs in it. */
-const onTerminal = (...args: readonly string[]) => onTerminalAfter('true', ...args)
-
-/** The same after a command, which sets its width. */
-function onTerminalAfter(before: string, ...args: readonly string[]): string {
-  const line = `${before}; ${[process.execPath, CLI, ...args].map(quote).join(' ')}`
-  const { stdout } = spawnSync('script', ['-qec', line, '/dev/null'], {
-    cwd: folder,
-    encoding: 'utf8',
-    timeout: 120_000,
-  })
-  return stdout
+function onTerminal(args: readonly string[], columns = 80, env: Record<string, string> = {}): string {
+  const { stdout, stderr } = run(args, { columns, env: { NO_COLOR: '', ...env } })
+  return stdout + stderr
 }
 
-const terminalTest = spawnSync('script', ['-qec', 'true', '/dev/null']).status === 0 ? test : test.skip
+const quote = (arg: string) => `'${arg.replaceAll("'", "'\\''")}'`
+
+/** The same from a real terminal. */
+function onReal(args: readonly string[], columns = 80): string {
+  const line = `stty cols ${columns}; NO_COLOR= ${[process.execPath, CLI, ...args].map(quote).join(' ')}`
+  const options = { cwd: folder, encoding: 'utf8', timeout: 120_000 } as const
+  return spawnSync('script', ['-qec', line, '/dev/null'], options).stdout.replaceAll('\r\n', '\n')
+}
+
+const hasTerminal = spawnSync('script', ['-qec', 'true', '/dev/null']).status === 0
+const terminalTest = hasTerminal ? test : test.skip
 
 describe('a terminal', () => {
-  terminalTest.each([
+  terminalTest('of this machine gets the same', () => {
+    expect(onReal(QUERY)).toBe(onTerminal(QUERY))
+    expect(onReal([HOSTILE])).toBe(onTerminal([HOSTILE]))
+  })
+
+  test.each([
     [[...QUERY]],
     [[...QUERY, '--format', 'csv']],
     [[...QUERY, '--format', 'json']],
@@ -66,17 +71,17 @@ describe('a terminal', () => {
     [['query', 'hostile.ggtrace', HOSTILE]],
     [[HOSTILE]],
   ])('%j: is sent no control character', (args) => {
-    const text = onTerminal(...args)
+    const text = onTerminal(args)
     expect(text.length).toBeGreaterThan(10)
     expect(DANGEROUS.exec(text)).toBe(null)
     expect(text.split(/\r?\n/).filter((line) => line.startsWith('wrote safe'))).toEqual([])
   })
 
-  terminalTest('shows them, in JSON as escapes of JSON', () => {
-    expect(onTerminal(...QUERY, '--format', 'csv')).toBe(`name\r\n${SHOWN} ${SHOWN}\r\n`)
-    const json = JSON.parse(onTerminal(...QUERY, '--format', 'json'))
+  test('shows them, in JSON as escapes of JSON', () => {
+    expect(onTerminal([...QUERY, '--format', 'csv'])).toBe(`name\n${SHOWN} ${SHOWN}\n`)
+    const json = JSON.parse(onTerminal([...QUERY, '--format', 'json']))
     expect(json).toEqual([{ name: `${HOSTILE} ${HOSTILE}` }])
-    expect(JSON.parse(onTerminal('info', 'hostile.ggtrace', '--json')).attributes.command).toBe(HOSTILE)
+    expect(JSON.parse(onTerminal(['info', 'hostile.ggtrace', '--json'])).attributes.command).toBe(HOSTILE)
   })
 })
 
@@ -108,23 +113,24 @@ describe('--csv-safe', () => {
 })
 
 describe('why', () => {
-  const plain = (text: string) => text.replaceAll(`${ESC}[1m`, '').replaceAll(`${ESC}[0m`, '')
+  const plain = (text: string) =>
+    ['[1;31m', '[1m', '[0m'].reduce((rest, code) => rest.replaceAll(`${ESC}${code}`, ''), text)
   const words = (text: string) => text.split(/\s+/).join(' ').trim()
 
-  terminalTest.each([40, 80, 200])(
-    'is wrapped to a terminal of %d columns, bold where it matters; the words are the same',
+  test.each([40, 80, 200])(
+    'is wrapped to a terminal of %d columns, bold where it matters, in red what costs most; the words are the same',
     (width) => {
       copyFileSync(join(dirname(dirname(CLI)), 'examples/llama.ggtrace.gz'), at('run.gz'))
       const { stdout } = run(['why', 'run.gz'])
       expect(stdout).not.toContain(ESC)
       expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeGreaterThan(200)
-      const shown = onTerminalAfter(`stty cols ${width}`, 'why', 'run.gz').replaceAll('\r', '')
+      const shown = onTerminal(['why', 'run.gz'], width)
       const lines = plain(shown).split('\n')
       expect(lines.filter((line) => line.length > width)).toEqual([])
       expect(words(lines.join('\n'))).toBe(words(stdout))
-      expect(shown).toContain(`${ESC}[1m1. worker 0 was preempted`)
-      const uncoloured = onTerminalAfter(`stty cols ${width}; export NO_COLOR=1`, 'why', 'run.gz')
-      expect(uncoloured.replaceAll('\r', '')).toBe(lines.join('\n'))
+      expect(shown).toContain(`${ESC}[1;31m1. worker 0 was preempted`)
+      expect(onTerminal(['why', 'run.gz'], width, { NO_COLOR: '1' })).toBe(lines.join('\n'))
+      if (width === 40 && hasTerminal) expect(onReal(['why', 'run.gz'], width)).toBe(shown)
     },
   )
 

@@ -1,4 +1,4 @@
-import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
   chmodSync,
@@ -13,7 +13,7 @@ import {
 } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { at, CLI, folder, MOE, names } from './helpers.ts'
+import { at, CLI, folder, MOE, names, run } from './helpers.ts'
 import { canRecord, compile, linuxTest, rootTest, useProgram, WITH_LLAMA } from './record-helpers.ts'
 
 /** Files that are written: whose they are, who may read them, and what they replace. */
@@ -48,15 +48,14 @@ const WRITERS: readonly (readonly [what: string, args: (name: string) => string[
     : []),
 ]
 
-const cli = (args: readonly string[], { umask = '022', env = {}, before = [] as readonly string[] } = {}) => {
-  const line = `umask ${umask}; exec "$@"`
-  const [command, ...rest] = [...before, 'sh', '-c', line, 'sh', process.execPath, CLI, ...args]
-  const { status, stderr } = spawnSync(command!, rest, {
-    cwd: folder,
-    env: { ...process.env, ...env },
-    encoding: 'utf8',
-  })
-  return { code: status, stderr }
+const cli = (args: readonly string[], { umask = '022', env = {} } = {}) => {
+  const before = process.umask(Number.parseInt(umask, 8))
+  try {
+    const { code, stderr } = run(args, { env })
+    return { code, stderr }
+  } finally {
+    process.umask(before)
+  }
 }
 
 describe.each(WRITERS)('%s', (what, args) => {

@@ -2,7 +2,7 @@
  * Puts llama.cpp's own libraries and headers (v0.5.0, MIT) into vendor/llama/, for the tests of the recorder: lib/
  * (with node-llama-cpp's addon), include/, source/ (of ggml's CPU backend), the licences. With --node it also installs
  * node-llama-cpp's JavaScript API (without install scripts and GPU builds) into vendor/llama/node/, with --vulkan the Vulkan
- * backend into vendor/llama/vulkan/, with --arm64 the libraries for that architecture into vendor/llama/arm64/. With --server it
+ * backend into vendor/llama/vulkan/, with --cuda that of CUDA into vendor/llama/cuda/ (143 MB), with --arm64 the libraries for that architecture into vendor/llama/arm64/. With --server it
  * compiles llama-server, which no package contains, into vendor/llama/server/ (about a minute; needs g++ and make). Linux on x64 only.
  *
  * npm packages contain them; each tarball is checked by its hash. Headers and sources come from the git bundle in the second.
@@ -31,6 +31,11 @@ const vulkan = {
   sha512: 'bBxqU+JOcBu1nb5Qj2zcMci+JByT1E8EajHvYodyNfVIPkEhXh+/HMwR1/BT7xP08YK0hks+kM8fglER0P8JEg==',
   paths: ['package/bins/linux-x64-vulkan/libggml-vulkan.so', 'package/LICENSE'],
 }
+const cuda = {
+  spec: `@node-llama-cpp/linux-x64-cuda@${version}`,
+  sha512: '8rQCjyNNLZJUFit+YpjwlC4hwkKgOMIkB2wuycKBf8NU2O3ySKbiWZQ8aw9ku2nUTXjSnUIrE6KB88itduTBuA==',
+  paths: ['package/bins/linux-x64-cuda/libggml-cuda.so', 'package/LICENSE'],
+}
 const arm64 = {
   spec: `@node-llama-cpp/linux-arm64@${version}`,
   sha512: 'W+7naKCXX9/eEjjFmRS8vvx91QyLXDbeFxexZc3bh/PtQABZgmRL3C0AtYYXn4YGTj/3Qor4lWZn2tpjZFPLdQ==',
@@ -46,6 +51,7 @@ const vendor = fileURLToPath(new URL('../vendor', import.meta.url))
 const home = join(vendor, 'llama')
 const withNode = process.argv.includes('--node')
 const withVulkan = process.argv.includes('--vulkan')
+const withCuda = process.argv.includes('--cuda')
 const withArm64 = process.argv.includes('--arm64')
 const withServer = process.argv.includes('--server')
 const execute = promisify(execFile)
@@ -136,11 +142,11 @@ const buildNode = async (folder) => {
 }
 
 /** Only the backend: ggml's base library in its package is byte-identical to the one in `binaries`. */
-const buildVulkan = async (folder) => {
-  const [out, left] = ['out', 'vulkan'].map((name) => join(folder, name))
+const buildBackend = (name, from) => async (folder) => {
+  const [out, left] = ['out', name].map((part) => join(folder, part))
   await mkdir(out)
-  await unpack(left, vulkan)
-  await rename(join(left, 'package/bins/linux-x64-vulkan/libggml-vulkan.so'), join(out, 'libggml-vulkan.so'))
+  await unpack(left, from)
+  await rename(join(left, from.paths[0]), join(out, `libggml-${name}.so`))
   await rename(join(left, 'package/LICENSE'), join(out, 'node-llama-cpp.LICENSE'))
   await writeFile(join(out, 'stamp.json'), stamp)
   return out
@@ -223,7 +229,8 @@ const main = async () => {
   }
   await provide(home, build)
   if (withNode) await provide(join(home, 'node'), buildNode)
-  if (withVulkan) await provide(join(home, 'vulkan'), buildVulkan)
+  if (withVulkan) await provide(join(home, 'vulkan'), buildBackend('vulkan', vulkan))
+  if (withCuda) await provide(join(home, 'cuda'), buildBackend('cuda', cuda))
   if (withArm64) await provide(join(home, 'arm64'), buildArm64)
   if (withServer) await provide(join(home, 'server'), buildServer, serverStamp)
 }

@@ -61,9 +61,16 @@ export const OPTIONS = {
     default: true,
   }),
   gpu: seldom({
-    ...flag('Record when GPUs computed operators and copied data, where ggml uses Vulkan; --no-gpu: do not'),
+    ...flag('Record when GPUs computed operators and copied data, where ggml uses CUDA or Vulkan; --no-gpu: do not'),
     default: true,
   }),
+  cupti: seldom(
+    valued(
+      once('--cupti'),
+      "The library with the times of CUDA's devices, where it is not found",
+      'libcupti.so of the CUDA toolkit',
+    ),
+  ),
   sync: seldom(flag('Compute node by node, to time operators of backends such as GPUs, too; makes the run slower')),
   states: seldom({
     ...flag('Record when threads ran, waited for a CPU, and were blocked (needs no root); --no-states: do not'),
@@ -155,7 +162,19 @@ export interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
 
 /** Options that go to the recorder as they are. */
 const OWN = [
-  ...(['output', 'level', 'children', 'gpu', 'sync', 'states', 'functions', 'tokens', 'every', 'ops'] as const),
+  ...([
+    'output',
+    'level',
+    'children',
+    'gpu',
+    'cupti',
+    'sync',
+    'states',
+    'functions',
+    'tokens',
+    'every',
+    'ops',
+  ] as const),
   ...(['paused', 'toggle', 'ring', 'slow', 'guard', 'nvtxEmit'] as const),
 ] as const
 

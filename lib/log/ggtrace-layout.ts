@@ -307,4 +307,28 @@ export const TASK_STEPS = [
 export const GPU_WORKS = ['operator', 'copy', 'fill'] as const
 
 /** `what` of a GPU_WAIT record, by number: the function that waited. */
-export const GPU_WAITS = ['vkWaitForFences', 'vkWaitSemaphores', 'vkQueueWaitIdle', 'vkDeviceWaitIdle'] as const
+export const GPU_WAITS = [
+  'vkWaitForFences',
+  'vkWaitSemaphores',
+  'vkQueueWaitIdle',
+  'vkDeviceWaitIdle',
+  'cudaStreamSynchronize',
+  'cudaEventSynchronize',
+  'cudaDeviceSynchronize',
+] as const
+
+/** `api` of a GPU_QUEUE record, by number. */
+export const GPU_APIS = ['vulkan', 'cuda'] as const
+
+/** The function of a GPU_SUBMISSION record of CUDA, by its number of command buffers. */
+export const CUDA_FUNCTIONS = [
+  'cudaLaunchKernel',
+  'cudaLaunchKernelExC',
+  'cudaLaunchCooperativeKernel',
+  'cudaMemcpyAsync',
+  'cudaMemcpy2DAsync',
+  'cudaMemcpyPeerAsync',
+  'cudaMemsetAsync',
+  'cudaGraphLaunch',
+  'cublasGemm',
+] as const

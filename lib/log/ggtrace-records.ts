@@ -2,6 +2,7 @@
 import type {
   COPY_KINDS,
   FUNCTION_PURPOSES,
+  GPU_APIS,
   GPU_WAITS,
   GPU_WORKS,
   NVTX_PAYLOADS,
@@ -174,6 +175,7 @@ export interface GgtraceGpuQueue {
   readonly flags?: number
   /** Valid bits of its timestamps; 0: it has none. */
   readonly bits?: number
+  readonly api?: (typeof GPU_APIS)[number]
   readonly periodNs?: number
 }
 

@@ -8,6 +8,7 @@ import {
   BlockKind,
   BUFFER_USAGES,
   COUNTER_UNITS,
+  GPU_APIS,
   GRAPH_NODES_MAX,
   HEADER_BYTES,
   RecordType,
@@ -232,10 +233,12 @@ export class GgtraceWriter {
   }
 
   /** Defines a queue of a GPU; returns its id. */
-  gpuQueue({ device, name, family = 0, index = 0, flags = 0, bits = 64, periodNs = 1 }: GgtraceGpuQueue): number {
+  gpuQueue(queue: GgtraceGpuQueue): number {
+    const { device, name, family = 0, index = 0, flags = 0, bits = 64, api = 'vulkan', periodNs = 1 } = queue
     const id = this.name(name)
+    const number = numberOf(GPU_APIS, api, 'api')
     this.define(RecordType.GpuQueue, 44)
-      .u32s(++this.queues, device, id, family, index, flags, bits, 0)
+      .u32s(++this.queues, device, id, family, index, flags, bits, number)
       .f64(periodNs)
     return this.queues
   }

@@ -6,11 +6,13 @@
 
 /* `what` of a GPU_WORK, a GPU_WAIT: docs/reference/ggtrace-format.md explains them. */
 enum ggtrace_gpu_work { GGTRACE_GPU_OPERATOR, GGTRACE_GPU_COPY, GGTRACE_GPU_FILL };
-enum ggtrace_gpu_wait { GGTRACE_WAIT_FENCES, GGTRACE_WAIT_SEMAPHORES, GGTRACE_WAIT_QUEUE, GGTRACE_WAIT_DEVICE };
+enum ggtrace_gpu_wait { GGTRACE_WAIT_FENCES, GGTRACE_WAIT_SEMAPHORES, GGTRACE_WAIT_QUEUE, GGTRACE_WAIT_DEVICE,
+                        GGTRACE_WAIT_CUDA_STREAM, GGTRACE_WAIT_CUDA_EVENT, GGTRACE_WAIT_CUDA_DEVICE };
+enum ggtrace_gpu_api { GGTRACE_API_VULKAN, GGTRACE_API_CUDA };
 
 /* The structures have the fields of the record, after its first word. */
 struct ggtrace_gpu_queue {
-    uint32_t id, device, name, family, index, flags, bits, reserved; /* bits: of a timestamp; 0: it has none */
+    uint32_t id, device, name, family, index, flags, bits, api; /* bits: of a timestamp; 0: it has none; api: enum ggtrace_gpu_api */
     double period; /* ns per tick */
 };
 

@@ -11,6 +11,7 @@
 #include "nvtx/emit.h"
 #include "nvtx/listen.h"
 #include "recorder/calls.h"
+#include "recorder/cupti.h"
 #include "recorder/functions.h"
 #include "recorder/losses.h"
 #include "recorder/operators.h"
@@ -50,6 +51,7 @@ static void record_clocks(void) {
 /* A destructor too, in case that the handler could not be registered. */
 __attribute__((destructor)) static void finish(void) {
     if (!recorder_end()) return;
+    cupti_finish();
     calls_finish();
     functions_finish();
     operators_finish();

@@ -10,6 +10,7 @@
 #include "recorder/calls.h"
 #include "recorder/contexts.h"
 #include "recorder/copies.h"
+#include "recorder/cuda-work.h"
 #include "recorder/functions.h"
 #include "recorder/graphs.h"
 #include "recorder/hook.h"
@@ -219,6 +220,7 @@ HOOK(int, ggml_backend_graph_compute_async, void * backend, void * cgraph) {
         synchronize(backend);
         runs_synchronised(&run, cgraph);
     }
+    cuda_settle();
     runs_end(&run, status);
     return status;
 }

@@ -42,6 +42,7 @@ static const char usage[] =
     "  --synchronize       wait for the work of each call before its end\n"
     "  --topk              print the experts that the router chose (through cb_eval)\n"
     "  --nodes             print the nodes of each graph, and what each reads (through cb_eval)\n"
+    "  --each-node         compute node by node, and print each before it is computed (through cb_eval)\n"
     "  --tensors           print what gguf_* says of the file's tensors, and do nothing else\n"
     "  --verbose           llama.cpp's log on stderr\n"
     "  --slow-log          each message for the log takes 100 µs\n";
@@ -49,7 +50,7 @@ static const char usage[] =
 struct options {
     const char *lib, *model;
     int threads, prompt, decode, parallel, contexts, batch, ubatch, seed, gpu_layers;
-    bool change_threads, threadpool, no_mmap, no_repack, warmup, times, step, sample, synchronize, dlsym, topk, nodes, tensors, verbose, slow_log, perf;
+    bool change_threads, threadpool, no_mmap, no_repack, warmup, times, step, sample, synchronize, dlsym, topk, nodes, each_node, tensors, verbose, slow_log, perf;
 };
 
 static struct options options = {
@@ -151,7 +152,8 @@ static void print_node(const struct session * session, const struct ggml_tensor 
 }
 
 static bool on_eval(struct ggml_tensor * tensor, bool ask, void * data) {
-    if (ask && options.nodes) print_node(data, tensor);
+    if (ask && (options.nodes || options.each_node)) print_node(data, tensor);
+    if (options.each_node) return true;
     if (!options.topk) return !ask;
     const bool wanted = strncmp(tensor->name, "ffn_moe_topk-", strlen("ffn_moe_topk-")) == 0;
     if (wanted && !ask) print_topk(data, tensor);
@@ -320,7 +322,7 @@ static void open_session(struct session * session, struct llama_model * model, i
     params.n_threads_batch = options.threads;
     params.kv_unified = true;
     params.no_perf = false;
-    if (options.topk || options.nodes) {
+    if (options.topk || options.nodes || options.each_node) {
         params.cb_eval = on_eval;
         params.cb_eval_user_data = session;
     }
@@ -396,6 +398,7 @@ static void parse(char ** arguments) {
         { "--warmup", &options.warmup },                 { "--times", &options.times },
         { "--perf", &options.perf },
         { "--dlsym", &options.dlsym },                   { "--topk", &options.topk },
+        { "--each-node", &options.each_node },
         { "--nodes", &options.nodes },                   { "--tensors", &options.tensors },
         { "--verbose", &options.verbose },               { "--step", &options.step },
         { "--slow-log", &options.slow_log },
@@ -450,7 +453,7 @@ int main(int count, char ** arguments) {
     static struct session sessions[MAX_CONTEXTS];
     (void) count;
     parse(arguments + 1);
-    if (options.step || options.times) setvbuf(stdout, NULL, _IOLBF, 0);
+    if (options.step || options.times || options.each_node) setvbuf(stdout, NULL, _IOLBF, 0);
     llama_log_set(log_to_stderr, NULL);
     ggml_backend_load_all_from_path(options.lib);
     if (options.tensors) return print_tensors(), 0;

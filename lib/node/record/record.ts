@@ -41,8 +41,10 @@ export interface RecordOptions {
    * one `<output>.<pid>`.
    */
   readonly children?: boolean | undefined
-  /** Records when GPUs computed operators and copied data, where ggml uses Vulkan; by default yes. */
+  /** Records when GPUs computed operators and copied data, where ggml uses CUDA or Vulkan; by default yes. */
   readonly gpu?: boolean | undefined
+  /** Path of NVIDIA's libcupti, for times of CUDA's devices; by default it is searched as other libraries are. */
+  readonly cupti?: string | undefined
   /** Computes node by node, to time operators of backends without an operator hook (GPUs): slower. */
   readonly sync?: boolean | undefined
   /** Records when threads ran, waited for a CPU, and were blocked; by default yes, if the kernel reports it. */
@@ -264,6 +266,7 @@ function recorderEnvironment(
     children,
     level,
     gpu = true,
+    cupti,
     sync,
     states = true,
     functions = true,
@@ -289,6 +292,7 @@ function recorderEnvironment(
     [RECORDER_ENVIRONMENT.level]: level ?? 'op',
     [RECORDER_ENVIRONMENT.children]: children ? '1' : undefined,
     [RECORDER_ENVIRONMENT.gpu]: gpu ? undefined : '0',
+    [RECORDER_ENVIRONMENT.cupti]: cupti && resolve(cupti),
     [RECORDER_ENVIRONMENT.sync]: sync ? '1' : undefined,
     [RECORDER_ENVIRONMENT.states]: states ? undefined : '0',
     [RECORDER_ENVIRONMENT.functions]: functions ? undefined : '0',

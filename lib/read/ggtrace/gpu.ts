@@ -1,8 +1,9 @@
-import { GPU_WAITS, GPU_WORKS, NONE, RecordType } from '../../log/ggtrace-layout.ts'
+import { CUDA_FUNCTIONS, GPU_APIS, GPU_WAITS, GPU_WORKS, NONE, RecordType } from '../../log/ggtrace-layout.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { FactsEvent, TraceEvent } from '../../model/events.ts'
 import { type ApiEvent, type GpuEvent, type GpuPlace, UNKNOWN_PLACE } from '../../model/gpu-events.ts'
 import type { Names } from '../../model/names.ts'
+import { copyName, FILL_NAME, shortKernelName } from '../common/cuda.ts'
 import { type LogClock, readU64 } from './fields.ts'
 
 /** A queue that a GPU_QUEUE record defines. */
@@ -10,6 +11,7 @@ interface Queue {
   readonly place: GpuPlace
   /** The times at which it worked are recorded. */
   readonly isTimed: boolean
+  readonly api: (typeof GPU_APIS)[number]
 }
 
 /** What the records of GPUs refer to. */
@@ -60,14 +62,18 @@ export class GpuRecords {
 
   /** Reads the definition of a queue. Returns the names of the devices so far, as a fact. */
   define(view: DataView, at: number, byte: number): FactsEvent {
-    const [id, device, name, family, index, flags, bits] = numbersAt(view, at + 4, 7)
+    const [id, device, name, family, index, flags, bits, number] = numbersAt(view, at + 4, 8)
     const { names } = this.references
     const [use] = QUEUE_USES.find(([, bit]) => (flags! & bit) !== 0) ?? ['queue']
     const gpu = names.text(this.references.name(name!, byte))
-    const title = `${use} ${family}.${index} · GPU ${device}` // short: the viewer cuts names
+    const queue = names.id(`${use} ${family}.${index} · GPU ${device}`) // short: the viewer cuts names
     this.devices.set(device!, gpu)
-    const place = { ...UNKNOWN_PLACE, device: device!, stream: id!, queue: names.id(title) }
-    this.queues.set(id!, { place, isTimed: bits !== 0 })
+    const api = GPU_APIS[number!] ?? 'vulkan'
+    const place =
+      api === 'vulkan'
+        ? { ...UNKNOWN_PLACE, device: device!, stream: id!, queue }
+        : { ...UNKNOWN_PLACE, device: device!, stream: index! }
+    this.queues.set(id!, { place, isTimed: bits !== 0, api })
     const gpus = [...this.devices].sort(([a], [b]) => a - b).map(([subject, named]) => `${subject} ${named}`)
     return { kind: 'facts', attributes: { gpus: gpus.join(', ') } }
   }
@@ -106,19 +112,31 @@ export class GpuRecords {
     const { names } = this.references
     const what = GPU_WORKS[number!] ?? 'operator'
     const bytes = readU64(view, at + 60)
+    const api = this.queues.get(queue!)?.api ?? 'vulkan'
+    const signature = this.references.name(kernel!, byte)
+    const shape = api === 'vulkan' || what !== 'operator' ? '' : names.text(this.references.name(dispatches!, byte))
     return {
       kind: 'gpu',
       what: WORKS[what],
-      name: this.references.name(kernel!, byte) || names.id(what),
+      name:
+        api === 'vulkan'
+          ? this.references.name(kernel!, byte) || names.id(what)
+          : names.id(this.nameOf(what, dispatches!, signature)),
       startNs: atNs,
       endNs: this.end(view, at, atNs),
       ...this.placeOf(queue!),
       correlation: correlation!,
-      signature: 0,
-      facts: what === 'operator' ? { ...(dispatches! > 1 && { dispatches }), ...(part! > 0 && { part }) } : { bytes },
+      signature: api === 'vulkan' ? 0 : signature,
+      facts: what === 'operator' ? { ...dispatchesOf(api, dispatches!, shape), ...(part! > 0 && { part }) } : { bytes },
       node: tensor === 0 ? undefined : this.node(view, at, byte),
       call: call === NONE ? undefined : call!,
     }
+  }
+
+  /** Of CUDA's work: as nsys names it. */
+  private nameOf(what: (typeof GPU_WORKS)[number], kind: number, signature: number): string {
+    if (what === 'copy') return copyName(kind)
+    return what === 'fill' ? FILL_NAME : shortKernelName(this.references.names.text(signature)) || what
   }
 
   private node(view: DataView, at: number, byte: number): GpuEvent['node'] {
@@ -134,17 +152,18 @@ export class GpuRecords {
 
   private submission(view: DataView, at: number, place: Place): ApiEvent {
     const [correlation, queue, buffers, works, call, graph] = numbersAt(view, at + 20, 6)
-    const isTimed = this.queues.get(queue!)?.isTimed ?? false
+    const { isTimed, api } = this.queues.get(queue!) ?? { isTimed: false, api: 'vulkan' }
     if (works === 0) this.whole.add(correlation!)
     const launched = isTimed ? works || 1 : 0
-    const facts = { command_buffers: buffers! }
+    const facts = api === 'vulkan' ? { command_buffers: buffers! } : {}
     const isOfGraph = graph !== 0
     if (isOfGraph) {
       const waiting = this.ofGraphs.of(place.tid)
       if (waiting.length < SUBMISSIONS_MAX) waiting.push({ startNs: place.atNs, correlation: correlation! })
     }
     const submission = { correlation: correlation!, launched, facts, call: call!, ...(isOfGraph && { isOfGraph }) }
-    return this.call('vkQueueSubmit', view, at, place, submission)
+    const name = api === 'vulkan' ? 'vkQueueSubmit' : (CUDA_FUNCTIONS[buffers!] ?? 'launch')
+    return this.call(name, view, at, place, submission)
   }
 
   private pipeline(view: DataView, at: number, place: Place): ApiEvent {
@@ -169,7 +188,7 @@ export class GpuRecords {
     return {
       ...{
         kind: 'api',
-        library: 'vulkan',
+        library: name.startsWith('cu') ? 'cuda' : 'vulkan',
         name: this.references.names.id(name),
         startNs: atNs,
         endNs: this.end(view, at, atNs),
@@ -207,6 +226,13 @@ export class GpuRecords {
   private end(view: DataView, at: number, startNs: number): number {
     return Math.max(startNs, this.references.clock.read(view, at + 12) ?? startNs)
   }
+}
+
+/** Of a Vulkan operator, how many dispatches it has; of a CUDA kernel, its grid and its blocks. */
+function dispatchesOf(api: Queue['api'], dispatches: number, shape: string): Record<string, number | string> {
+  if (api === 'vulkan') return dispatches > 1 ? { dispatches } : {}
+  const [grid, block] = shape.split(' ')
+  return grid && block ? { grid, block } : {}
 }
 
 function numbersAt(view: DataView, at: number, count: number): number[] {

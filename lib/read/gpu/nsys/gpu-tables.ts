@@ -1,6 +1,7 @@
 import type { SqliteRows } from '../../../input/sqlite/rows.ts'
 import type { TraceEvent } from '../../../model/events.ts'
 import type { Facts, GpuEvent, GpuPlace } from '../../../model/gpu-events.ts'
+import { copyName, FILL_NAME } from '../../common/cuda.ts'
 import type { Launches } from './calls.ts'
 import { MEMORY_KINDS, pidOf, type Report } from './report.ts'
 
@@ -8,24 +9,6 @@ import { MEMORY_KINDS, pidOf, type Report } from './report.ts'
 const COMMON = ['start', 'end', 'deviceId', 'contextId', 'streamId', 'globalPid', 'correlationId'] as const
 const [START, END, DEVICE, CONTEXT, STREAM, PROCESS, CORRELATION] = [0, 1, 2, 3, 4, 5, 6]
 const NO_STREAM = 0xffffffff
-
-/** CUpti_ActivityMemcpyKind, with the names in nsys's reports. */
-const COPY_KINDS: Readonly<Record<number, string>> = {
-  0: 'Unknown',
-  1: 'Host-to-Device',
-  2: 'Device-to-Host',
-  3: 'Host-to-Array',
-  4: 'Array-to-Host',
-  5: 'Array-to-Array',
-  6: 'Array-to-Device',
-  7: 'Device-to-Array',
-  8: 'Device-to-Device',
-  9: 'Host-to-Host',
-  10: 'Peer-to-Peer',
-  11: 'Unified Host-to-Device',
-  12: 'Unified Device-to-Host',
-  13: 'Unified Device-to-Device',
-}
 
 /** CUpti_ActivitySynchronizationType. */
 const SYNC_KINDS: Readonly<Record<number, string>> = {
@@ -73,7 +56,7 @@ const WORK: readonly WorkTable[] = [
     table: 'CUPTI_ACTIVITY_KIND_MEMCPY',
     what: 'memcpy',
     columns: ['bytes', 'copyKind', 'srcKind', 'dstKind', 'srcDeviceId', 'dstDeviceId', 'graphNodeId'],
-    name: (row, { names }) => names.id(`[CUDA memcpy ${COPY_KINDS[row.number(FIRST + 1)] ?? 'Unknown'}]`),
+    name: (row, { names }) => names.id(copyName(row.number(FIRST + 1))),
     facts(row) {
       const facts: Record<string, number | bigint | string> = { bytes: row.exact(FIRST, 0) }
       const [from, to] = [MEMORY_KINDS[row.number(FIRST + 2)], MEMORY_KINDS[row.number(FIRST + 3)]]
@@ -89,7 +72,7 @@ const WORK: readonly WorkTable[] = [
     table: 'CUPTI_ACTIVITY_KIND_MEMSET',
     what: 'memset',
     columns: ['bytes', 'value', 'memKind', 'graphNodeId'],
-    name: (_, { names }) => names.id('[CUDA memset]'),
+    name: (_, { names }) => names.id(FILL_NAME),
     facts(row) {
       const facts: Record<string, number | bigint | string> = {
         bytes: row.exact(FIRST, 0),

@@ -1,0 +1,202 @@
+#define _GNU_SOURCE
+#include "recorder/cuda-records.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/table.h"
+#include "recorder/cuda-api.h"
+#include "recorder/cuda-work.h"
+#include "recorder/cupti.h"
+#include "recorder/libraries.h"
+#include "recorder/recording.h"
+#include "recorder/registry.h"
+
+enum { CORRELATIONS = 1 << 16, WAITING_MAX = 1 << 14, NAMES = 1 << 10, ROUNDS_MAX = 3 };
+
+/* A record of work, and whose launch it is, as far as that is known. */
+struct work {
+    uint32_t kind, device, stream, correlation, rounds;
+    uint32_t kernel, shape; /* ids of names; of a copy: its kind */
+    uint64_t start, end, bytes, node;
+};
+
+static struct { uint32_t correlation, launch; } * correlations;
+static struct work * waiting;
+static uint32_t waiting_count;
+static struct { uint64_t without_times, without_launch, dropped; } counts;
+static bool is_last; /* nothing will follow */
+
+static uint32_t u32(const uint8_t * at) {
+    uint32_t value;
+    memcpy(&value, at, sizeof(value));
+    return value;
+}
+
+static uint64_t u64(const uint8_t * at) {
+    uint64_t value;
+    memcpy(&value, at, sizeof(value));
+    return value;
+}
+
+/* By the C++ library that ggml is linked to, if it has the function. */
+static uint32_t readable_name(const char * text) {
+    char * (*demangle)(const char *, char *, size_t *, int *);
+    int status = -1;
+    *(void **) &demangle = library_resolve("__cxa_demangle", NULL);
+    char * readable = demangle ? demangle(text, NULL, NULL, &status) : NULL;
+    const uint32_t id = registry_name(status == 0 && readable ? readable : text);
+    free(readable);
+    return id;
+}
+
+static uint32_t kernel_name(const char * text) {
+    static struct { const char * text; uint32_t id; } known[NAMES];
+    const uint32_t slot = (uint32_t) mix(16, (uint64_t) (uintptr_t) text) % NAMES;
+    if (known[slot].text != text) {
+        known[slot].text = text;
+        known[slot].id = readable_name(text);
+    }
+    return known[slot].id;
+}
+
+static uint32_t shape_name(const uint8_t * record) {
+    static struct { uint32_t sizes[6]; uint32_t id; } known[NAMES];
+    uint32_t sizes[6];
+    memcpy(sizes, record + KERNEL_GRID, sizeof(sizes));
+    const uint32_t slot = (uint32_t) hash_bytes(17, sizes, sizeof(sizes)) % NAMES;
+    if (!known[slot].id || memcmp(known[slot].sizes, sizes, sizeof(sizes)) != 0) {
+        char text[96];
+        snprintf(text, sizeof(text), "%u,%u,%u %u,%u,%u", sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5]);
+        memcpy(known[slot].sizes, sizes, sizeof(sizes));
+        known[slot].id = registry_name(text);
+    }
+    return known[slot].id;
+}
+
+#define READ(of) (struct work){                                                                           \
+    .kind = kind, .device = u32(record + of##_DEVICE), .stream = u32(record + of##_STREAM),               \
+    .correlation = u32(record + of##_CORRELATION), .start = u64(record + of##_START),                     \
+    .end = u64(record + of##_END), .node = u64(record + of##_NODE)}
+
+static bool read_work(const uint8_t * record, struct work * work) {
+    const uint32_t kind = u32(record);
+    if (kind == CUPTI_KERNEL) {
+        const char * name;
+        memcpy(&name, record + KERNEL_NAME, sizeof(name));
+        *work = READ(KERNEL);
+        work->kernel = name ? kernel_name(name) : 0;
+        work->shape = shape_name(record);
+    } else if (kind == CUPTI_MEMCPY) {
+        *work = READ(MEMCPY);
+        work->bytes = u64(record + MEMCPY_BYTES);
+        work->shape = record[MEMCPY_KIND];
+    } else if (kind == CUPTI_MEMSET) {
+        *work = READ(MEMSET);
+        work->bytes = u64(record + MEMSET_BYTES);
+    } else return false;
+    return true;
+}
+
+/* Writes a record, if its launch is known; false: it may become known. */
+static bool write_work(struct ggtrace_writer * writer, const struct work * work) {
+    struct cuda_launched launched = {.call = GGTRACE_NO_CALL};
+    const uint32_t slot = work->correlation % CORRELATIONS;
+    const bool is_correlated = correlations[slot].correlation == work->correlation;
+    const uint32_t id = is_correlated ? correlations[slot].launch : 0;
+    if (is_correlated && !id) return true; /* of no recorded call */
+    bool is_open = false;
+    const bool is_known = id && cuda_launched(id, &launched, &is_open);
+    if (!is_known && (is_open || !is_correlated) && work->rounds < ROUNDS_MAX && !is_last) return false;
+    counts.without_launch += !is_known;
+    if (work->start == 0 || work->end < work->start) {
+        counts.without_times++;
+        return true;
+    }
+    if (work->node) {
+        launched.operator = (struct cuda_operator){0};
+        cuda_node_operator(work->node, &launched.operator);
+    }
+    const uint32_t what = work->kind == CUPTI_KERNEL ? GGTRACE_GPU_OPERATOR : work->kind == CUPTI_MEMCPY ? GGTRACE_GPU_COPY : GGTRACE_GPU_FILL;
+    ggtrace_gpu_work(writer, &(struct ggtrace_gpu_work_record){
+        .start = work->start,
+        .end = work->end,
+        .submission = is_known ? id : 0,
+        .queue = cuda_queue(work->device, work->stream),
+        .what = what,
+        .tensor = launched.operator.tensor,
+        .last = launched.operator.last,
+        .call = launched.call,
+        .graph = launched.operator.graph ? launched.operator.graph : launched.graph,
+        .kernel = work->kernel,
+        .dispatches = work->shape,
+        .part = launched.operator.part,
+        .bytes = work->bytes,
+    });
+    return true;
+}
+
+/* Memory for what waits; false: there is none. */
+static bool has_room(void) {
+    if (!correlations) correlations = reserve(CORRELATIONS * sizeof(*correlations));
+    if (!waiting) waiting = reserve(WAITING_MAX * sizeof(*waiting));
+    return correlations && waiting;
+}
+
+static void write_waiting(struct ggtrace_writer * writer) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < waiting_count; i++) {
+        struct work work = waiting[i];
+        work.rounds++;
+        if (!write_work(writer, &work)) waiting[kept++] = work;
+    }
+    waiting_count = kept;
+}
+
+static void take(uint8_t * buffer, size_t valid, size_t dropped) {
+    counts.dropped += dropped;
+    struct ggtrace_writer * writer = recording.log && has_room() ? recording_writer(GGTRACE_NO_WORKER) : NULL;
+    if (!writer) return;
+    /* External ids first: CUPTI does not order records of different kinds. */
+    uint8_t * record = NULL;
+    while (cupti_next(buffer, valid, &record)) {
+        if (u32(record) != CUPTI_EXTERNAL) continue;
+        const uint32_t correlation = u32(record + EXTERNAL_CORRELATION);
+        correlations[correlation % CORRELATIONS].correlation = correlation;
+        correlations[correlation % CORRELATIONS].launch = (uint32_t) u64(record + EXTERNAL_ID);
+    }
+    write_waiting(writer);
+    record = NULL;
+    struct work work;
+    while (cupti_next(buffer, valid, &record)) {
+        if (!read_work(record, &work) || write_work(writer, &work)) continue;
+        if (waiting_count < WAITING_MAX) waiting[waiting_count++] = work;
+        else counts.dropped++;
+    }
+}
+
+static void count(const char * key, uint64_t number) {
+    char text[24];
+    snprintf(text, sizeof(text), "%llu", (unsigned long long) number);
+    if (number) ggtrace_fact(recording.log, key, text);
+}
+
+/* What still waits is written without its launch. */
+static void end(void) {
+    is_last = true;
+    struct ggtrace_writer * writer = recording.log ? recording_writer(GGTRACE_NO_WORKER) : NULL;
+    if (!writer) return;
+    write_waiting(writer);
+    count("gpu.without_times", counts.without_times);
+    count("gpu.without_launch", counts.without_launch);
+    if (counts.dropped) ggtrace_loss(writer, clock_now(), (uint32_t) counts.dropped, registry_name("work of a GPU: CUPTI dropped records of it"));
+}
+
+void cuda_records_start(void) {
+    static const struct cupti_listener listener = {cuda_node_created, cuda_node_cloned, take, end};
+    cupti_start(&listener);
+}

@@ -1,0 +1,305 @@
+#define _GNU_SOURCE
+#include "recorder/cuda-work.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/hold.h"
+#include "common/table.h"
+#include "recorder/calls.h"
+#include "recorder/cupti.h"
+#include "recorder/full.h"
+#include "recorder/graph.h"
+#include "recorder/graphs.h"
+#include "recorder/ops.h"
+#include "recorder/recording.h"
+#include "recorder/registry.h"
+#include "recorder/runs.h"
+
+enum { LAUNCHES = 1 << 16, NODES = 1 << 18, NODE_TRIES = 16, OPEN_MAX = 64, AHEAD_MAX = 64, DEVICES_MAX = 64, STREAMS_MAX = 4096, EXECS_MAX = 4096 };
+enum { NO_NODE = -1 };
+
+/* A launch, until others have taken its place: more are made in the time in which CUPTI reports it only if it is stuck. */
+struct launch {
+    _Atomic uint32_t id;
+    _Atomic bool is_open; /* the last of its operators is not known yet */
+    struct cuda_launched launched;
+};
+
+/* A node of a CUDA graph. */
+struct node {
+    uint64_t id;
+    struct cuda_operator operator;
+};
+
+static struct launch * launches;
+static struct node * nodes;
+static _Atomic uint32_t launch_count;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static const char * device_names[DEVICES_MAX];
+
+/* Of this thread: where the loop over its graph is, and what was launched or captured there. */
+static __thread struct {
+    const struct graph * graph;
+    uint64_t run; /* start of the graph run */
+    int index, first; /* NO_NODE: before the first */
+    uint32_t parts; /* launched for this node */
+    uint32_t open_count;
+    struct cuda_operator * open[OPEN_MAX];
+    _Atomic bool * flags[OPEN_MAX]; /* of launches */
+} loop __attribute__((tls_model("initial-exec")));
+static __thread bool is_capturing __attribute__((tls_model("initial-exec")));
+static __thread int device __attribute__((tls_model("initial-exec")));
+
+/* What this thread captured or instantiated last: CUPTI's number of the graph, and of how many nodes. */
+static __thread struct exec { uint32_t graph, count; } captured, instantiated;
+
+void cuda_captures(bool begins) {
+    if (!begins) cuda_settle();
+    is_capturing = begins;
+    if (begins) captured.graph = captured.count = 0;
+}
+
+void cuda_set_device(int number) {
+    device = number;
+}
+
+uint32_t cuda_device(void) {
+    return (uint32_t) device;
+}
+
+/* ---- The loop over a graph's nodes ---- */
+
+/* Ends at the last node before `next` that is computed: those behind it are views, which the loop skips. */
+static uint32_t last_before(int next) {
+    for (int i = next - 1; i > loop.index; i--) if (op_is_computed(loop.graph->nodes[i].tensor)) return loop.graph->ids[i];
+    return 0;
+}
+
+static void settle(int next) {
+    if (loop.open_count == 0) return;
+    const uint32_t last = last_before(next);
+    for (uint32_t i = 0; i < loop.open_count; i++) {
+        loop.open[i]->last = last;
+        if (loop.flags[i]) atomic_store_explicit(loop.flags[i], false, memory_order_release);
+    }
+    loop.open_count = 0;
+}
+
+void cuda_settle(void) {
+    if (loop.graph && loop.index != NO_NODE) settle(loop.graph->node_count);
+    loop.graph = NULL;
+    loop.index = NO_NODE;
+}
+
+/* The index of a node behind the current one; NO_NODE: the tensor is none, such as a source that the backend looks at. */
+static int index_of(const void * tensor) {
+    const int count = loop.graph->node_count, end = loop.index + AHEAD_MAX < count ? loop.index + AHEAD_MAX : count;
+    for (int i = loop.index + 1; i < end; i++) if (loop.graph->nodes[i].tensor == tensor) return i;
+    int index;
+    const struct graph * graph = graphs_find_node(tensor, &index);
+    return graph == loop.graph && index > loop.index ? index : NO_NODE;
+}
+
+void cuda_node(const void * tensor) {
+    const struct run * run = runs_current();
+    if (!run || !run->is_recorded || !run->graph) return;
+    if (run->graph != loop.graph || run->start != loop.run) {
+        cuda_settle();
+        loop.graph = run->graph;
+        loop.run = run->start;
+    }
+    /* A first loop only looks at the nodes. */
+    const bool begins = loop.index != NO_NODE && tensor == loop.graph->nodes[loop.first].tensor;
+    const int index = begins ? loop.first : index_of(tensor);
+    if (index == NO_NODE) return;
+    if (loop.index == NO_NODE) loop.first = index;
+    settle(begins ? loop.graph->node_count : index);
+    loop.index = index;
+    loop.parts = 0;
+}
+
+/* The operator of what is launched now. Its last node is set when the next one begins. */
+static bool open_operator(struct cuda_operator * operator, _Atomic bool * flag) {
+    *operator = (struct cuda_operator){0};
+    const struct run * run = runs_current();
+    if (!run || !run->is_recorded || !run->graph) return false;
+    operator->graph = run->graph->id;
+    if (loop.graph != run->graph || loop.run != run->start || loop.index == NO_NODE || loop.open_count == OPEN_MAX) return false;
+    operator->tensor = loop.graph->ids[loop.index];
+    operator->part = loop.parts++;
+    loop.flags[loop.open_count] = flag;
+    loop.open[loop.open_count++] = operator;
+    return true;
+}
+
+/* ---- Launches ---- */
+
+void cuda_launch_begin(struct cuda_launch * launch, enum cuda_function function, void * stream) {
+    launch->id = 0;
+    if (is_capturing) return;
+    if (recording_level() < LEVEL_GRAPH || !calls_take()) {
+        cupti_launch_begins(0);
+        return;
+    }
+    if (!launches) {
+        HOLD(&lock);
+        if (!launches) launches = reserve(LAUNCHES * sizeof(*launches));
+        if (!launches) return;
+    }
+    *launch = (struct cuda_launch){.function = function, .stream = stream};
+    launch->id = atomic_fetch_add_explicit(&launch_count, 1, memory_order_relaxed) + 1;
+    struct launch * kept = &launches[launch->id % LAUNCHES];
+    atomic_store_explicit(&kept->id, 0, memory_order_relaxed);
+    kept->launched.call = calls_current();
+    const struct run * run = runs_current();
+    kept->launched.graph = run && run->is_recorded && run->graph ? run->graph->id : 0;
+    atomic_store_explicit(&kept->is_open, true, memory_order_relaxed);
+    const bool is_open = function != CUDA_GRAPH_LAUNCH && open_operator(&kept->launched.operator, &kept->is_open);
+    if (!is_open) atomic_store_explicit(&kept->is_open, false, memory_order_relaxed);
+    atomic_store_explicit(&kept->id, launch->id, memory_order_release);
+    cupti_launch_begins(launch->id);
+    launch->start = clock_now();
+}
+
+void cuda_launch_end(const struct cuda_launch * launch, uint32_t works, bool is_done) {
+    if (is_capturing) return;
+    const uint64_t end = clock_now();
+    cupti_launch_ends();
+    struct ggtrace_writer * writer = launch->id && is_done ? recording_writer(GGTRACE_NO_WORKER) : NULL;
+    if (!writer) return;
+    const struct cuda_launched * launched = &launches[launch->id % LAUNCHES].launched;
+    ggtrace_gpu_submission(writer, &(struct ggtrace_gpu_submission){
+        .start = launch->start,
+        .end = end,
+        .id = launch->id,
+        .queue = cuda_queue(cuda_device(), cupti_stream(cuda_device(), launch->stream)),
+        .buffers = launch->function,
+        .works = works,
+        .call = launched->call,
+        .graph = launched->graph,
+    });
+}
+
+bool cuda_launched(uint32_t id, struct cuda_launched * launched, bool * is_open) {
+    struct launch * kept = launches ? &launches[id % LAUNCHES] : NULL;
+    *is_open = false;
+    if (!kept || atomic_load_explicit(&kept->id, memory_order_acquire) != id) return false;
+    *is_open = atomic_load_explicit(&kept->is_open, memory_order_acquire);
+    *launched = kept->launched;
+    return !*is_open && atomic_load_explicit(&kept->id, memory_order_acquire) == id;
+}
+
+/* ---- Nodes of CUDA's graphs ---- */
+
+/* Under the lock. The place of a node, or the one that a new node takes: of the places that fit, any. */
+static struct node * place_of(uint64_t id) {
+    if (!nodes && !(nodes = reserve(NODES * sizeof(*nodes)))) return NULL;
+    const uint64_t first = mix(14, id);
+    struct node * free = NULL;
+    for (uint32_t i = 0; i < NODE_TRIES; i++) {
+        struct node * node = &nodes[(first + i) % NODES];
+        if (node->id == id) return node;
+        if (!free && !node->id) free = node;
+    }
+    if (!free) full_count(FULL_COMMANDS);
+    return free ? free : &nodes[first % NODES];
+}
+
+void cuda_node_created(uint64_t id) {
+    HOLD(&lock);
+    struct node * node = place_of(id);
+    if (!node) return;
+    node->id = id;
+    captured.graph = (uint32_t) (id >> 32);
+    captured.count++;
+    open_operator(&node->operator, NULL);
+}
+
+static void copy_node(uint64_t from, uint64_t to) {
+    const struct node * original = place_of(from);
+    if (!original || original->id != from) return;
+    const struct cuda_operator operator = original->operator;
+    struct node * node = place_of(to);
+    *node = (struct node){to, operator};
+}
+
+void cuda_node_cloned(uint64_t original, uint64_t id) {
+    HOLD(&lock);
+    copy_node(original, id);
+    if (instantiated.graph != (uint32_t) (id >> 32)) instantiated.count = 0;
+    instantiated.graph = (uint32_t) (id >> 32);
+    instantiated.count++;
+}
+
+/* What a handle of a graph that can be launched is. */
+static struct exec * exec_of(const void * handle) {
+    static struct table table;
+    static struct exec execs[EXECS_MAX];
+    static uint32_t count;
+    struct entry * entry = table_at(&table, mix(18, (uint64_t) (uintptr_t) handle));
+    if (entry && !entry->id && count + 1 < EXECS_MAX) entry->id = ++count;
+    return entry && entry->id ? &execs[entry->id] : NULL;
+}
+
+void cuda_graph_instantiated(const void * handle) {
+    HOLD(&lock);
+    struct exec * exec = exec_of(handle);
+    if (exec) *exec = instantiated;
+    instantiated = (struct exec){0};
+}
+
+void cuda_graph_updated(const void * handle) {
+    HOLD(&lock);
+    const struct exec * exec = exec_of(handle);
+    for (uint32_t i = 0; exec && exec->graph && i < captured.count; i++) {
+        copy_node((uint64_t) captured.graph << 32 | i, (uint64_t) exec->graph << 32 | i);
+    }
+}
+
+uint32_t cuda_graph_works(const void * handle) {
+    HOLD(&lock);
+    const struct exec * exec = exec_of(handle);
+    return exec && exec->count ? exec->count : 1;
+}
+
+bool cuda_node_operator(uint64_t id, struct cuda_operator * operator) {
+    HOLD(&lock);
+    const struct node * node = place_of(id);
+    if (!node || node->id != id) return false;
+    *operator = node->operator;
+    return true;
+}
+
+/* ---- Devices and streams ---- */
+
+void cuda_name_device(uint32_t number, const char * name) {
+    static char texts[DEVICES_MAX][256];
+    HOLD(&lock);
+    if (number >= DEVICES_MAX || device_names[number]) return;
+    strncpy(texts[number], name, sizeof(texts[number]) - 1);
+    device_names[number] = texts[number];
+}
+
+uint32_t cuda_queue(uint32_t number, uint32_t stream) {
+    static struct table queues;
+    static uint32_t count;
+    HOLD(&lock);
+    struct entry * entry = table_at(&queues, mix(mix(15, number), stream));
+    if (!entry) return 0;
+    if (entry->id) return entry->id;
+    if (count == STREAMS_MAX) return full_count(FULL_QUEUES), 0;
+    entry->id = ++count;
+    const char * name = number < DEVICES_MAX ? device_names[number] : NULL;
+    ggtrace_define_gpu_queue(recording.log, &(struct ggtrace_gpu_queue){
+        .id = entry->id,
+        .device = number,
+        .name = registry_name(name ? name : "CUDA device"),
+        .index = stream,
+        .bits = cupti_is_on() ? 64 : 0,
+        .api = GGTRACE_API_CUDA,
+        .period = 1,
+    });
+    return entry->id;
+}

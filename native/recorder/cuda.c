@@ -1,0 +1,228 @@
+#define _GNU_SOURCE
+/*
+ * The functions of CUDA's runtime and of cuBLAS that ggml-cuda calls through the dynamic linker. cuda-work.c decides what is recorded of
+ * them, cupti.c reads when the devices computed it.
+ */
+#include <pthread.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/environment.h"
+#include "recorder/calls.h"
+#include "recorder/cuda-api.h"
+#include "recorder/cuda-work.h"
+#include "recorder/cuda-records.h"
+#include "recorder/hook.h"
+#include "recorder/recorder.h"
+#include "recorder/redirect.h"
+
+/* ---- The loop over the nodes of a graph ---- */
+
+static bool (*is_empty)(const void * tensor);
+
+/*
+ * ggml-cuda asks this of each node that it comes to, before it launches anything for it. ggml-cpu calls the same function for each operator and
+ * worker: so only ggml-cuda's calls are redirected.
+ */
+static bool note_node(const void * tensor) {
+    cuda_node(tensor);
+    return is_empty(tensor);
+}
+
+static bool is_wanted(void) {
+    const char * gpu = environment(ENV_GPU);
+    return recording_level() != LEVEL_OFF && environment(ENV_OUT) && !(gpu && strcmp(gpu, "0") == 0);
+}
+
+/* ggml's backend looks for devices: begins with them. Other libraries that use CUDA are not recorded. */
+static void begin(const void * caller) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    if (!is_wanted()) return;
+    pthread_mutex_lock(&lock);
+    if (!is_empty) {
+        void * real = redirect(caller, "ggml_is_empty", *(void **) &(bool (*)(const void *)){note_node});
+        if (real) {
+            *(void **) &is_empty = real;
+            cuda_records_start();
+        }
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+HOOK(int, cudaGetDeviceCount, int * count) {
+    REAL(cudaGetDeviceCount);
+    begin(CALLER);
+    return real(count);
+}
+
+HOOK(int, cudaSetDevice, int device) {
+    REAL(cudaSetDevice);
+    const int result = real(device);
+    if (result == 0) cuda_set_device(device);
+    return result;
+}
+
+HOOK(int, cudaGetDeviceProperties, char * properties, int device) {
+    REAL(cudaGetDeviceProperties);
+    const int result = real(properties, device);
+    if (result == 0 && is_wanted()) cuda_name_device((uint32_t) device, properties);
+    return result;
+}
+
+/* Its name in CUDA 12. */
+HOOK(int, cudaGetDeviceProperties_v2, char * properties, int device) {
+    REAL(cudaGetDeviceProperties_v2);
+    const int result = real(properties, device);
+    if (result == 0 && is_wanted()) cuda_name_device((uint32_t) device, properties);
+    return result;
+}
+
+/* ---- Launches ---- */
+
+#define LAUNCH(function, stream, ...)                             \
+    struct cuda_launch launch;                                    \
+    cuda_launch_begin(&launch, function, stream);                 \
+    const int result = real(__VA_ARGS__);                         \
+    cuda_launch_end(&launch, 1, result == 0);                     \
+    return result
+
+HOOK(int, cudaLaunchKernel, const void * function, struct cuda_dim3 grid, struct cuda_dim3 block, void ** arguments, size_t shared, void * stream) {
+    REAL(cudaLaunchKernel);
+    LAUNCH(CUDA_LAUNCH_KERNEL, stream, function, grid, block, arguments, shared, stream);
+}
+
+/* Its name in programs that are compiled for CUDA 13. */
+HOOK(int, __cudaLaunchKernel, const void * kernel, struct cuda_dim3 grid, struct cuda_dim3 block, void ** arguments, size_t shared, void * stream) {
+    REAL(__cudaLaunchKernel);
+    LAUNCH(CUDA_LAUNCH_KERNEL, stream, kernel, grid, block, arguments, shared, stream);
+}
+
+HOOK(int, cudaLaunchKernelExC, const struct cuda_launch_config * config, const void * function, void ** arguments) {
+    REAL(cudaLaunchKernelExC);
+    LAUNCH(CUDA_LAUNCH_EX, config->stream, config, function, arguments);
+}
+
+HOOK(int, cudaLaunchCooperativeKernel, const void * function, struct cuda_dim3 grid, struct cuda_dim3 block, void ** arguments, size_t shared, void * stream) {
+    REAL(cudaLaunchCooperativeKernel);
+    LAUNCH(CUDA_LAUNCH_COOPERATIVE, stream, function, grid, block, arguments, shared, stream);
+}
+
+HOOK(int, cudaMemcpyAsync, void * to, const void * from, size_t size, int kind, void * stream) {
+    REAL(cudaMemcpyAsync);
+    LAUNCH(CUDA_MEMCPY, stream, to, from, size, kind, stream);
+}
+
+HOOK(int, cudaMemcpy2DAsync, void * to, size_t to_pitch, const void * from, size_t from_pitch, size_t width, size_t height, int kind, void * stream) {
+    REAL(cudaMemcpy2DAsync);
+    LAUNCH(CUDA_MEMCPY_2D, stream, to, to_pitch, from, from_pitch, width, height, kind, stream);
+}
+
+HOOK(int, cudaMemcpyPeerAsync, void * to, int to_device, const void * from, int from_device, size_t size, void * stream) {
+    REAL(cudaMemcpyPeerAsync);
+    LAUNCH(CUDA_MEMCPY_PEER, stream, to, to_device, from, from_device, size, stream);
+}
+
+HOOK(int, cudaMemsetAsync, void * to, int value, size_t size, void * stream) {
+    REAL(cudaMemsetAsync);
+    LAUNCH(CUDA_MEMSET, stream, to, value, size, stream);
+}
+
+/* ---- cuBLAS, whose launches pass no hook: one call may launch several kernels ---- */
+
+/* The stream of this thread's handle: ggml sets it before each product. */
+static __thread void * product_stream __attribute__((tls_model("initial-exec")));
+
+HOOK(int, cublasSetStream_v2, void * handle, void * stream) {
+    REAL(cublasSetStream_v2);
+    product_stream = stream;
+    return real(handle, stream);
+}
+
+#define PRODUCT(name, parameters, ...)                            \
+    HOOK(int, name, parameters) {                                 \
+        REAL(name);                                               \
+        LAUNCH(CUDA_GEMM, product_stream, __VA_ARGS__);           \
+    }
+#define PARAMETERS(...) __VA_ARGS__
+#define SIZES void * handle, int a, int b, int m, int n, int k
+#define SIZES_OF handle, a, b, m, n, k
+
+PRODUCT(cublasGemmEx, PARAMETERS(SIZES, const void * alpha, const void * A, int At, int lda, const void * B, int Bt, int ldb, const void * beta, void * C, int Ct, int ldc, int compute, int algorithm),
+        SIZES_OF, alpha, A, At, lda, B, Bt, ldb, beta, C, Ct, ldc, compute, algorithm)
+PRODUCT(cublasGemmBatchedEx, PARAMETERS(SIZES, const void * alpha, const void * A, int At, int lda, const void * B, int Bt, int ldb, const void * beta, void * C, int Ct, int ldc, int count, int compute, int algorithm),
+        SIZES_OF, alpha, A, At, lda, B, Bt, ldb, beta, C, Ct, ldc, count, compute, algorithm)
+PRODUCT(cublasGemmStridedBatchedEx, PARAMETERS(SIZES, const void * alpha, const void * A, int At, int lda, long long As, const void * B, int Bt, int ldb, long long Bs, const void * beta, void * C, int Ct, int ldc, long long Cs, int count, int compute, int algorithm),
+        SIZES_OF, alpha, A, At, lda, As, B, Bt, ldb, Bs, beta, C, Ct, ldc, Cs, count, compute, algorithm)
+PRODUCT(cublasSgemm_v2, PARAMETERS(SIZES, const void * alpha, const void * A, int lda, const void * B, int ldb, const void * beta, void * C, int ldc),
+        SIZES_OF, alpha, A, lda, B, ldb, beta, C, ldc)
+PRODUCT(cublasSgemmBatched, PARAMETERS(SIZES, const void * alpha, const void * A, int lda, const void * B, int ldb, const void * beta, void * C, int ldc, int count),
+        SIZES_OF, alpha, A, lda, B, ldb, beta, C, ldc, count)
+PRODUCT(cublasSgemmStridedBatched, PARAMETERS(SIZES, const void * alpha, const void * A, int lda, long long As, const void * B, int ldb, long long Bs, const void * beta, void * C, int ldc, long long Cs, int count),
+        SIZES_OF, alpha, A, lda, As, B, ldb, Bs, beta, C, ldc, Cs, count)
+PRODUCT(cublasStrsmBatched, PARAMETERS(void * handle, int side, int uplo, int trans, int diag, int m, int n, const void * alpha, const void * A, int lda, void * B, int ldb, int count),
+        handle, side, uplo, trans, diag, m, n, alpha, A, lda, B, ldb, count)
+
+/* ---- Graphs ---- */
+
+HOOK(int, cudaStreamBeginCapture, void * stream, int mode) {
+    REAL(cudaStreamBeginCapture);
+    const int result = real(stream, mode);
+    if (result == 0) cuda_captures(true);
+    return result;
+}
+
+HOOK(int, cudaStreamEndCapture, void * stream, void ** graph) {
+    REAL(cudaStreamEndCapture);
+    const int result = real(stream, graph);
+    cuda_captures(false);
+    return result;
+}
+
+/* With the parameters that it, and the next, had until CUDA 11: passed on, they change nothing. */
+HOOK(int, cudaGraphInstantiate, void ** exec, void * graph, void * flags, void * text, size_t size) {
+    REAL(cudaGraphInstantiate);
+    const int result = real(exec, graph, flags, text, size);
+    if (result == 0) cuda_graph_instantiated(*exec);
+    return result;
+}
+
+HOOK(int, cudaGraphExecUpdate, void * exec, void * graph, void * outcome, void * result_before_12) {
+    REAL(cudaGraphExecUpdate);
+    const int result = real(exec, graph, outcome, result_before_12);
+    if (result == 0) cuda_graph_updated(exec);
+    return result;
+}
+
+HOOK(int, cudaGraphLaunch, void * exec, void * stream) {
+    REAL(cudaGraphLaunch);
+    struct cuda_launch launch;
+    cuda_launch_begin(&launch, CUDA_GRAPH_LAUNCH, stream);
+    const int result = real(exec, stream);
+    cuda_launch_end(&launch, cuda_graph_works(exec), result == 0);
+    return result;
+}
+
+/* ---- Waits ---- */
+
+#define WAIT(kind, ...)                                                                                              \
+    const uint64_t start = clock_now();                                                                              \
+    const int result = real(__VA_ARGS__);                                                                            \
+    struct ggtrace_writer * writer = is_empty && recording_level() >= LEVEL_GRAPH && calls_take() ? recording_writer(GGTRACE_NO_WORKER) : NULL; \
+    if (writer) ggtrace_gpu_wait(writer, &(struct ggtrace_gpu_wait_record){                                          \
+        .start = start, .end = clock_now(), .what = kind, .device = cuda_device(), .call = calls_current()});        \
+    return result
+
+HOOK(int, cudaStreamSynchronize, void * stream) {
+    REAL(cudaStreamSynchronize);
+    WAIT(GGTRACE_WAIT_CUDA_STREAM, stream);
+}
+
+HOOK(int, cudaEventSynchronize, void * event) {
+    REAL(cudaEventSynchronize);
+    WAIT(GGTRACE_WAIT_CUDA_EVENT, event);
+}
+
+HOOK(int, cudaDeviceSynchronize, void) {
+    REAL(cudaDeviceSynchronize);
+    WAIT(GGTRACE_WAIT_CUDA_DEVICE);
+}

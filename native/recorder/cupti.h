@@ -1,0 +1,33 @@
+/* Times of CUDA's devices, by NVIDIA's CUPTI, if it is installed: loaded by dlopen, never linked. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Who is called: a node of a graph was made, or cloned, on the thread that does it; records are complete, with a number of lost ones; the last came. */
+struct cupti_listener {
+    void (*created)(uint64_t node);
+    void (*cloned)(uint64_t original, uint64_t node);
+    void (*take)(uint8_t * buffer, size_t valid, size_t dropped);
+    void (*end)(void);
+};
+
+/* Before the program's first use of a device. Without CUPTI, a fact `gpu.missing` in the log says why. */
+void cupti_start(const struct cupti_listener * listener);
+
+/* The next record of a buffer, the first if `*record` is NULL; false: there is none. */
+bool cupti_next(uint8_t * buffer, size_t valid, uint8_t ** record);
+
+/* Are there times of devices? */
+bool cupti_is_on(void);
+
+/* What this thread launches from here on belongs to the launch with this id; 0: to none. */
+void cupti_launch_begins(uint32_t id);
+void cupti_launch_ends(void);
+
+/* CUPTI's number of a stream. */
+uint32_t cupti_stream(uint32_t device, void * stream);
+
+/* When the program ends: writes what devices have completed. Waits for a stuck device for a second at most. */
+void cupti_finish(void);

@@ -1,0 +1,10 @@
+/* Redirects a function for one library of the process only, in that library's table of functions (GOT). */
+#pragma once
+
+#include <stdbool.h>
+
+/*
+ * Calls of `name` by the library that contains `address` reach `function` from now on. Returns the function that they reached; NULL: the
+ * library does not call it through its table, or the table cannot be written.
+ */
+void * redirect(const void * address, const char * name, void * function);

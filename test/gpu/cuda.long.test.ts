@@ -1,0 +1,228 @@
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import type { GpuEvent } from '../../lib/core.ts'
+import type { Preset } from '../llama/gguf.mjs'
+import { cudaEnvironment, ensureLlama, type GraphNodeLine, hasLlama, model, run } from '../llama/testbed.ts'
+import { inFolder, newLog, RECORDER, readLog, useRecorder } from '../native/recording.ts'
+
+/**
+ * llama.cpp's real CUDA backend, recorded on the GPU of README.md: each kernel, copy and fill has the operator that launched it. The truth
+ * is the program's own, which computes node by node, and the list of what the bed ran.
+ */
+
+const ARGS = ['--threads', '1', '--prompt', '8', '--decode', '6', '--gpu-layers', '99']
+/** One of prefill, and of decode. */
+const CALLS = 7
+/** Without them, a launch is of one node, and made when the node is computed. */
+const PLAIN = { GGML_CUDA_DISABLE_GRAPHS: '1', GGML_CUDA_DISABLE_FUSION: '1' }
+const MODELS: readonly Preset[] = ['tinyDense', 'tinyMoe', 'exact']
+
+/** A line of the bed's list. */
+interface Work {
+  readonly event: 'work'
+  readonly kind: 'kernel' | 'copy' | 'fill'
+  readonly stream: number
+  readonly ns: number
+  readonly isOfGraph: boolean
+  readonly grid: string
+  readonly block: string
+  readonly bytes: number
+  readonly name: string
+}
+
+type Environment = Readonly<Record<string, string>>
+
+const bed = () => inFolder('bed')
+
+/** Runs the model as it is. With BED_LOG on its own output, what the bed runs is between the nodes that the program prints. */
+async function plainRun(preset: Preset, args: readonly string[], env: Environment) {
+  const outcome = await run((await model(preset)).path, args, { env: { ...cudaEnvironment(bed()), ...env } })
+  expect([outcome.code, outcome.signal]).toEqual([0, null])
+  return outcome
+}
+
+/** Runs it with the recorder, to the same result, and reads the log. */
+async function record(preset: Preset, env: Environment = {}, args: readonly string[] = ARGS) {
+  const log = newLog()
+  mkdirSync(dirname(log), { recursive: true })
+  const list = join(dirname(log), 'list.jsonl')
+  const plain = await plainRun(preset, args, env)
+  const recorded = await run((await model(preset)).path, args, {
+    preload: RECORDER,
+    env: { ...cudaEnvironment(bed()), GGML2PERFETTO_OUT: log, BED_LOG: list, ...env },
+  })
+  expect([recorded.code, recorded.stderr, recorded.result?.hash]).toEqual([0, plain.stderr, plain.result?.hash])
+  const recording = await readLog(log)
+  expect(recording.issues).toEqual([])
+  const { of, text, tensor } = recording
+  const nodeName = (id: number) => `${text(tensor(id).op)} ${text(tensor(id).name)}`
+  const works = of('gpu').toSorted((a, b) => a.startNs - b.startNs)
+  const fact = (key: string) => recording.attributes[key]
+  const listed = readFileSync(list, 'utf8').trimEnd().split('\n')
+  return { ...recording, log, works, nodeName, fact, listed: listed.map((line) => JSON.parse(line) as Work) }
+}
+
+type Recorded = Awaited<ReturnType<typeof record>>
+
+/** Kernels of a call in the order in which the device began them: what they computed, from the first to the last node. */
+const kernelsOf = ({ works, nodeName, text }: Recorded, call: number) =>
+  works
+    .filter((work) => work.call === call && work.what === 'kernel')
+    .map(({ name, node }) => {
+      const range = node && [node.tensor, ...(node.fusedTo === undefined ? [] : [node.fusedTo])].map(nodeName)
+      return `${text(name)}: ${range?.join(' … ')}`
+    })
+
+/** What the program computes of each call, node by node, and what each launches. */
+async function truth(preset: Preset): Promise<string[][]> {
+  const { lines } = await plainRun(preset, [...ARGS, '--each-node'], { ...PLAIN, BED_LOG: '-' })
+  const calls: string[][] = []
+  let at: GraphNodeLine | undefined
+  for (const line of lines as readonly (GraphNodeLine | Work)[]) {
+    if (line.event === 'node') at = line
+    else if (line.event === 'work' && line.kind === 'kernel' && at) {
+      calls[at.call] ??= []
+      calls[at.call]!.push(`${shortName(line.name)}: ${at.node.op} ${at.node.name}`)
+    }
+  }
+  return calls
+}
+
+/** `rms_norm_f32` of `_Z12rms_norm_f32ILi256…`; without a mangled name, itself. */
+function shortName(mangled: string): string {
+  const [, length, rest] = /^_Z(\d+)(.*)$/.exec(mangled) ?? []
+  return length === undefined ? mangled : rest!.slice(0, Number(length))
+}
+
+const cuda = hasLlama() ? describe : describe.skip
+
+cuda('the recorder with CUDA, on a GPU that does not exist (needs linux-x64, cc, c++ and make)', () => {
+  useRecorder()
+  beforeAll(async () => {
+    await ensureLlama({ cuda: true })
+    execFileSync('make', ['-s', '-C', fileURLToPath(new URL('.', import.meta.url)), `BUILD=${bed()}`])
+  })
+
+  test.each(MODELS)('%s: kernels are of the node that the program computes when they are launched', async (preset) => {
+    const recorded = await record(preset, PLAIN)
+    const calls = await truth(preset)
+    expect(calls.length).toBe(CALLS)
+    for (const [call, expected] of calls.entries()) expect(kernelsOf(recorded, call)).toEqual(expected)
+  })
+
+  test.each(MODELS)(
+    '%s: replays of graphs, with fused nodes, are of the nodes of the same launches without graphs',
+    async (preset) => {
+      const [graphs, eager] = [await record(preset), await record(preset, { GGML_CUDA_DISABLE_GRAPHS: '1' })]
+      const replayed = graphs.listed.filter(({ isOfGraph }) => isOfGraph).length
+      expect(replayed).toBeGreaterThan(100)
+      expect(eager.listed.some(({ isOfGraph }) => isOfGraph)).toBe(false)
+      for (let call = 0; call < CALLS; call++) expect(kernelsOf(graphs, call)).toEqual(kernelsOf(eager, call))
+      expect(graphs.of('api').filter(({ name }) => graphs.text(name) === 'cudaGraphLaunch').length).toBeGreaterThan(2)
+    },
+  )
+
+  test.each<[Preset, readonly string[]]>([
+    ['tinyDense', ['MUL_MAT ADD', 'MUL_MAT SWIGLU', 'RMS_NORM MUL', 'ROPE SET_ROWS']],
+    ['tinyMoe', ['MUL ADD', 'MUL_MAT ADD', 'MUL_MAT_ID SWIGLU', 'RMS_NORM MUL', 'ROPE SET_ROWS', 'SOFT_MAX DIV']],
+  ])('%s: fused nodes name both ends', async (preset, expected) => {
+    const { works, tensor, text } = await record(preset)
+    const op = (id: number) => text(tensor(id).op)
+    const fused = works.flatMap(({ node }) =>
+      node?.fusedTo === undefined ? [] : [`${op(node.tensor)} ${op(node.fusedTo)}`],
+    )
+    expect([...new Set(fused)].sort()).toEqual(expected)
+  })
+
+  test.each(MODELS)('%s: the log has what the bed ran, stream by stream', async (preset) => {
+    const { works, listed, text, of } = await record(preset)
+    const facts = (work: GpuEvent) => work.facts as Readonly<Record<string, string | number>>
+    const kinds = { kernel: 'kernel', memcpy: 'copy', memset: 'fill', graph: 'graph' } as const
+    const shape = (work: Work) =>
+      work.kind === 'kernel' ? `${work.grid} ${work.block} ${shortName(work.name)}` : `${work.bytes}`
+    for (const stream of new Set(listed.map((work) => work.stream))) {
+      const inLog = works.filter((work) => work.stream === stream)
+      const found = inLog.map((work) => {
+        const what =
+          work.what === 'kernel'
+            ? `${facts(work)['grid']} ${facts(work)['block']} ${text(work.name)}`
+            : `${facts(work)['bytes']}`
+        return `${kinds[work.what]} ${work.endNs - work.startNs} ns ${what}`
+      })
+      expect(found).toEqual(
+        listed.filter((work) => work.stream === stream).map((work) => `${work.kind} ${work.ns} ns ${shape(work)}`),
+      )
+    }
+    // Launches: each has its work.
+    const launched = new Set(works.map(({ correlation }) => correlation))
+    for (const call of of('api').filter(({ correlation }) => correlation > 0))
+      expect(launched.has(call.correlation)).toBe(true)
+  })
+
+  test('copies of weights, inputs and outputs are of no operator; all kernels are of one', async () => {
+    for (const preset of MODELS) {
+      const { works, text, tensor } = await record(preset)
+      const ofNone = works.filter(({ what, node }) => what === 'kernel' && !node)
+      expect(ofNone.map(({ name }) => text(name))).toEqual([])
+      const copies = works.filter(({ what, node }) => what === 'memcpy' && node)
+      const named = copies.map(({ name, node }) => `${text(name)} ${text(tensor(node!.tensor).op)}`)
+      for (const copy of named) expect(copy).toMatch(/Device-to-Device\] (?:CPY|CONT|DUP)$/)
+    }
+  })
+
+  test('two devices, and layers that remain on the CPU', async () => {
+    const two = await record('tinyDense', { BED_DEVICES: '2' })
+    expect(new Set(two.works.map(({ device }) => device))).toEqual(new Set([0, 1]))
+    expect(two.works.filter(({ what, node }) => what === 'kernel' && !node)).toEqual([])
+    const partial = await record('tinyMoe', {}, [...ARGS.slice(0, -1), '3'])
+    expect(partial.works.filter(({ what, node }) => what === 'kernel' && !node)).toEqual([])
+    expect(partial.of('operator').length).toBeGreaterThan(100)
+  })
+
+  describe('faults', () => {
+    test.each([
+      ['busy-cupti', /another profiler uses CUPTI/],
+      ['no-driver', /CUPTI cannot be used/],
+    ])('%s: no times, with the reason', async (fault, reason) => {
+      const { works, fact, of, text } = await record('tinyDense', { BED_FAULT: fault })
+      expect(works).toEqual([])
+      expect(fact('gpu.missing')).toMatch(reason)
+      expect(of('api').some(({ name }) => text(name) === 'cudaGraphLaunch')).toBe(true)
+    })
+
+    test('no device: the CPU computes', async () => {
+      const { works, of } = await record('tinyDense', { BED_FAULT: 'no-device', BED_LOG: '' }).catch((error) => error)
+      expect(works ?? []).toEqual([])
+      expect(of?.('operator').length ?? 1).toBeGreaterThan(0)
+    })
+
+    test('records out of order are the same', async () => {
+      const [ordered, reversed] = [await record('tinyDense'), await record('tinyDense', { BED_FAULT: 'out-of-order' })]
+      for (let call = 0; call < CALLS; call++) expect(kernelsOf(reversed, call)).toEqual(kernelsOf(ordered, call))
+    })
+
+    test('records without times, and lost buffers, are counted', async () => {
+      const zero = await record('tinyDense', { BED_FAULT: 'zero-times' })
+      const lost = Math.floor(zero.listed.length / 50)
+      expect(zero.works.length).toBe(zero.listed.length - lost)
+      expect(zero.fact('gpu.without_times')).toBe(`${lost}`)
+    })
+
+    test('a launch fails, and the device is lost: the program ends as without the recorder', async () => {
+      for (const fault of ['launch-error', 'device-lost']) {
+        const log = newLog()
+        mkdirSync(dirname(log), { recursive: true })
+        const { path } = await model('tinyDense')
+        const env = { ...cudaEnvironment(bed()), BED_FAULT: fault, GGML_NO_BACKTRACE: '1' }
+        const plain = await run(path, ARGS, { env })
+        const recorded = await run(path, ARGS, { preload: RECORDER, env: { ...env, GGML2PERFETTO_OUT: log } })
+        expect([recorded.code, recorded.signal]).toEqual([plain.code, plain.signal])
+        expect(plain.signal).toBe('SIGABRT')
+        expect((await readLog(log)).of('facts').length).toBeGreaterThan(0)
+      }
+    })
+  })
+})

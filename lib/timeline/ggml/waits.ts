@@ -153,10 +153,10 @@ export class Waits {
     const slowest = run.slowest[step]!
     const { startNs, endNs, waitEndNs, previous } = held
     const [lastStart, lastEnd] = [startNs[held.at(slowest)]!, endNs[held.at(slowest)]!]
-    const last = { worker: held.worker[held.at(slowest)]!, lastNs: lastEnd }
+    const worker = held.worker[held.at(slowest)]!
     const at = held.at(number)
     if (!this.hasArrows || (number !== slowest && !(waitEndNs[at]! > endNs[at]! && endNs[at]! < lastEnd))) {
-      return { ...last, arrowsOut: undefined, arrowsIn: undefined }
+      return { worker, lastNs: lastEnd, arrowsOut: undefined, arrowsIn: undefined }
     }
     // An arrow for each operator of the step, by its place in the chain.
     let arrows: number[] | undefined
@@ -171,6 +171,6 @@ export class Waits {
       else arrows = [arrow]
     }
     const isLast = number === slowest
-    return { ...last, arrowsOut: isLast ? arrows : undefined, arrowsIn: isLast ? undefined : arrows }
+    return { worker, lastNs: lastEnd, arrowsOut: isLast ? arrows : undefined, arrowsIn: isLast ? undefined : arrows }
   }
 }

@@ -105,6 +105,17 @@ describe('docs/library.md', () => {
   })
 })
 
+test('the guides have at most 20 000 words, and docs/README.md names each page', () => {
+  const pages = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' }).filter((name) =>
+    name.endsWith('.md'),
+  )
+  const guides = pages.filter((name) => !name.startsWith('reference/'))
+  const words = guides.reduce((sum, name) => sum + read(`docs/${name}`).split(/\s+/).length, 0)
+  expect(words).toBeLessThanOrEqual(20_000)
+  const index = read('docs/README.md')
+  expect(pages.filter((name) => name !== 'README.md' && !index.includes(`](${name}`))).toEqual([])
+})
+
 describe('docs/perfetto-writer.md', () => {
   const guide = read('docs/perfetto-writer.md')
   const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-docs-'))

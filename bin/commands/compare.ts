@@ -43,7 +43,7 @@ const OPTIONS = {
   top: seldom(valued(whole('--top'), 'Rows of each table', '10 of changes, 3 where there are none')),
   report: valued(once('--report'), 'Also write a report of both sides: one HTML page, which needs no network'),
   ...FORCE,
-  json: flag('Print the comparison as JSON; docs/compare.md describes it'),
+  json: flag('Print the comparison as JSON; docs/reference/comparisons.md describes it'),
   markdown: flag('Print Markdown, for a pull request'),
   ...READING,
 } as const

@@ -60,7 +60,7 @@ const OPTIONS = {
   ),
   series: seldom(valued(seriesNames, `With --json, also figures over time: some of ${SERIES.join(', ')}`)),
   call: seldom(valued(whole('--call', 0), 'The call that the series graph and memory show', 'a decode call')),
-  json: flag('Print the Analysis as JSON; docs/reference/analysis.md describes it'),
+  json: flag('Print the Analysis as JSON (docs/reference/analysis.md)'),
   csv: flag(
     'Print the operators as CSV, with all figures; of a log of GPU work or of a BLAS library, its kernels or calls',
   ),

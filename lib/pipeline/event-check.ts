@@ -132,7 +132,7 @@ export class EventCheck {
 /** Others are issues (`EventBounds`). */
 const isId = (id: number) => Number.isInteger(id) && id >= 0 && id <= ID_MAX
 
-const EVENTS_DOCS = 'docs/library.md describes events; TypeScript checks them, too (TraceEvent)'
+const EVENTS_DOCS = 'docs/reference/own-formats.md describes events; TypeScript checks them, too (TraceEvent)'
 
 function hintOf(expected: string, found: unknown): string | undefined {
   if (expected === 'a number' && typeof found === 'string')

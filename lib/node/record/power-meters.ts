@@ -2,7 +2,7 @@ import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:f
 import { join } from 'node:path'
 import type { MeterKind, MeterUnit } from '../../model/power-events.ts'
 
-/** A meter of the kernel, as the log describes it (docs/power.md). */
+/** A meter of the kernel, as the log describes it (docs/reference/power-logs.md). */
 export interface SysMeter {
   readonly device: string
   readonly name: string

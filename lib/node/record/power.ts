@@ -11,7 +11,7 @@ import { type FoundMeters, findMeters } from './power-meters.ts'
 
 /** A log of power and clocks. */
 export interface PowerRecording {
-  /** The log (docs/power.md); undefined if there is none. */
+  /** The log (docs/reference/power-logs.md); undefined if there is none. */
   readonly path: string | undefined
   /** Why there is none, as a message. */
   readonly problem: string | undefined

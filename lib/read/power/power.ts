@@ -1,4 +1,4 @@
-// What `record --power` writes: a line of JSON that describes the meters, then rows of numbers. docs/power.md specifies it.
+// What `record --power` writes: a line of JSON that describes the meters, then rows of numbers. docs/reference/power-logs.md specifies it.
 //
 //   {"format":"ggml2perfetto.power/1","clock":"MONOTONIC","realtime_ns":"1763913600000000000","monotonic_ns":"5000000000","meters":[…]}
 //   5000001234,41234567,2400000

@@ -29,6 +29,7 @@ GLIBC_OLD(pthread_barrier_destroy);
 GLIBC_OLD(pthread_barrier_init);
 GLIBC_OLD(pthread_barrier_wait);
 GLIBC_OLD(pthread_create);
+GLIBC_OLD(pthread_detach);
 GLIBC_OLD(pthread_join);
 GLIBC_OLD(pthread_key_create);
 GLIBC_OLD(pthread_once);

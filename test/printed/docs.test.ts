@@ -55,7 +55,6 @@ const FILLED: readonly (readonly [placeholder: RegExp, text: string])[] = [
   [/--clock …/, '--clock smi.csv=UTC'],
   [/^ggml2perfetto open …$/, 'ggml2perfetto open run.ggtrace'],
   [/record --$/, 'record -- llama-cli'],
-  [/ python train\.py$/, ' llama-cli'],
   [/-- …$/, '-- llama-cli'],
   [/(llama-\w+) …/, '$1'],
   [/model\.gguf …/, 'model.gguf'],

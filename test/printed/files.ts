@@ -70,6 +70,7 @@ const TEXTS: Readonly<Record<string, string>> = {
     ...{ model_name: 'tiny', total_size_bytes: 1114112 },
     tensors: [{ name: 'output.weight', offset_start: 1048576, offset_end: 1114112, shape: [64, 1024] }],
   }),
+  'train.py': 'print("step 1")\n',
   'app.js': "require('child_process').execFileSync('llama-cli')",
 }
 

@@ -8,6 +8,7 @@ import { fold, rangesText } from '../../lib/dag/fold.ts'
 import { valueText } from '../../lib/dag/metrics.ts'
 import { analyze, eventsOf, Names } from '../../lib/index.ts'
 import { drawSvg, inputOf } from '../../lib/node.ts'
+import { isLong } from '../long.ts'
 
 /** Graphs as nodes and edges: against the definitions of logs, and by hand. */
 
@@ -17,7 +18,9 @@ type Node = Graph['nodes'][number]
 const graphOf = async (log: Parameters<typeof analyze>[0], call?: number): Promise<Graph> =>
   (await analyze(log, { series: ['graph'], call })).series!.graph!
 
-const moe = () => graphOf(inputOf('examples/moe.ggtrace.gz'))
+/** Of one analysis; no test changes it. */
+let ofMoe: Promise<Graph> | undefined
+const moe = () => (ofMoe ??= graphOf(inputOf('examples/moe.ggtrace.gz')))
 
 /** Source lists of all that a call computes, from the events of the log alone: `name op shape <- name op shape #index`. */
 async function listsOf(path: string, call: number): Promise<string[]> {
@@ -253,7 +256,7 @@ describe('drawings', () => {
         // biome-ignore lint/suspicious/noControlCharactersInRegex: XML cannot contain them
         expect(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/.test(svg)).toBe(false)
       }),
-      { numRuns: 60 },
+      { numRuns: isLong ? 60 : 12 },
     )
   })
 

@@ -9,17 +9,28 @@ import { input, ORIGIN_NS } from '../sched/schedule.ts'
 const MOE = readFileSync('examples/moe.csv')
 const RECORDED = readFileSync('examples/moe.ggtrace.gz')
 
-async function traceOf(log: Uint8Array, options: ConvertOptions = {}): Promise<Buffer> {
+/** What is made once of a log with the same options. */
+function once<T>(make: (log: Uint8Array, options?: ConvertOptions) => Promise<T>): typeof make {
+  const made = new Map<Uint8Array, Map<string, Promise<T>>>()
+  return (log, options = {}) => {
+    const ofLog = made.get(log) ?? new Map<string, Promise<T>>()
+    const key = JSON.stringify(options)
+    made.set(log, ofLog.set(key, ofLog.get(key) ?? make(log, options)))
+    return ofLog.get(key)!
+  }
+}
+
+const traceOf = once(async (log, options) => {
   const pieces: Uint8Array[] = []
   for await (const piece of convert({ name: 'log', source: log }, options)) pieces.push(piece)
   return Buffer.concat(pieces)
-}
+})
 
 async function* inPieces(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += 100_000) yield bytes.subarray(at, at + 100_000)
 }
 
-const view = async (log: Uint8Array, options?: ConvertOptions) => findView(inPieces(await traceOf(log, options)))
+const view = once(async (log, options) => findView(inPieces(await traceOf(log, options))))
 
 async function withTrace<T>(bytes: Uint8Array, use: (trace: OpenTrace) => T): Promise<T> {
   const trace = await openTrace(bytes)

@@ -2,10 +2,10 @@
  * Writes lib/generated/analysis-schema.ts: the types of the fields of an Analysis, from lib/analyze/analysis.ts, by which a stored
  * one is checked. With --check, writes nothing and exits 1 if the committed file is stale.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import ts from 'typescript'
+import { put } from './generated.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const path = join(root, 'lib/generated/analysis-schema.ts')
@@ -92,9 +92,4 @@ export type JsonFields = { readonly [name: string]: JsonType }
 export const ANALYSIS_TYPES: { readonly [name: string]: JsonFields } = {
 ${lines.join('')}}
 `
-if (readFileSync(path, { encoding: 'utf8', flag: 'a+' }) === text) process.exit()
-if (process.argv.includes('--check')) {
-  console.error('lib/generated/analysis-schema.ts is stale: node scripts/analysis-schema.mjs')
-  process.exit(1)
-}
-writeFileSync(path, text)
+put(path, text, 'analysis-schema')

@@ -2,10 +2,10 @@
  * Writes lib/generated/event-checks.ts: what the fields of each kind of event are, from the union TraceEvent in lib/model/events.ts, by which
  * events of programs are checked. With --check, writes nothing and exits 1 if the committed file is stale.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import ts from 'typescript'
+import { put } from './generated.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const path = join(root, 'lib/generated/event-checks.ts')
@@ -98,9 +98,4 @@ ${[...constants].map(([code, name]) => `const ${name} = ${code}\n`).join('')}
 export const EVENT_CHECKS: Readonly<Record<string, ObjectCheck>> = {
 ${byKind.join('')}}
 `
-if (readFileSync(path, { encoding: 'utf8', flag: 'a+' }) === text) process.exit()
-if (process.argv.includes('--check')) {
-  console.error('lib/generated/event-checks.ts is stale: node scripts/event-checks.mjs')
-  process.exit(1)
-}
-writeFileSync(path, text)
+put(path, text, 'event-checks')

@@ -2,10 +2,10 @@
  * Writes docs/reference/exports.md: all names that the entries of the package export, each with the first sentence of its documentation. With --check,
  * writes nothing and exits 1 if the committed page is stale, a name is not documented, or a type of an exported signature has no exported name.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import ts from 'typescript'
 import { checker, entries, fileOf, program, root } from './entries.mjs'
+import { put } from './generated.mjs'
 
 const path = join(root, 'docs/reference/exports.md')
 
@@ -113,9 +113,4 @@ if (unnamed.length > 0) {
   console.error(`types of exported signatures that no entry exports:\n${unnamed.join('\n')}`)
   process.exit(1)
 }
-if (process.argv.includes('--check')) {
-  if (readFileSync(path, 'utf8') !== page) {
-    console.error('docs/reference/exports.md is stale: node scripts/exports-docs.mjs')
-    process.exit(1)
-  }
-} else writeFileSync(path, page)
+put(path, page, 'exports-docs')

@@ -2,10 +2,10 @@
  * Writes lib/generated/option-names.ts: names of the options of all functions that the entries of the package export, by which others are refused.
  * With --check, writes nothing and exits 1 if the committed file is stale.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import ts from 'typescript'
 import { checker, entries, fileOf, program, root } from './entries.mjs'
+import { put } from './generated.mjs'
 
 const path = join(root, 'lib/generated/option-names.ts')
 
@@ -36,9 +36,4 @@ const lines = [...found]
       `\n/** Options of \`${name}\`. */\nexport const ${constantOf(name)}: readonly string[] = ${JSON.stringify(names.sort())}\n`,
   )
 const text = `// Generated from the entries in lib by scripts/option-names.mjs; do not edit.\n${lines.join('')}`
-if (readFileSync(path, { encoding: 'utf8', flag: 'a+' }) === text) process.exit()
-if (process.argv.includes('--check')) {
-  console.error('lib/generated/option-names.ts is stale: node scripts/option-names.mjs')
-  process.exit(1)
-}
-writeFileSync(path, text)
+put(path, text, 'option-names')

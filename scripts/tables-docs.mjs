@@ -2,9 +2,10 @@
  * Writes the tables of a dataset into docs/reference/dataset.md, from lib/tables. With --check, writes nothing and exits 1 if the document is
  * stale.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { TABLES } from 'ggml2perfetto/tables'
+import { put } from './generated.mjs'
 
 const path = fileURLToPath(new URL('../docs/reference/dataset.md', import.meta.url))
 const [begin, end] = [
@@ -24,9 +25,4 @@ for (const [name, { about, sortedBy, columns }] of Object.entries(TABLES)) {
 const text = readFileSync(path, 'utf8')
 const [from, to] = [text.indexOf(begin) + begin.length, text.indexOf(end)]
 const made = `${text.slice(0, from)}\n${lines.join('\n')}\n${text.slice(to)}`
-if (process.argv.includes('--check')) {
-  if (made === text) process.exit(0)
-  console.error('docs/reference/dataset.md is stale: node scripts/tables-docs.mjs')
-  process.exit(1)
-}
-writeFileSync(path, made)
+put(path, made, 'tables-docs')

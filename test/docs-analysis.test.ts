@@ -7,10 +7,12 @@ import { describe, expect, test } from '@jest/globals'
 import { GROUP_KEYS } from '../lib/analysis.ts'
 import { analyze } from '../lib/index.ts'
 import { inputOf } from '../lib/node.ts'
+import { run, useFolder } from './cli/helpers.ts'
 
 /** docs/analysis.md, docs/reference/statistics.md and the README on `stats`: commands print what is there, and all fields are described. */
+useFolder()
+
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
-const CLI = join(ROOT, 'dist/ggml2perfetto.js')
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8')
 const blocks = (text: string, language: string) =>
   [...text.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))].map((match) => match[1]!)
@@ -24,9 +26,7 @@ const commands = ['docs/analysis.md', 'docs/reference/statistics.md', 'README.md
 
 test.each(commands)('%s', (block) => {
   const [command, ...expected] = block.trimEnd().split('\n')
-  const printed = node([CLI, ...command!.split(' ').slice(2)])
-    .trimEnd()
-    .split('\n')
+  const printed = run(command!.split(' ').slice(2), { cwd: ROOT }).stdout.trimEnd().split('\n')
   // `…` is any number of lines.
   let at = 0
   let isAnywhere = false
@@ -43,11 +43,12 @@ test.each(commands)('%s', (block) => {
   if (!isAnywhere) expect(printed.slice(at)).toEqual([])
 })
 
-test('the fields of the document are those of the types', () => {
-  node(['scripts/analysis-docs.mjs', '--check'])
-  node(['scripts/analysis-schema.mjs', '--check'])
-  node(['scripts/event-checks.mjs', '--check'])
-  node(['scripts/option-names.mjs', '--check'])
+/** In one process, which reads the sources of the entries once. */
+const GENERATORS = ['analysis-docs', 'analysis-schema', 'event-checks', 'option-names', 'exports-docs', 'tables-docs']
+
+test('what scripts make of types and comments is up to date: pages of the reference, and lib/generated', () => {
+  const line = GENERATORS.map((name) => `await import('./scripts/${name}.mjs')`).join('\n')
+  node(['--input-type=module', '-e', line, '--', '--check'])
 })
 
 test('each field that an Analysis contains is described', async () => {
@@ -68,7 +69,7 @@ test('each field that an Analysis contains is described', async () => {
 })
 
 test('all options of stats, and keys of operators', () => {
-  const help = node([CLI, 'help', 'stats'])
+  const help = run(['help', 'stats']).stdout
   const options = [...help.matchAll(/^ {2}(?:-\w,| {3}) (--[\w-]+)/gm)].map(([, option]) => option!)
   expect(options.filter((option) => !guide.includes(`\`${option}\``))).toEqual(['--help'])
   const [, keys] = /`--by` \| groups operators by one or more of ([^.]+)\./.exec(guide)!

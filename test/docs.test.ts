@@ -156,14 +156,6 @@ describe('docs/perfetto-writer.md', () => {
   })
 })
 
-test('docs/reference/dataset.md: the tables are those of lib/tables', () => {
-  node([join(ROOT, 'scripts/tables-docs.mjs'), '--check'], ROOT)
-})
-
-test('exports.md names all that the package exports', () => {
-  node([join(ROOT, 'scripts/exports-docs.mjs'), '--check'], ROOT)
-})
-
 describe('docs/reference/compatibility.md', () => {
   const guide = read('docs/reference/compatibility.md')
 

@@ -175,6 +175,14 @@ export const LAYOUT = {
     description: ({ what, role }) => (role ? `${CALLS[what]} ${ROLES[role]}` : CALLS[what]),
   }),
 
+  gpuWork: track<{ readonly queue: string }>('run', {
+    rank: at(4),
+    name: 'GPU',
+    description: ({ queue }) =>
+      `Work of the GPU queue that has most of it (${queue}), below the calls; where there is very much, neighbours are one slice. All queues ` +
+      'and all details are in the group GPU of the viewer.',
+  }),
+
   'tok/s': counter('run', {
     rank: at(5),
     rows: 16,

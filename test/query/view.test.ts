@@ -246,7 +246,7 @@ describe('of a run on GPUs, its first work is in view', () => {
     const log = fixture(name)
     const found = await view(log)
     await withTrace(await traceOf(log), (trace) => {
-      const names = [...new Set(trace.query('select name from track').rows.flat().map(String))].concat(OF_UI)
+      const names = [...new Set([...trace.query('select name from track').rows.flat().map(String), ...OF_UI])]
       const matches = (id: string, texts: string[]) =>
         texts.filter((text) => new RegExp(argsOf(found, id)[0]!).test(text))
       const copied = matches('CopyTracksToWorkspaceByRegexWithAncestors', pathsIn(trace))

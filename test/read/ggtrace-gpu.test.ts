@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { convert, summarize } from '../../lib/index.ts'
+import { convert, type EventInput, type LogInput, summarize, type TraceEvent } from '../../lib/index.ts'
 import { openTrace } from '../../lib/node.ts'
 import { everyRecord, read } from './ggtrace-logs.ts'
 
@@ -59,4 +59,44 @@ test('a trace has the work on queues of the GPU, with nodes as arguments', async
     ].map((row) => ['compute 0.0 · GPU 0', ...row]),
   )
   trace.close()
+})
+
+test('the run has a row of the GPU beside its calls: the busiest queue, of much work neighbours as one', async () => {
+  const rowOf = async (input: EventInput | LogInput) => {
+    const trace = await openTrace(convert(input))
+    try {
+      return trace.query(`select s.name, dur, extract_arg(arg_set_id, 'debug.count') from slice s join track t on t.id = track_id
+        where category = 'gpu_busy' and t.name = 'GPU' and t.parent_id in (select id from track where parent_id is null) order by ts`)
+        .rows
+    } finally {
+      trace.close()
+    }
+  }
+  expect(await rowOf({ name: 'log', source: log })).toEqual([
+    ['Qcur MUL_MAT', 950, null],
+    ['ffn_moe_up MUL_MAT+MUL_MAT_ID', 500, null],
+    ['copy', 100, null],
+    ['fill', 50, null],
+    ['submission', 1100, null],
+  ])
+  // Two queues of pieces of 500 ns, 100 ns apart; after each 1000 pieces there is a pause.
+  const PIECES = 20_000
+  const work = (stream: number, i: number, ns: number): TraceEvent => {
+    const startNs = 600 * i + 1_000_000 * Math.floor(i / 1000)
+    const unknown = { device: 0, context: 0, contextName: 0, streamName: 0, pid: 9, correlation: -1, signature: 0 }
+    return { kind: 'gpu', what: 'kernel', ...unknown, stream, name: 0, startNs, endNs: startNs + ns, facts: {} }
+  }
+  const much: EventInput = {
+    name: 'much',
+    events: () => [
+      [
+        { kind: 'input', format: 'test', clock: 'MONOTONIC', originNs: 10n ** 9n, attributes: {} },
+        ...Array.from({ length: PIECES }, (_, i) => [work(1, i, 100), work(2, i, 500)]).flat(),
+      ],
+    ],
+  }
+  const rows = (await rowOf(much)) as [string, number, number | null][]
+  expect(rows.length).toBeLessThan(PIECES)
+  expect(rows.reduce((sum, [, , count]) => sum + (count ?? 1), 0)).toBe(PIECES)
+  expect(Math.max(...rows.map(([, dur]) => Number(dur)))).toBeLessThan(1_000_000)
 })

@@ -22,6 +22,7 @@ import { LAYOUT } from '../layout.ts'
 import type { NestedRows } from '../nested.ts'
 import { specOf } from '../place.ts'
 import type { Lanes } from '../tracks.ts'
+import { BusiestQueue } from './busiest.ts'
 
 /** A call and its work share an id: the number of the process, from 1, and the correlation id. */
 const CORRELATIONS = 2 ** 32
@@ -58,6 +59,7 @@ export class GpuArea {
   private readonly nodeArgs: NodeArgs
   /** By tensor and `fusedTo`. */
   private readonly nodes = new Map<string, NodeLabel>()
+  private readonly busiest: BusiestQueue
 
   constructor(private readonly context: TrackContext) {
     const { make, names, input, tensors } = context
@@ -65,6 +67,7 @@ export class GpuArea {
     this.nodeArgs = new NodeArgs(context, new Works(tensors, (tensor) => names.text(tensor.op)))
     this.arrowIds = arrowIds(input)
     this.profiles = new ProfileArgs(make)
+    this.busiest = new BusiestQueue(context)
     const kind = (what: GpuEvent['what']) => make.word('kind', what)
     this.kinds = { kernel: kind('kernel'), memcpy: kind('memcpy'), memset: kind('memset'), graph: kind('graph') }
     this.keys = { correlation: names.id('correlation'), work: names.id('gpu_work'), call: names.id('call') }
@@ -84,6 +87,7 @@ export class GpuArea {
   /** Ends all open slices. */
   finish(): void {
     for (const rows of this.calls.values()) rows.finish()
+    this.busiest.finish()
   }
 
   private work(event: GpuEvent): void {
@@ -102,6 +106,7 @@ export class GpuArea {
       if (signature !== 0 && detail === 'full') extra.push(make.arg('signature', { name: signature }))
     }
     if (work) return work.place(startNs, endNs, { name, category: 'gpu', extra })
+    this.busiest.add(queue, startNs, endNs, name)
     const id = correlation < 0 ? tree.addLooseWork() : this.workId(pid, correlation)
     writer.gpu?.work({ queue, stage: what, startNs, endNs, name, id, submission: correlation, extra })
   }

@@ -24,6 +24,7 @@ const FACTS: readonly Fact[] = [
   { what: 'recorded', of: ({ run }) => [...run.recorded].sort().join(', '), isObstacle: true },
   { what: 'counters', of: ({ run }) => [...run.counters].sort().join(', '), isObstacle: true },
   { what: 'limited to', of: ({ run }) => JSON.stringify(run.limited_to), isObstacle: true },
+  { what: 'calls left out', of: ({ run }) => run.left_out?.calls ?? null, isObstacle: true },
   { what: 'format', of: ({ inputs }) => inputs[0]?.format ?? null, isObstacle: true },
   { what: 'model', of: ({ run }) => run.model },
   { what: 'model files', of: ({ run }) => run.model_files.join(', ') },

@@ -158,6 +158,11 @@ test('another prompt, other threads, another machine are obstacles; another buil
     'workers',
     'CPU',
   ])
+  const slow = (calls: number) => ({
+    name: 'slow calls',
+    runs: other({ run: { ...facts, left_out: { calls, time_ns: 1e9, limit: '200 ms' } } }),
+  })
+  expect(compareRuns(slow(1000), slow(70)).differences).toMatchObject([{ what: 'calls left out', is_obstacle: true }])
   const prefill = { calls: 1, tokens: 512 }
   const prompt = compared({ calls: { ...calls, by_phase: { ...calls.by_phase, prefill } } })
   expect([prompt.is_comparable, prompt.differences[0]!.what]).toEqual([false, 'prompt'])

@@ -30,7 +30,7 @@ test('there is an example for most modules', () => {
 
 test('the views are those of the modules, and each column has a comment', () => {
   run('scripts/sql-docs.mjs', '--check')
-  const views = [...GGML_SQL.matchAll(/^CREATE PERFETTO (?:VIEW|TABLE) (ggml_\w+)\(\n([\s\S]*?)\n\)/gm)]
+  const views = [...GGML_SQL.matchAll(/^CREATE OR REPLACE PERFETTO (?:VIEW|TABLE) (ggml_\w+)\(\n([\s\S]*?)\n\)/gm)]
   expect(views.length).toBeGreaterThan(12)
   for (const [, view, columns] of views) {
     expect(guide).toContain(`**${view}** – `)

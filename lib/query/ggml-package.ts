@@ -22,7 +22,9 @@ export const GGML_PACKAGE: SqlPackage = {
  */
 export const GGML_SUMMARY: string = summary
 
-/** The whole package as one text, for where modules cannot be registered: the query page of the Perfetto UI. */
+/** The whole package as one text, for where modules cannot be registered: the query page of the Perfetto UI. It can be run again. */
 export const GGML_SQL: string = Object.values(GGML_PACKAGE.modules)
-  .map((text) => text.replace(/^INCLUDE PERFETTO MODULE .*\n\n?/gm, ''))
+  .map((text) =>
+    text.replace(/^INCLUDE PERFETTO MODULE .*\n\n?/gm, '').replace(/^CREATE PERFETTO/gm, 'CREATE OR REPLACE PERFETTO'),
+  )
   .join('\n')

@@ -8,7 +8,7 @@ const SLOW_OPERATORS_MAX = 500
 /** A cause explains more than this many percent of the operator's time. */
 const SHARE_MIN = 5
 /** A state of the worker's thread may begin this much before the operator that it is part of: clocks are not exact. */
-const CLOCK_ERROR_NS = 1e6
+const CLOCK_ERROR = '1e6'
 
 const arg = (name: string, argSet = 'arg_set_id') => `extract_arg(${argSet}, 'debug.${name}')`
 
@@ -25,8 +25,8 @@ interface OperatorFacts {
 /**
  * PerfettoSQL for a track with the operators that lost most time, compared with the median of their kind. Names contain the
  * cause: `Qcur MUL_MAT ×2522 · preempted 66 % by git 14917`, as far as the trace contains it: from the states of the worker's
- * thread (the thread named is the one that had the CPU longest), waits inside the operator, and page faults. By `id`
- * and `track_id` the UI finds the operator. The query is part of a URL: it is as short as it can be.
+ * thread (the thread named is the one that had the CPU longest), the rest of the waits inside the operator, and page faults: shares of its time. By `id`
+ * and `track_id` the UI finds the operator. States before `runni` in the alphabet are those without a CPU. The query is part of a URL: it is as short as it can be.
  */
 function whySlow({ fromTs, hasFaults, namesFirst }: OperatorFacts): string {
   const kind = fromTs === undefined ? `name, ${arg('shape')}` : 'name'
@@ -34,18 +34,18 @@ function whySlow({ fromTs, hasFaults, namesFirst }: OperatorFacts): string {
   const sql = `
 with o as (select *, median(dur) over (partition by ${kind}) m from slice
   where category = 'operator'${fromTs === undefined ? '' : ` and ts >= ${fromTs}`}),
-s as (select o.*, r.id r from o join track t on t.id = track_id
+s as (select o.*, r.id r, t.name k from o join track t on t.id = track_id
   left join track r on r.parent_id = t.parent_id and r.name = t.name || ': state'
   where dur > ${SLOW} * m order by dur - m desc limit ${SLOW_OPERATORS_MAX}),
 c as (select s.id i, s.dur d, a.name c, ${arg(namesFirst ? 'taken_first_by' : 'taken_by', 'a.arg_set_id')} b,
   sum(min(a.ts + a.dur, s.ts + s.dur) - max(a.ts, s.ts)) n
-  from s cross join slice a on a.ts > s.ts - ${CLOCK_ERROR_NS} and a.ts < s.ts + s.dur and a.ts + a.dur > s.ts
-  and a.track_id = r and a.name not glob 'running*' group by 1, 3, 4
-  union all select id, dur, 'waiting for other workers', null, ${arg('inner_wait_ns')} from s),
-w as (select *, max(n), 1e2 * sum(n) / d p from c group by i, c)
-select id, ts, dur, track_id, m median_ns, printf('%s ×%.0f%s${hasFaults ? '%s%s' : ''}', name, dur / m,
+  from s cross join slice a on a.ts > s.ts - ${CLOCK_ERROR} and a.ts < s.ts + s.dur and a.ts + a.dur > s.ts
+  and a.track_id = r and a.name < 'runni' group by 1, 3, 4),
+w as (select i, c, b, max(n), 1e2 * sum(n) / d p from c group by 1, 2
+  union all select id, 'waiting', null, 0, 1e2 * min(${arg('inner_wait_ns')}, dur - (select total(n) from c where i = id)) / dur from s)
+select id, ts, dur, track_id, m median, printf('%s: %s ×%.0f%s${hasFaults ? '%s%s' : ''}', k, name, dur / m,
   (select group_concat(printf(' · %s %.0f %%%s', iif(c glob '*p*', 'preempted', c), p, ' by ' || b), ''
-  order by c > 'w', p desc) from w where i = id and p > ${SHARE_MIN})${hasFaults ? faults : ''}) name from s`
+  order by p desc) from w where i = id and p > ${SHARE_MIN})${hasFaults ? faults : ''}) name from s`
   return shortened(sql)
 }
 

@@ -302,7 +302,8 @@ class Drawing {
         : tokens < 0
           ? phase
           : `${phase} (${tokens} tokens)`
-    this.slice('Tokens', 'token', name, startNs, endNs, this.detail === 'names' ? {} : args)
+    const took = isCut ? '' : ` · ${duration(endNs - startNs)}`
+    this.slice('Tokens', 'token', name + took, startNs, endNs, this.detail === 'names' ? {} : args)
     this.calls.push(event)
   }
 

@@ -129,7 +129,8 @@ describe.each(FORMATS)('%s', (format) => {
   })
 
   test('one prefill of 16 tokens and eight decodes, each a call, a graph and 148 operators a worker', () => {
-    const tokens = rows(`SELECT name, extract_arg(arg_set_id, 'debug.n_tokens'), extract_arg(arg_set_id, 'debug.call')
+    const tokens =
+      rows(`SELECT substr(name, 1, instr(name, ' · ') - 1), extract_arg(arg_set_id, 'debug.n_tokens'), extract_arg(arg_set_id, 'debug.call')
       FROM slice WHERE category = 'token' ORDER BY ts`)
     const decodes = [1, 2, 3, 4, 5, 6, 7, 8].map((nth) => [`decode ${nth}`, 1, nth])
     expect(tokens).toEqual([['prefill (16 tokens)', 16, 0], ...decodes])

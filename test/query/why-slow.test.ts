@@ -108,12 +108,23 @@ describe('a slow operator is named by what took its time', () => {
       ]),
     )
     expect(names).toEqual([
-      'op0 MUL_MAT ×100 · preempted 66 % by task 14917 14917',
-      'op1 MUL_MAT ×100 · blocked (D) 30 % · runnable (woken) 12 %',
-      'op2 MUL_MAT ×100',
-      'op3 MUL_MAT ×100',
+      'worker 0: op0 MUL_MAT ×100 · preempted 66 % by task 14917 14917',
+      'worker 0: op1 MUL_MAT ×100 · blocked (D) 30 % · runnable (woken) 12 %',
+      'worker 0: op2 MUL_MAT ×100',
+      'worker 0: op3 MUL_MAT ×100',
     ])
     expect(found).toEqual(['op0 MUL_MAT', 'op1 MUL_MAT', 'op2 MUL_MAT', 'op3 MUL_MAT'])
+  })
+
+  test('a wait in it is named as far as its worker had a CPU: shares are parts of its time', async () => {
+    const { names } = await slowOf(
+      log([{ innerWaitNs: 90 * MS }]),
+      switches([
+        { at: 20, from: WORKER, to: NODE },
+        { at: 90, from: NODE, left: 1, to: WORKER },
+      ]),
+    )
+    expect(names).toEqual(['worker 0: op0 MUL_MAT ×100 · preempted 70 % by task 14318 14318 · waiting 30 %'])
   })
 
   test('by what was counted and waited for in it, of which the log tells', async () => {
@@ -121,10 +132,10 @@ describe('a slow operator is named by what took its time', () => {
       log([{ innerWaitNs: 40 * MS }, { counts: [1, 12, 3_400_000] }, { counts: [9, 0, 0] }, { counts: [0, 1, 0] }]),
     )
     expect(names).toEqual([
-      'op0 MUL_MAT ×100 · waiting for other workers 40 %',
-      'op1 MUL_MAT ×100 · major faults 12 · 3.4 MB read',
-      'op2 MUL_MAT ×100',
-      'op3 MUL_MAT ×100 · major faults 1',
+      'worker 0: op0 MUL_MAT ×100 · waiting 40 %',
+      'worker 0: op1 MUL_MAT ×100 · major faults 12 · 3.4 MB read',
+      'worker 0: op2 MUL_MAT ×100',
+      'worker 0: op3 MUL_MAT ×100 · major faults 1',
     ])
   })
 })

@@ -140,8 +140,8 @@ describe('a model on one GPU', () => {
 
 describe('serving engines', () => {
   test.each([
-    ['vllm.json.gz', ['decode 1 (32 tokens)', 19_114_059, 'decode', 32], [0, 0, 32, 32, 55086]],
-    ['sglang.json.gz', ['prefill (15360 tokens)', 522_741_423, 'prefill', 15360], [15, 15360, 0, 0, 0]],
+    ['vllm.json.gz', ['decode 1 (32 tokens) · 19.1 ms', 19_114_059, 'decode', 32], [0, 0, 32, 32, 55086]],
+    ['sglang.json.gz', ['prefill (15360 tokens) · 523 ms', 522_741_423, 'prefill', 15360], [15, 15360, 0, 0, 0]],
   ])('%s: steps are calls of the model, with a phase and counts', async (name, call, counts) => {
     const keys = [
       'context_requests',

@@ -71,10 +71,10 @@ test('pauses are pale, and calls that failed are alike', async () => {
     short.query(`select name, ${COLOUR} from slice where category in ('phase', 'token') order by ts, id`).rows,
   ).toEqual(
     expect.arrayContaining([
-      ['decode 1', 'decode'],
+      ['decode 1 · 5 ms', 'decode'],
       ['decode failed (1: no slot in the KV cache)', 'failed'],
       ['idle', 'nothing'],
-      ['decode 2', 'decode'],
+      ['decode 2 · 5 ms', 'decode'],
     ]),
   )
   short.close()

@@ -40,12 +40,12 @@ const linesOf = (rows: RegExp, args: Shown['args'] = [], options: ConvertOptions
 describe('a log whose context was overrun', () => {
   test('failed calls have names of their own, and are not numbered as decode calls', async () => {
     expect(await linesOf(/^Tokens/)).toEqual([
-      'Tokens | 0–20000000 prefill (4 tokens)',
-      'Tokens | 21000000–30000000 decode 1',
-      'Tokens | 31000000–40000000 decode 2',
-      'Tokens | 41000000–50000000 decode 3',
+      'Tokens | 0–20000000 prefill (4 tokens) · 20 ms',
+      'Tokens | 21000000–30000000 decode 1 · 9 ms',
+      'Tokens | 31000000–40000000 decode 2 · 9 ms',
+      'Tokens | 41000000–50000000 decode 3 · 9 ms',
       'Tokens | 51000000–51010000 decode failed (1: no slot in the KV cache)',
-      'Tokens | 52010000–61010000 decode 4',
+      'Tokens | 52010000–61010000 decode 4 · 9 ms',
       'Tokens | 62010000–92010000 prefill failed (2: aborted)',
       'Tokens | 93010000–93020000 decode failed (-3: fatal error)',
       'Tokens | 94020000–94030000 encode failed (-1: error)',
@@ -70,7 +70,7 @@ describe('a log whose context was overrun', () => {
           `call: ${call}, n_tokens: 1, result: 1, result_meaning: no slot in the KV cache; nothing was computed`,
       ),
     ])
-    expect(lines[0]).toBe('Tokens | 0–20000000 prefill (4 tokens) {call: 0, n_tokens: 4, tok_per_s: 200}')
+    expect(lines[0]).toBe('Tokens | 0–20000000 prefill (4 tokens) · 20 ms {call: 0, n_tokens: 4, tok_per_s: 200}')
   })
 
   test('they have no tok/s, and leave the KV cache as it was', async () => {
@@ -137,7 +137,7 @@ describe('a log whose context was overrun', () => {
   test('--tokens goes by the number of the call, which counts them', async () => {
     expect(await linesOf(/^Tokens/, [], { tokens: [4, 5] })).toEqual([
       'Tokens | 51000000–51010000 decode failed (1: no slot in the KV cache)',
-      'Tokens | 52010000–61010000 decode 4',
+      'Tokens | 52010000–61010000 decode 4 · 9 ms',
     ])
   })
 

@@ -124,7 +124,7 @@ test('parts of a call that were recorded; what comes before an allocation builds
     thread.token({ startNs: 100 * US, endNs: 110 * US, call: 1, tokens: 2, isByGraph: true })
   })
   expect(lines).toEqual([
-    'Tokens | 10000–62000 prefill (4 tokens) {call: 0, recorder_ns: 23000}',
+    'Tokens | 10000–62000 prefill (4 tokens) · 52 µs {call: 0, recorder_ns: 23000}',
     'Graphs | 10000–15000 build graph {call: 0}',
     'Graphs | 15000–20000 allocate {call: 0}',
     'Graphs | 20000–22000 outside graphs {call: 0}',

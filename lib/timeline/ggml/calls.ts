@@ -3,7 +3,7 @@ import { CallOrder } from '../../model/call-order.ts'
 import { decodingIn, hasRate, isFailed, isVerification, meaningOf, sequencesOf } from '../../model/calls.ts'
 import { type CallBatch, type EngineStep, Inferred, type SequenceSpan, type TokenEvent } from '../../model/events.ts'
 import { Roles } from '../../model/roles.ts'
-import { nounFor } from '../../model/units.ts'
+import { duration, nounFor, plural } from '../../model/units.ts'
 import type { Label } from '../../sink/label.ts'
 import type { InputAreas } from '../areas.ts'
 import type { TrackContext } from '../context.ts'
@@ -16,6 +16,9 @@ import type { Graphs } from './graphs.ts'
 
 /** Minimum pause between calls that is drawn as idle, in ns. */
 const IDLE_NS_MIN = 100e6
+
+/** A call names what took more than this part of its time and should take none. */
+const UNUSUAL = 0.1
 
 /** Sequences of a batch that are listed; of one that verifies drafts, all that llama.cpp allows. */
 const SPANS_SHOWN = 16
@@ -81,7 +84,7 @@ export class Calls {
 
   private place(event: TokenEvent): void {
     const row = this.rowOf(event)
-    const name = nameOf(event, row)
+    const name = `${nameOf(event, row)}${reasonOf(event)}`
     if (event.phase !== 'warm-up' && !isFailed(event)) this.roles.add(event)
     const isFirst = !this.hasCalls
     this.hasCalls = true
@@ -264,6 +267,18 @@ function nameOf({ phase, tokens, batch }: TokenEvent, row: Row): string {
   if (batch && isFailed({ batch })) return `${phase} failed (${batch.result}: ${meaningOf(batch).short})`
   const count = tokens >= 0 ? ` (${tokens} ${nounFor(tokens, 'token')})` : ''
   return phase === 'decode' ? `decode ${++row.decodes}${tokens > 1 ? count : ''}` : `${phase}${count}`
+}
+
+/** ` · 128 ms · 75 % preempted`: how long the call took, and what was unusual; nothing of one that failed, or whose end is not known. */
+function reasonOf(event: TokenEvent): string {
+  const { startNs, endNs, inferred, resources } = event
+  const ns = endNs - startNs
+  if (isFailed(event) || (inferred & (Inferred.NoEnd | Inferred.Call)) === Inferred.NoEnd) return ''
+  const parts = ['', duration(ns)]
+  const preempted = Math.min((resources?.waitingNs ?? 0) / ns, 1)
+  if (preempted >= UNUSUAL) parts.push(`${Math.round(100 * preempted)} % preempted`)
+  if (resources && resources.majorFaults > 0) parts.push(plural(resources.majorFaults, 'major fault'))
+  return parts.join(' · ')
 }
 
 /** Number of sequences of which the call makes tokens; -1 for other phases than decode and mixed. */

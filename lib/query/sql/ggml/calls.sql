@@ -202,7 +202,7 @@ CREATE PERFETTO TABLE ggml_calls(
   track_id JOINID(track.id),
   -- Group of its run: a trace may contain several.
   run_id JOINID(track.id),
-  -- Name of the slice, such as `decode 3`.
+  -- Name of the slice, such as `decode 3 · 12.1 ms`.
   name STRING,
   -- Number of the call, from 0; null for warm-ups, and with --detail names.
   call LONG,

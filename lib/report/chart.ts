@@ -40,6 +40,38 @@ export function legend(names: readonly string[]): Html | undefined {
 /** `options` of a scale of colours by name. */
 export const byName = (names: readonly string[]) => ({ ...coloursOf(names), type: 'ordinal' }) as const
 
+/** A part of a bar. */
+export interface Part {
+  readonly row: string
+  readonly name: string
+  readonly value: number
+  readonly text: string
+}
+
+/** Bars of parts in the colours of their names, one for each row, and the legend. A grid begins at a line. */
+export function stackedBars(
+  label: string,
+  parts: readonly Part[],
+  names: readonly string[],
+  {
+    rows,
+    x,
+    ...size
+  }: {
+    readonly rows: readonly string[]
+    readonly height: number
+    readonly marginLeft: number
+    readonly x: Plot.ScaleOptions
+  },
+): { readonly legend: Html | undefined; readonly chart: Html } {
+  const stack = Plot.stackX({ x: 'value', y: 'row', fill: 'name', order: [...names], inset: 0.5, title: 'text' })
+  const options = {
+    ...{ ...size, x, y: { domain: rows, label: null, tickSize: 0 }, color: byName(names) },
+    marks: [Plot.barX(parts, stack), ...(x.grid ? [Plot.ruleX([0])] : [])],
+  }
+  return { legend: legend(names), chart: chart(label, () => options) }
+}
+
 /** The width of a text, about. */
 export const textPixels = (text: string): number => text.length * FONT * 0.6
 

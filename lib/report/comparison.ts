@@ -1,7 +1,7 @@
 import * as Plot from '@observablehq/plot'
 import type { Comparison, Effect, EffectGroup, Verdict } from '../analyze/compare/figures.ts'
 import { duration, percent, plural, size, threeDigits } from '../model/units.ts'
-import { byName, chart, fitting, legend } from './chart.ts'
+import { chart, fitting, stackedBars } from './chart.ts'
 import { colour } from './colours.ts'
 import { baseName, known } from './context.ts'
 import { columns, figureHtml, type Section, tableHtml } from './figure.ts'
@@ -178,39 +178,19 @@ function partsFigures({ effects }: Comparison): Html[] {
   return [...new Set(parts.map(({ phase }) => phase!))].map((phase) => {
     const effects = parts.filter((part) => part.phase === phase).sort((a, b) => (b.before ?? 0) - (a.before ?? 0))
     const names = effects.map(({ name }) => name)
-    const data = effects.flatMap(({ name, before, after }) =>
-      (
-        [
-          ['a', before],
-          ['b', after],
-        ] as const
-      ).map(([side, ns]) => ({ side, name, ms: (ns ?? 0) / 1e6 })),
+    const sides = effects.flatMap(({ name, before, after }) =>
+      Object.entries({ a: before, b: after }).map(([row, ns]) => {
+        const value = (ns ?? 0) / 1e6
+        return { row, name, value, text: `${row}: ${name}\n${duration(value * 1e6)}` }
+      }),
     )
     return figureHtml({
       title: `Time of a call of ${phase} on both sides`,
       about: 'Geometric means over the runs of a side, of parts that are at least 1 % of a call.',
-      legend: legend(names),
-      chart: chart(`Time of a call of ${phase} by part on both sides, in milliseconds`, () => ({
-        height: 130,
-        marginLeft: 30,
+      ...stackedBars(`Time of a call of ${phase} by part on both sides, in milliseconds`, sides, names, {
+        ...{ rows: ['a', 'b'], height: 130, marginLeft: 30 },
         x: { label: 'ms per call', grid: true, tickFormat: threeDigits },
-        y: { domain: ['a', 'b'], label: null, tickSize: 0 },
-        color: byName(names),
-        marks: [
-          Plot.barX(
-            data,
-            Plot.stackX({
-              x: 'ms',
-              y: 'side',
-              fill: 'name',
-              order: names,
-              inset: 0.5,
-              title: ({ side, name, ms }: (typeof data)[number]) => `${side}: ${name}\n${duration(ms * 1e6)}`,
-            }),
-          ),
-          Plot.ruleX([0]),
-        ],
-      })),
+      }),
       table: {
         columns: columns('<part', 'a', 'b', 'change'),
         rows: effects.map((part) => [

@@ -1,7 +1,7 @@
 import * as Plot from '@observablehq/plot'
 import type { CallRow, CallTime } from '../../analyze/analysis.ts'
 import { duration, percent, threeDigits } from '../../model/units.ts'
-import { byName, chart, legend, type PlotOptions } from '../chart.ts'
+import { byName, chart, legend, type PlotOptions, stackedBars } from '../chart.ts'
 import { type Context, inGroups, mean } from '../context.ts'
 import { columns, figureHtml, type Section } from '../figure.ts'
 import type { Html } from '../html.ts'
@@ -43,26 +43,22 @@ function partsFigure(call_time: readonly CallTime[], { stats }: Context): Html {
     .filter(([, share]) => share >= SHARE_MIN)
     .sort((a, b) => b[1] - a[1])
     .map(([what]) => what)
-  const data = call_time.flatMap(({ phase, parts }) =>
-    parts.filter(({ what }) => names.includes(what)).map((part) => ({ phase, ...part })),
+  const shown = call_time.flatMap(({ phase, parts }) =>
+    parts
+      .filter(({ what }) => names.includes(what))
+      .map(({ what, time_ns, share }) => {
+        const text = `${phase}: ${what}\n${percent(share)}, ${duration(time_ns)}`
+        return { row: phase, name: what as string, value: share, text }
+      }),
   )
-  const label = ({ phase, what, time_ns, share }: (typeof data)[number]) =>
-    `${phase}: ${what}\n${percent(share)}, ${duration(time_ns)}`
   return figureHtml({
     title: 'Parts of the time of calls, by phase',
     about:
       'On the thread that makes the calls; the parts sum to the time of the calls. Smaller parts than 0.5 % are only in the table.',
-    legend: legend(names),
-    chart: chart('Parts of the time of calls by phase, in percent', () => ({
-      height: 60 + 46 * call_time.length,
-      marginLeft: 64,
+    ...stackedBars('Parts of the time of calls by phase, in percent', shown, names, {
+      ...{ rows: call_time.map(({ phase }) => phase), height: 60 + 46 * call_time.length, marginLeft: 64 },
       x: { percent: true, domain: [0, 100], label: 'share of the time of calls, %' },
-      y: { domain: call_time.map(({ phase }) => phase), label: null, tickSize: 0 },
-      color: byName(names),
-      marks: [
-        Plot.barX(data, Plot.stackX({ x: 'share', y: 'phase', fill: 'what', order: names, title: label, inset: 0.5 })),
-      ],
-    })),
+    }),
     table: {
       columns: columns('<phase', '<part', 'time', 'share'),
       rows: call_time.flatMap(({ phase, parts }) =>

@@ -1,7 +1,7 @@
 import * as Plot from '@observablehq/plot'
 import type { GpuDevice } from '../../analyze/analysis.ts'
 import { duration, percent, plural, size, threeDigits } from '../../model/units.ts'
-import { byName, chart, fitting, legend } from '../chart.ts'
+import { chart, fitting, stackedBars } from '../chart.ts'
 import { colour } from '../colours.ts'
 import { type Context, known } from '../context.ts'
 import { columns, figureHtml, type Section, sourceHtml, tableHtml } from '../figure.ts'
@@ -43,35 +43,20 @@ function timesFigure(devices: readonly GpuDevice[], { stats }: Context): Html | 
       ['exposed copies', time.exposed_copy_ns],
       ['idle', time.idle_ns],
     ] as const
-  const data = rows.flatMap(({ row, name, time }) =>
-    kinds(time).map(([kind, ns]) => ({ row, name, kind: kind as string, ns, share: ns / time.total_ns })),
+  const parts = rows.flatMap(({ row, name, time }) =>
+    kinds(time).map(([kind, ns]) => {
+      const value = ns / time.total_ns
+      return { row, name: kind as string, value, text: `${name}: ${kind}\n${percent(value)}, ${duration(ns)}` }
+    }),
   )
   const names = kinds(rows[0]!.time).map(([kind]) => kind as string)
   return figureHtml({
     title: 'Time of GPUs',
     about: 'From the first to the last work. Exposed: while nothing is computed. Work at the same time counts once.',
-    legend: legend(names),
-    chart: chart('Time of GPUs by what they do, in percent', () => ({
-      height: 60 + 30 * rows.length,
-      marginLeft: 76,
+    ...stackedBars('Time of GPUs by what they do, in percent', parts, names, {
+      ...{ rows: rows.map(({ row }) => row), height: 60 + 30 * rows.length, marginLeft: 76 },
       x: { percent: true, label: 'share, %', domain: [0, 100] },
-      y: { domain: rows.map(({ row }) => row), label: null, tickSize: 0 },
-      color: byName(names),
-      marks: [
-        Plot.barX(
-          data,
-          Plot.stackX({
-            x: 'share',
-            y: 'row',
-            fill: 'kind',
-            order: names,
-            inset: 0.5,
-            title: ({ name, kind, ns, share }: (typeof data)[number]) =>
-              `${name}: ${kind}\n${percent(share)}, ${duration(ns)}`,
-          }),
-        ),
-      ],
-    })),
+    }),
     table: {
       columns: columns('<device', 'total', ...names),
       rows: rows.map(({ name, time }) => [name, duration(time.total_ns), ...kinds(time).map(([, ns]) => duration(ns))]),

@@ -2,7 +2,7 @@ import * as Plot from '@observablehq/plot'
 import type { Analysis } from '../../analyze/analysis.ts'
 import { partsOfWorker } from '../../analyze/operators/computing.ts'
 import { duration, percent, plural, threeDigits } from '../../model/units.ts'
-import { byName, chart, legend } from '../chart.ts'
+import { chart, type Part, stackedBars } from '../chart.ts'
 import { colour } from '../colours.ts'
 import { type Context, known, operatorName } from '../context.ts'
 import { columns, figureHtml, type Section } from '../figure.ts'
@@ -22,36 +22,16 @@ export function workersSection(context: Context): Section | undefined {
   return { id: 'workers', title: 'Workers', content }
 }
 
-/** A part of the time of a row. */
-interface Part {
-  readonly row: string
-  readonly name: string
-  readonly share: number
-  readonly ns: number
-}
+/** Parts of the time of rows, as shares of it. */
+const shares = (label: string, axis: string, rows: readonly string[], parts: readonly Part[]) =>
+  stackedBars(label, parts, [...new Set(parts.map(({ name }) => name))], {
+    ...{ rows, height: 56 + 24 * rows.length, marginLeft: 76 },
+    x: { percent: true, label: axis, grid: true },
+  })
 
-function stacked(parts: readonly Part[], rows: readonly string[], label: string, axis: string, marginLeft: number) {
-  const names = [...new Set(parts.map(({ name }) => name))]
-  return {
-    legend: legend(names),
-    chart: chart(label, () => ({
-      height: 56 + 24 * rows.length,
-      marginLeft,
-      x: { percent: true, label: axis, grid: true },
-      y: { domain: rows, label: null, tickSize: 0 },
-      color: byName(names),
-      marks: [
-        Plot.barX(
-          parts,
-          Plot.stackX({
-            ...{ x: 'share', y: 'row', fill: 'name', order: names, inset: 0.5 },
-            title: ({ row, name, share, ns }: Part) => `${row}: ${name}\n${percent(share)}, ${duration(ns)}`,
-          }),
-        ),
-        Plot.ruleX([0]),
-      ],
-    })),
-  }
+const partOf = (row: string, name: string, ns: number, all: number): Part => {
+  const value = all > 0 ? ns / all : 0
+  return { row, name, value, text: `${row}: ${name}\n${percent(value)}, ${duration(ns)}` }
 }
 
 function timesFigure({ analysis: { workers }, stats }: Context): Html {
@@ -61,18 +41,17 @@ function timesFigure({ analysis: { workers }, stats }: Context): Html {
     const all = times.reduce((sum, [, ns]) => sum + ns, 0)
     return times
       .filter(([name, ns]) => ns > 0 || name !== 'without a CPU')
-      .map(([name, ns]) => ({ row: `worker ${figures.worker}`, name, ns, share: all > 0 ? ns / all : 0 }))
+      .map(([name, ns]) => partOf(`worker ${figures.worker}`, name, ns, all))
   })
   return figureHtml({
     title: 'Time of each worker',
     about:
       'Computing operators, without a CPU (preempted anywhere, or blocked in operators), waiting at the barriers after operators, and neither, as parts of the time of the worker’s calls.',
-    ...stacked(
-      parts,
-      shown.map(({ worker }) => `worker ${worker}`),
+    ...shares(
       'Time of each worker, in percent',
       'share, %',
-      76,
+      shown.map(({ worker }) => `worker ${worker}`),
+      parts,
     ),
     table: {
       columns: columns(
@@ -164,23 +143,17 @@ function schedulingFigure({ workers, takers }: NonNullable<Analysis['scheduling'
     ] as const
     return times
       .filter(([, ns]) => ns > 0)
-      .map(([name, ns]) => ({
-        row: nameOf(scheduling),
-        name,
-        ns,
-        share: scheduling.call_time_ns > 0 ? ns / scheduling.call_time_ns : 0,
-      }))
+      .map(([name, ns]) => partOf(nameOf(scheduling), name, ns, scheduling.call_time_ns))
   })
   const who = takers === 'none' ? '' : ' The table names the programs that had the CPU meanwhile.'
   return figureHtml({
     title: 'Threads of workers in calls',
     about: `Preempted: the thread could run, but had no CPU. Woken: the same right after a wait.${who}`,
-    ...stacked(
-      parts,
-      shown.map(nameOf),
+    ...shares(
       'States of the threads of workers, in percent of the time of calls',
       'share of the time of calls, %',
-      76,
+      shown.map(nameOf),
+      parts,
     ),
     table: {
       columns: columns('<worker', '<phase', 'running', 'preempted', 'times', 'blocked', 'migrations', '<CPU taken by'),

@@ -5,9 +5,19 @@ import { describe, expect, test } from '@jest/globals'
 import { analyze } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
 import { CLI } from '../cli/helpers.ts'
-import { hasLlama, hostsProgram, LIB, model } from '../llama/testbed.ts'
+import { hasLlama, hostsProgram, LIB, model, runHosts } from '../llama/testbed.ts'
 import '../live.ts'
-import { expectCalls, expectTrace, NANO, newLog, readLog, recordHosts, type Steps, useRecorder } from './recording.ts'
+import {
+  expectCalls,
+  expectTrace,
+  NANO,
+  newLog,
+  RECORDER,
+  readLog,
+  recordHosts,
+  type Steps,
+  useRecorder,
+} from './recording.ts'
 
 const llama = hasLlama() ? describe : describe.skip
 const LIMIT_MS = 400
@@ -90,7 +100,7 @@ llama('a log of slow calls (needs linux-x64 and cc)', () => {
     const steps = ['load', 0, path, 'open', 0, 1, 'decode', 0, 60, ...APART, ...SLOW].map(String)
     const program = [await hostsProgram(), LIB, ...steps]
     const { stderr } = command(['record', '--slow', `${LIMIT_MS}ms`, '-o', log!, '--', ...program])
-    const left = '60\\s+others,\\s+[\\d.]+\\s.?s in all, left out'
+    const left = '\\d+\\s+others,\\s+[\\d.]+\\s.?s in all, left out'
     const lines = stderr.trim().split('\n')
     expect(lines.at(-2)).toMatch(new RegExp(`^wrote .*: calls from ${LIMIT_MS} ms on; ${left}$`))
     expect(command(['stats', log!]).stdout).toMatch(
@@ -107,9 +117,25 @@ llama('a log of slow calls (needs linux-x64 and cc)', () => {
   test('it stays small, however long the run is', async () => {
     const contexts = Array.from({ length: 12 }, () => ['open', 0, 1, 'decode', 0, 500, 'close', 0]).flat()
     const { log, recording } = await recorded([...contexts, 'open', 0, 1, ...APART, ...SLOW])
-    expect(Number(recording.attributes['left_out.calls'])).toBe(6000)
-    expect(recording.of('token')).toHaveLength(1)
+    // A busy machine makes some of the others slow, too.
+    const kept = recording.of('token').length
+    expect(Number(recording.attributes['left_out.calls'])).toBe(6001 - kept)
+    expect(kept).toBeLessThan(600)
     expect(statSync(log).size).toBeLessThan(1 << 20)
+  })
+
+  test('of a killed program, it has what is complete', async () => {
+    const { path } = await model(NANO)
+    const steps = ['load', 0, path, 'open', 0, 1, 'decode', 0, 60, ...APART, ...SLOW, 'decode', 0, 9, 'raise', 9]
+    const log = newLog()
+    mkdirSync(dirname(log), { recursive: true })
+    const env = { GGML2PERFETTO_OUT: log, ...slow, ...MAX }
+    expect((await runHosts(steps, { preload: RECORDER, env })).signal).toBe('SIGKILL')
+    const { of, attributes, issues } = await readLog(log)
+    const kept = of('token').map(({ call }) => call)
+    expect(kept).toContain(60)
+    expect(attributes['left_out.calls']).toBe(`${70 - kept.length}`)
+    expect(issues.filter((issue) => !/^(?:fast calls|run did not end|.*still open)/.test(issue))).toEqual([])
   })
 
   test('without a slow call it has none, and the number of all', async () => {

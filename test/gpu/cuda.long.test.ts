@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
@@ -14,6 +14,7 @@ import { inFolder, newLog, RECORDER, readLog, useRecorder } from '../native/reco
  */
 
 const ARGS = ['--threads', '1', '--prompt', '8', '--decode', '6', '--gpu-layers', '99']
+const KILLS = 60
 /** One of prefill, and of decode. */
 const CALLS = 7
 /** Without them, a launch is of one node, and made when the node is computed. */
@@ -209,6 +210,21 @@ cuda('the recorder with CUDA, on a GPU that does not exist (needs linux-x64, cc,
       const lost = Math.floor(zero.listed.length / 50)
       expect(zero.works.length).toBe(zero.listed.length - lost)
       expect(zero.fact('gpu.without_times')).toBe(`${lost}`)
+    })
+
+    test('killed at any time, the log is readable', async () => {
+      const { path } = await model('tinyDense')
+      for (let i = 0; i < KILLS; i++) {
+        const log = newLog()
+        mkdirSync(dirname(log), { recursive: true })
+        const env = { ...cudaEnvironment(bed()), GGML2PERFETTO_OUT: log }
+        const timeoutMs = 100 + Math.round((i * 400) / KILLS)
+        const { signal } = await run(path, [...ARGS, '--decode', '400'], { preload: RECORDER, env, timeoutMs })
+        expect(signal).toBe('SIGKILL')
+        if (!existsSync(log)) continue // before ggml was called
+        const { issues } = await readLog(log)
+        expect(issues.filter((issue) => !/^(?:run did not end|.*lost)/.test(issue))).toEqual([])
+      }
     })
 
     test('a launch fails, and the device is lost: the program ends as without the recorder', async () => {

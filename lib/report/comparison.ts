@@ -4,7 +4,7 @@ import { duration, percent, plural, size, threeDigits } from '../model/units.ts'
 import { chart, fitting, stackedBars } from './chart.ts'
 import { colour } from './colours.ts'
 import { baseName, known } from './context.ts'
-import { columns, figureHtml, type Section, tableHtml } from './figure.ts'
+import { columns, figureHtml, type Section, tableHtml, tableOf } from './figure.ts'
 import { type Html, html } from './html.ts'
 import type { Page } from './page.ts'
 
@@ -154,20 +154,17 @@ function effectsFigure(group: EffectGroup, effects: readonly Effect[]): Html {
     title: TITLES[group],
     about: `To the right b is slower, or larger. A point is the change of the geometric mean over runs, its line the interval.${isBeyond ? ' What is beyond the axis is at its edge.' : ''}${effects.length > shown.length ? ' Further ones are in the table.' : ''}`,
     chart: points.length > 0 ? drawing : html`<p>No figure is on both sides.</p>`,
-    table: {
-      columns: columns('<what', '<phase', 'a', 'b', 'change', 'interval', 'runs a', 'runs b', '<verdict'),
-      rows: effects.map((effect) => [
-        effect.name,
-        effect.phase ?? '',
-        valueText(effect.before, effect.unit),
-        valueText(effect.after, effect.unit),
-        known(effect.change_share, signed),
-        intervalOf(effect),
-        String(effect.runs_before),
-        String(effect.runs_after),
-        effect.verdict,
-      ]),
-    },
+    table: tableOf(effects, {
+      '<what': ({ name }) => name,
+      '<phase': ({ phase }) => phase ?? '',
+      a: ({ before, unit }) => valueText(before, unit),
+      b: ({ after, unit }) => valueText(after, unit),
+      change: ({ change_share }) => known(change_share, signed),
+      interval: intervalOf,
+      'runs a': ({ runs_before }) => runs_before,
+      'runs b': ({ runs_after }) => runs_after,
+      '<verdict': ({ verdict }) => verdict,
+    }),
     source: `${SOURCE} (effects)`,
   })
 }
@@ -191,15 +188,12 @@ function partsFigures({ effects }: Comparison): Html[] {
         ...{ rows: ['a', 'b'], height: 130, marginLeft: 30 },
         x: { label: 'ms per call', grid: true, tickFormat: threeDigits },
       }),
-      table: {
-        columns: columns('<part', 'a', 'b', 'change'),
-        rows: effects.map((part) => [
-          part.name,
-          valueText(part.before, part.unit),
-          valueText(part.after, part.unit),
-          known(part.change_share, signed),
-        ]),
-      },
+      table: tableOf(effects, {
+        '<part': ({ name }) => name,
+        a: ({ before, unit }) => valueText(before, unit),
+        b: ({ after, unit }) => valueText(after, unit),
+        change: ({ change_share }) => known(change_share, signed),
+      }),
       source: `${SOURCE} (effects, group part)`,
     })
   })

@@ -34,6 +34,15 @@ export interface Section {
 export const columns = (...titles: readonly string[]): Table['columns'] =>
   titles.map((title) => (title.startsWith('<') ? { title: title.slice(1), isText: true } : { title }))
 
+/** A table of the cells of each row, by the titles of their columns; see {@link columns}. */
+export const tableOf = <Row>(
+  rows: readonly Row[],
+  cells: Readonly<Record<string, (row: Row) => string | number>>,
+): Table => ({
+  columns: columns(...Object.keys(cells)),
+  rows: rows.map((row) => Object.values(cells).map((cell) => String(cell(row)))),
+})
+
 /** A table with its caption; rows beyond a maximum are counted. */
 export function tableHtml({ columns, rows }: Table, caption: string, rowsMax = ROWS_MAX): Html {
   const kind = (i: number) => (columns[i]?.isText ? 'text' : 'number')

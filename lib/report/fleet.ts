@@ -1,13 +1,13 @@
 import * as Plot from '@observablehq/plot'
 import { checkNames } from '../errors.ts'
-import type { FleetBuild, FleetFigures, FleetRun, FleetSpread } from '../fleet/figures.ts'
+import type { FleetBuild, FleetFigures, FleetRun } from '../fleet/figures.ts'
 import { FLEET_REPORT_HTML_OPTIONS } from '../generated/option-names.ts'
 import { dictionary } from '../model/dictionary.ts'
 import { plural, threeDigits } from '../model/units.ts'
 import { chart, fitting } from './chart.ts'
 import { colour } from './colours.ts'
 import { known } from './context.ts'
-import { columns, figureHtml, type Section, tableHtml } from './figure.ts'
+import { figureHtml, type Section, tableHtml, tableOf } from './figure.ts'
 import { type Html, html } from './html.ts'
 import { pageHtml } from './page.ts'
 
@@ -138,18 +138,15 @@ function buildsFigure(
     title: name,
     about: `A point is a run, in red an outlier; the line is the median. Dashed: builds that are slower (red) or faster (green) than the one before.${shown}`,
     chart: drawing,
-    table: {
-      columns: columns('<build', 'runs', 'hosts', 'median, ms', 'slowest tenth from, ms', 'change', '<verdict'),
-      rows: builds.map((build) => [
-        build.build,
-        String(build.runs),
-        String(build.hosts),
-        threeDigits(build.ms_per_token),
-        known(build.p90_ms_per_token, threeDigits),
-        known(build.change_percent, percentText),
-        build.verdict,
-      ]),
-    },
+    table: tableOf(builds, {
+      '<build': ({ build }) => build,
+      runs: ({ runs }) => runs,
+      hosts: ({ hosts }) => hosts,
+      'median, ms': ({ ms_per_token }) => threeDigits(ms_per_token),
+      'slowest tenth from, ms': ({ p90_ms_per_token }) => known(p90_ms_per_token, threeDigits),
+      change: ({ change_percent }) => known(change_percent, percentText),
+      '<verdict': ({ verdict }) => verdict,
+    }),
     source: ask('by-build'),
   })
 }
@@ -182,17 +179,14 @@ function hostsSection({ hosts }: FleetFigures): Section | undefined {
           }),
         ],
       })),
-      table: {
-        columns: columns('<host', 'runs', 'median, ms', 'slower', '<verdict', '<last run'),
-        rows: all.map((host) => [
-          host.host,
-          String(host.runs),
-          threeDigits(host.ms_per_token),
-          percentText(host.slower_percent),
-          host.verdict,
-          host.last_run,
-        ]),
-      },
+      table: tableOf(all, {
+        '<host': ({ host }) => host,
+        runs: ({ runs }) => runs,
+        'median, ms': ({ ms_per_token }) => threeDigits(ms_per_token),
+        slower: ({ slower_percent }) => percentText(slower_percent),
+        '<verdict': ({ verdict }) => verdict,
+        '<last run': ({ last_run }) => last_run,
+      }),
       source: ask('by-host'),
     })
   })
@@ -202,29 +196,18 @@ function hostsSection({ hosts }: FleetFigures): Section | undefined {
 /** Setups by model and quantisation, with percentiles over runs. */
 function quantSection({ spreads }: FleetFigures): Section | undefined {
   if (spreads.length === 0) return undefined
-  const table = {
-    columns: columns(
-      '<model',
-      '<quantisation',
-      '<setup',
-      '<phase',
-      'runs',
-      'p10, ms',
-      'p50, ms',
-      'p90, ms',
-      'p99, ms',
-      'tok/s',
-    ),
-    rows: spreads.map((spread: FleetSpread) => [
-      spread.model,
-      spread.quant,
-      spread.setup,
-      spread.phase,
-      String(spread.runs),
-      ...[spread.p10, spread.p50, spread.p90, spread.p99].map(threeDigits),
-      threeDigits(1000 / spread.p50),
-    ]),
-  }
+  const table = tableOf(spreads, {
+    '<model': ({ model }) => model,
+    '<quantisation': ({ quant }) => quant,
+    '<setup': ({ setup }) => setup,
+    '<phase': ({ phase }) => phase,
+    runs: ({ runs }) => runs,
+    'p10, ms': ({ p10 }) => threeDigits(p10),
+    'p50, ms': ({ p50 }) => threeDigits(p50),
+    'p90, ms': ({ p90 }) => threeDigits(p90),
+    'p99, ms': ({ p99 }) => threeDigits(p99),
+    'tok/s': ({ p50 }) => threeDigits(1000 / p50),
+  })
   const content = [tableHtml(table, 'Time of a token by model, quantisation and setup: percentiles over runs')]
   return { id: 'quantisations', title: 'Models and quantisations', content }
 }

@@ -4,7 +4,7 @@ import { groupOperators } from '../../analyze/operators/groups.ts'
 import { duration, percent, size } from '../../model/units.ts'
 import { byName, chart, fitting, legend, textPixels } from '../chart.ts'
 import { type Context, operatorName } from '../context.ts'
-import { columns, figureHtml, type Section, type Table } from '../figure.ts'
+import { figureHtml, type Section, tableOf } from '../figure.ts'
 import type { Html } from '../html.ts'
 
 /** Areas of a treemap; smaller ones are one area of their block. */
@@ -49,16 +49,13 @@ function timeFigure(phase: string, { analysis, stats }: Context): Html | undefin
       (ns) => `${duration(ns)}, ${percent(ns / all)}`,
     ),
     about: `An area is the wall time of an operator in all layers, from its first start to the end of its last barrier; ${duration(all)} in all.`,
-    table: {
-      columns: columns('<block', '<operator', 'wall time', 'share', 'steps'),
-      rows: groups.map((group) => [
-        String(group.block),
-        operatorName(group),
-        duration(group.wall_ns ?? 0),
-        percent((group.wall_ns ?? 0) / all),
-        String(group.steps ?? ''),
-      ]),
-    },
+    table: tableOf(groups, {
+      '<block': ({ block }) => String(block),
+      '<operator': operatorName,
+      'wall time': ({ wall_ns }) => duration(wall_ns ?? 0),
+      share: ({ wall_ns }) => percent((wall_ns ?? 0) / all),
+      steps: ({ steps }) => steps ?? '',
+    }),
     source: stats('--by block,role,op,phase --csv'),
   })
 }
@@ -67,15 +64,12 @@ function weightsFigure({ analysis: { model }, stats }: Context): Html | undefine
   const areas = (model?.by_block ?? []).map(({ block, bytes }) => ({ block, name: block, value: bytes ?? 0 }))
   const all = areas.reduce((sum, { value }) => sum + value, 0)
   if (all === 0) return undefined
-  const table: Table = {
-    columns: columns('<block', 'tensors', 'bytes', 'share'),
-    rows: model!.by_block.map(({ block, tensors, bytes }) => [
-      block,
-      String(tensors),
-      size(bytes ?? 0),
-      percent((bytes ?? 0) / all),
-    ]),
-  }
+  const table = tableOf(model!.by_block, {
+    '<block': ({ block }) => block,
+    tensors: ({ tensors }) => tensors,
+    bytes: ({ bytes }) => size(bytes ?? 0),
+    share: ({ bytes }) => percent((bytes ?? 0) / all),
+  })
   return figureHtml({
     ...treemapOf(areas, 'Weights by bytes', (bytes) => `${size(bytes)}, ${percent(bytes / all)}`),
     about: `An area is the size of the weights of a part of the model; ${size(all)} in all.`,

@@ -4,7 +4,7 @@ import { duration, percent, plural, size, threeDigits } from '../../model/units.
 import { chart, fitting, stackedBars } from '../chart.ts'
 import { colour } from '../colours.ts'
 import { type Context, known } from '../context.ts'
-import { columns, figureHtml, type Section, sourceHtml, tableHtml } from '../figure.ts'
+import { columns, figureHtml, type Section, sourceHtml, tableHtml, tableOf } from '../figure.ts'
 import { type Html, html } from '../html.ts'
 
 /** Kernels and devices that are drawn. */
@@ -97,16 +97,13 @@ function kernelsFigure(device: GpuDevice, { stats }: Context): Html | undefined 
         ],
       }
     }),
-    table: {
-      columns: columns('<kernel', 'times', 'time', 'share', 'median'),
-      rows: device.kernels.map(({ name, count, time_ns, share, duration: distribution }) => [
-        name,
-        String(count),
-        duration(time_ns),
-        percent(share),
-        known(distribution?.p50_ns, duration),
-      ]),
-    },
+    table: tableOf(device.kernels, {
+      '<kernel': ({ name }) => name,
+      times: ({ count }) => count,
+      time: ({ time_ns }) => duration(time_ns),
+      share: ({ share }) => percent(share),
+      median: ({ duration: distribution }) => known(distribution?.p50_ns, duration),
+    }),
     source: `${stats('--json')} (gpu.devices.kernels)`,
   })
 }

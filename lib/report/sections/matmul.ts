@@ -3,7 +3,7 @@ import { groupOperators } from '../../analyze/operators/groups.ts'
 import { duration, threeDigits } from '../../model/units.ts'
 import { byName, chart, legend, logarithmic } from '../chart.ts'
 import { type Context, known, operatorName } from '../context.ts'
-import { columns, figureHtml, type Section } from '../figure.ts'
+import { figureHtml, type Section, tableOf } from '../figure.ts'
 
 /** Points that are drawn, those with most time first. */
 const POINTS_MAX = 120
@@ -53,20 +53,17 @@ export function matmulSection({ analysis, stats }: Context): Section | undefined
         }),
       ],
     })),
-    table: {
-      columns: columns('<operator', '<phase', '<type', '<M×N×K', 'M·N·K', 'steps', 'mean wall time', 'GFLOP/s', 'GB/s'),
-      rows: points.map((point) => [
-        operatorName(point),
-        String(point.phase),
-        point.type,
-        String(point.shape),
-        threeDigits(point.product),
-        String(point.steps),
-        duration(point.us * 1e3),
-        known(point.gflop_per_s, threeDigits),
-        known(point.gb_per_s, threeDigits),
-      ]),
-    },
+    table: tableOf(points, {
+      '<operator': operatorName,
+      '<phase': ({ phase }) => String(phase),
+      '<type': ({ type }) => type,
+      '<M×N×K': ({ shape }) => String(shape),
+      M·N·K: ({ product }) => threeDigits(product),
+      steps: ({ steps }) => String(steps),
+      'mean wall time': ({ us }) => duration(us * 1e3),
+      'GFLOP/s': ({ gflop_per_s }) => known(gflop_per_s, threeDigits),
+      'GB/s': ({ gb_per_s }) => known(gb_per_s, threeDigits),
+    }),
     source: stats('--by role,op,phase,type,shape --csv'),
   })
   return { id: 'matmul', title: 'Matrix products', content: [figure] }

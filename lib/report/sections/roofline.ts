@@ -5,7 +5,7 @@ import { duration, percent, threeDigits } from '../../model/units.ts'
 import { byName, chart, legend, logarithmic } from '../chart.ts'
 import type { Context } from '../context.ts'
 import { known } from '../context.ts'
-import { columns, figureHtml, type Section } from '../figure.ts'
+import { figureHtml, type Section, tableOf } from '../figure.ts'
 
 /** Points that are drawn, those with most time first. */
 const POINTS_MAX = 60
@@ -57,20 +57,17 @@ export function rooflineSection({ analysis: { rooflines }, stats }: Context): Se
         }),
       ],
     })),
-    table: {
-      columns: columns('<operator', '<phase', 'time', 'GFLOP/s', 'GB/s', 'FLOP/byte', 'MFU', 'MBU', '<bound by'),
-      rows: points.map((point) => [
-        point.what,
-        point.phase,
-        duration(point.time_ns),
-        threeDigits(point.flop_per_s / 1e9),
-        known(point.bytes_per_s, (value) => threeDigits(value / 1e9)),
-        threeDigits(point.intensity),
-        known(point.mfu_share, percent),
-        known(point.mbu_share, percent),
-        limitOf(point),
-      ]),
-    },
+    table: tableOf(points, {
+      '<operator': ({ what }) => what,
+      '<phase': ({ phase }) => phase,
+      time: ({ time_ns }) => duration(time_ns),
+      'GFLOP/s': ({ flop_per_s }) => threeDigits(flop_per_s / 1e9),
+      'GB/s': ({ bytes_per_s }) => known(bytes_per_s, (value) => threeDigits(value / 1e9)),
+      'FLOP/byte': ({ intensity }) => threeDigits(intensity),
+      MFU: ({ mfu_share }) => known(mfu_share, percent),
+      MBU: ({ mbu_share }) => known(mbu_share, percent),
+      '<bound by': limitOf,
+    }),
     source: `${stats('--json')} (rooflines)`,
   })
   return { id: 'roofline', title: 'Roofline', content: [figure] }

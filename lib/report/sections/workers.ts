@@ -5,7 +5,7 @@ import { duration, percent, plural, threeDigits } from '../../model/units.ts'
 import { chart, type Part, stackedBars } from '../chart.ts'
 import { colour } from '../colours.ts'
 import { type Context, known, operatorName } from '../context.ts'
-import { columns, figureHtml, type Section } from '../figure.ts'
+import { columns, figureHtml, type Section, tableOf } from '../figure.ts'
 import type { Html } from '../html.ts'
 
 /** Workers and roles that are drawn. */
@@ -104,28 +104,16 @@ function imbalanceFigure(roles: Analysis['imbalance'], { stats }: Context): Html
         Plot.ruleX([0]),
       ],
     })),
-    table: {
-      columns: columns(
-        '<operator',
-        '<phase',
-        'steps',
-        'slowest worker',
-        'mean',
-        'imbalance',
-        'last worker',
-        'of steps',
-      ),
-      rows: roles.map((role) => [
-        operatorName(role),
-        role.phase,
-        String(role.steps),
-        duration(role.slowest_ns),
-        duration(role.mean_ns),
-        percent(role.imbalance_share),
-        String(role.last_worker),
-        percent(role.last_share),
-      ]),
-    },
+    table: tableOf(roles, {
+      '<operator': operatorName,
+      '<phase': ({ phase }) => phase,
+      steps: ({ steps }) => steps,
+      'slowest worker': ({ slowest_ns }) => duration(slowest_ns),
+      mean: ({ mean_ns }) => duration(mean_ns),
+      imbalance: ({ imbalance_share }) => percent(imbalance_share),
+      'last worker': ({ last_worker }) => last_worker,
+      'of steps': ({ last_share }) => percent(last_share),
+    }),
     source: `${stats('--json')} (imbalance)`,
   })
 }
@@ -155,19 +143,16 @@ function schedulingFigure({ workers, takers }: NonNullable<Analysis['scheduling'
       shown.map(nameOf),
       parts,
     ),
-    table: {
-      columns: columns('<worker', '<phase', 'running', 'preempted', 'times', 'blocked', 'migrations', '<CPU taken by'),
-      rows: workers.map((worker) => [
-        String(worker.worker),
-        worker.phase,
-        duration(worker.running_ns),
-        duration(worker.preempted_ns),
-        String(worker.preemptions),
-        duration(worker.blocked_ns),
-        String(worker.migrations),
-        worker.takers.map(({ comm, share }) => `${comm} ${percent(share)}`).join(', '),
-      ]),
-    },
+    table: tableOf(workers, {
+      '<worker': ({ worker }) => worker,
+      '<phase': ({ phase }) => phase,
+      running: ({ running_ns }) => duration(running_ns),
+      preempted: ({ preempted_ns }) => duration(preempted_ns),
+      times: ({ preemptions }) => preemptions,
+      blocked: ({ blocked_ns }) => duration(blocked_ns),
+      migrations: ({ migrations }) => migrations,
+      '<CPU taken by': ({ takers }) => takers.map(({ comm, share }) => `${comm} ${percent(share)}`).join(', '),
+    }),
     source: `${stats('--json')} (scheduling.workers)`,
   })
 }

@@ -19,7 +19,7 @@ import { inputOf, openTrace } from '../../lib/node.ts'
 import { findView } from '../../lib/sql.ts'
 import { ensureLlama, hasLlama, LIB, model, runner } from '../llama/testbed.ts'
 import { CPU, hasTaskset, ON_CPU, startHog } from '../machine.ts'
-import { at, CLI, folder, names, run, start } from './helpers.ts'
+import { at, CLI, folder, names, run, runProcess, start } from './helpers.ts'
 import { canRecord, canRun, compile, unless, useProgram } from './record-helpers.ts'
 import '../live.ts'
 
@@ -101,7 +101,8 @@ async function slowOperators(logs: readonly string[]): Promise<unknown[]> {
   const { commands } = await findView(Readable.from(pieces))
   const trace = await openTrace(Buffer.concat(pieces))
   try {
-    return trace.query(commands.at(-1)!.args[0]!).rows.map((row) => row.at(-1))
+    const { args } = commands.find(({ id }) => id === 'dev.perfetto.AddDebugSliceTrack')!
+    return trace.query(args[0]!).rows.map((row) => row.at(-1))
   } finally {
     trace.close()
   }
@@ -360,7 +361,7 @@ describe('who may', () => {
 
 describe('the processes of threads', () => {
   rootTest('are recorded, also of those that began earlier: the recorder itself and its threads', async () => {
-    const { code, pid } = run(['record', '--sched', '-q', '-o', 'own.ggtrace', '--', 'sleep', '0.2'])
+    const { code, pid } = runProcess(['record', '--sched', '-q', '-o', 'own.ggtrace', '--', 'sleep', '0.2'])
     expect(code).toBe(0)
     const trace = await openTrace(convert(inputOf(at('own.sched.dat'))))
     const { rows } = trace.query(`select count(*), sum(tid = ${pid}), max(p.name)

@@ -90,9 +90,10 @@ const MARGIN = 0.05
 /** The workspace of the UI that contains the rows of a run. */
 const WORKSPACE = 'ggml'
 
-/** Names of the rows of a run, as far as it has them; of workers and slots, the first ones. */
-const ROWS =
-  'Findings|Phase|queue length|slots busy|Queue|slot .|In flight|Benchmark|Tokens.*|tok/s|Graphs|worker .(: state)?|Copies|G.*/s'
+/** Names of the rows of a run, as far as it has them; of workers, the first ones. */
+const ROWS = 'Findings|Phase|.ueue.*|slot.*|In flight|Benchmark|Tokens.*|tok/s|Graphs|worker .(: state)?|Copies|G.*/s'
+/** What the UI adds to names in Chrome JSON: the number of a thread, or the unit of a counter. */
+const OF_JSON = '( [^>]*)?'
 /** CPUs of the scheduler, as the UI draws them. */
 const CPUS = 'C.* . Scheduling'
 /** Browsers accept much more; what is between here and them may not. */
@@ -143,7 +144,7 @@ export function viewOf(query: (sql: string) => QueryResult): View {
   const inView = request
     ? ([BigInt(request[0] as number), BigInt(request[1] as number)] as const)
     : shownOf(calls, slow)
-  const ofRun = `.* > (${ROWS}${request ? '' : '|Memory'})`
+  const ofRun = `.* > (${ROWS}${request ? '' : '|Memory'})${isRun === 1 ? '' : OF_JSON}`
   const copied = [...(isRun === 1 || operators !== 0 ? [ofRun, CPUS] : []), ...gpu.rows]
   if (copied.length === 0) return { commands: [] }
   const commands = [

@@ -149,6 +149,13 @@ describe('commands', () => {
     expect(copied.filter((path) => copied.some((other) => path.startsWith(`${other} > `)))).toEqual([])
   })
 
+  test('find the same rows in Chrome JSON, to whose names the UI adds a number or a unit', async () => {
+    const [pattern] = argsOf(await view(RECORDED, { to: 'json' }), 'CopyTracksToWorkspaceByRegexWithAncestors')
+    const names = ['Phase 2', 'Tokens 4', 'tok/s tok/s', 'worker 0 7', 'worker 0: state 8', 'GB/s GB/s']
+    const paths = names.map((name) => `LLM moe.gguf · 2 workers · CPU 1 > ${name}`)
+    expect(paths.filter((path) => !new RegExp(pattern!).test(path))).toEqual([])
+  })
+
   test('list findings as the table below, most time first, and note slow calls', async () => {
     const found = await view(RECORDED, { findings: true })
     const [sql] = argsOf(found, 'RunQueryAndShowTab')

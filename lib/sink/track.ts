@@ -1,7 +1,10 @@
 import type { OwnProcess, OwnThread } from '../model/own-events.ts'
 
 /** Units of counters. */
-export type Unit = 'bytes' | 'count' | 'ns' | Rate | Physical
+export type Unit = 'bytes' | 'count' | 'ns' | Thing | Rate | Physical
+
+/** What is counted. */
+export type Thing = 'cells' | 'requests' | 'slots' | 'tokens'
 
 /** Units that are written by these names. */
 export type Rate = 'tok/s' | 'GB/s' | 'GFLOP/s'

@@ -103,7 +103,7 @@ export const LAYOUT = {
     rank: at(1),
     name: 'queue length',
     description: 'Requests that were posted and that no slot worked on yet.',
-    unit: 'count',
+    unit: 'requests',
   }),
 
   slotsBusy: counter('run', {
@@ -111,7 +111,7 @@ export const LAYOUT = {
     name: 'slots busy',
     description:
       'Slots that worked on a request, or sequences that did; of what clients measure, requests without an answer yet.',
-    unit: 'count',
+    unit: 'slots',
   }),
 
   queue: track('run', {
@@ -153,7 +153,7 @@ export const LAYOUT = {
       `${context > 0 ? `context ${context + 1}, ` : ''}sequence ${sequence}: tokens in the KV cache`,
     description: ({ sequence }) =>
       `Tokens of sequence ${sequence} in the memory of its llama_context: from the positions in calls, and from what was removed.`,
-    unit: 'count',
+    unit: 'tokens',
     axis: () => 'tokens',
   }),
   benchmarks: track('run', {
@@ -351,7 +351,7 @@ export const LAYOUT = {
       `if no operator follows at once. Tensors count as a whole: MUL_MAT_ID with all experts, although it reads only some. ${PIXEL}`,
     unit: 'bytes',
   }),
-  kvCells: kvCache(0, 'KV cache: cells used (inferred)', 'Cells', 'count'),
+  kvCells: kvCache(0, 'KV cache: cells used (inferred)', 'Cells', 'cells'),
   kvBytes: kvCache(1, 'KV cache: bytes used (inferred)', 'Bytes of the cells', 'bytes'),
   sizes: group('memory', {
     rank: AFTER_BUFFERS + 2048,

@@ -27,13 +27,14 @@ test('tok/s is the tokens of each call by its time, and 0 between calls', async 
   )
 })
 
-test('units are such that the viewer writes no exponents where values are large', () => {
+test('units are what is counted, or such that the viewer writes no exponents where values are large', () => {
   const units =
     trace.query(`select t.name, t.unit, max(c.value) > 1000 from counter_track t join counter c on c.track_id = t.id
-    where t.name in ('tok/s', 'GB/s', 'GFLOP/s', 'weights: offset read') group by 1, 2 order by 1`).rows
+    where t.name in ('tok/s', 'GB/s', 'GFLOP/s', 'weights: offset read', 'KV cache: cells used (inferred)') group by 1, 2 order by 1`).rows
   expect(units).toEqual([
     ['GB/s', 'GB/s', 0],
     ['GFLOP/s', 'GFLOP/s', 0],
+    ['KV cache: cells used (inferred)', 'cells', 0],
     ['tok/s', 'tok/s', 1],
     ['weights: offset read', 'bytes', 1],
   ])

@@ -69,7 +69,7 @@ describe.each([
   test('the queue, the busy slots and the tokens in the cache are counters', () => {
     const { rows } = trace.query(`select t.name, min(value), max(value) from counter join track t on t.id = track_id
       where t.name glob 'queue*' or t.name glob 'slots*' or t.name glob 'sequence*' group by 1 order by 1`)
-    expect(rows.map(([name]) => `${name}`.replace(/ count$/, ''))).toEqual([
+    expect(rows.map(([name]) => `${name}`.replace(/(?: count| requests| tokens| slots)$/, ''))).toEqual([
       'queue length',
       ...[0, 1, 2].map((sequence) => `sequence ${sequence}: tokens in the KV cache`),
       'slots busy',

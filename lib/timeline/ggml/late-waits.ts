@@ -33,6 +33,9 @@ export class LateWaits {
   /** By serial, in order of the first wait. */
   private readonly runs = new Map<number, RunWaits>()
   private latest: RunWaits | undefined
+  /** By worker: the serial of the run that it began last. */
+  private readonly begun = new Map<number, number>()
+  private latestWorker = -1
 
   constructor(private readonly barriers: Barriers) {}
 
@@ -65,6 +68,22 @@ export class LateWaits {
     if (waits.last < 0) waits.first = at
     else this.next[waits.last] = at
     waits.last = at
+  }
+
+  /**
+   * A worker begins a run. Logs contain the operators of each worker in blocks, or those of all by turns: when one that is known continues after another
+   * one, all have been read up to the run that the slowest has begun.
+   */
+  reach(worker: number, { serial }: GraphRun): void {
+    const isContinued = worker !== this.latestWorker && this.begun.has(worker)
+    this.latestWorker = worker
+    this.begun.set(worker, serial)
+    if (!isContinued) return
+    const first = Math.min(...this.begun.values())
+    for (const [serial, waits] of this.runs) {
+      if (serial >= first) break
+      this.draw(waits)
+    }
   }
 
   /** All operators of the run were read. */

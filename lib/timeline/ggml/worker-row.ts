@@ -102,6 +102,7 @@ export class WorkerRow {
     this.writer.slice(this.track, startNs, endNs, label, extra)
     this.untilNs = endNs
     if (waitEndNs <= endNs) return
+    if (at && at.run.serial !== this.serial) this.waits.late.reach(event.worker, at.run)
     this.isHeld = true
     this.fromNs = endNs
     this.toNs = waitEndNs

@@ -129,7 +129,7 @@ describe('the file', () => {
       for await (const { length } of convert({ name: 'log', source }, { to: 'json' })) sizes.push(length)
       return { count: sizes.length, largest: Math.max(...sizes), total: sizes.reduce((sum, size) => sum + size, 0) }
     }
-    const [short, long] = [await sizesOf(12), await sizesOf(24)]
+    const [short, long] = [await sizesOf(24), await sizesOf(48)]
     expect(long.total / short.total).toBeCloseTo(2, 1)
     expect(long.count).toBeGreaterThan(short.count * 1.5)
     expect(long.largest).toBeLessThan(short.largest * 1.1) // what a reader looks ahead over, mostly

@@ -1,9 +1,11 @@
 import type { GraphRun } from '../../analyze/graph/runs.ts'
 import { growColumns } from '../../bytes/resized.ts'
+import { putAt } from '../../model/by-id.ts'
 import type { Barriers } from './barriers.ts'
 
-/** Waits that are held at most: a block of one worker contains up to 13 000 operators. */
+/** Waits that are held at most, and for each row: a block of one worker contains up to 13 000 operators. */
 const HELD_MAX = 1 << 20
+const HELD_OF_ROW = 1 << 14
 
 const COLUMNS = ['track', 'fromNs', 'toNs', 'inferred', 'flags', 'step', 'next'] as const
 
@@ -30,6 +32,9 @@ export class LateWaits {
   private free = -1
   private used = 0
   private held = 0
+  /** The rows so far, by track, and how many waits may be held of all. */
+  private readonly rows: (true | undefined)[] = []
+  private most = 0
   /** By serial, in order of the first wait. */
   private readonly runs = new Map<number, RunWaits>()
   private latest: RunWaits | undefined
@@ -49,7 +54,11 @@ export class LateWaits {
     run: GraphRun,
     step: number,
   ): void {
-    if (this.held === HELD_MAX) this.draw(this.runs.values().next().value!)
+    if (!this.rows[track]) {
+      putAt(this.rows, track, true, undefined)
+      this.most = Math.min(this.most + HELD_OF_ROW, HELD_MAX)
+    }
+    if (this.held >= this.most) this.draw(this.runs.values().next().value!)
     let at = this.free
     if (at >= 0) this.free = this.next[at]!
     else {

@@ -139,8 +139,8 @@ describe('calls before the first verification of drafts', () => {
   })
 
   test('mixed calls of the draft make no tokens', () => {
-    const mixed = of(3, 2, 'mixed', 8, 1)
-    const events = [of(0, 2, 'decode', 4, 1), of(1, 1, 'decode', 4, 3), mixed, of(4, 1, 'decode', 6, 1)]
+    const mixed = of(2, 2, 'mixed', 8, 1)
+    const events = [of(0, 2, 'decode', 4, 1), of(1, 1, 'decode', 4, 3), mixed, of(3, 1, 'decode', 6, 1)]
     expect(timesOf(events)).toMatchObject({ calls: 1, tokens: 1 })
   })
 })

@@ -115,8 +115,8 @@ describe('what a step says', () => {
   test('its launch, its work, and what its end is that of; the track speaks of steps', async () => {
     const sql = `select s.name, dur, ${['launch_ns', 'gpu_work', 'end_of', 'requests', 'inferred'].map(arg)}`
     expect(await rowsOf(overlapping, `${sql} ${TOKENS}`)).toEqual([
-      ['decode 1 (4 tokens)', 112_000, 10_000, 2, 'GPU work', 4, null],
-      ['decode 2 (4 tokens)', 142_000, 10_000, 1, 'GPU work', 4, null],
+      ['decode 1 (4 tokens) · 112 µs', 112_000, 10_000, 2, 'GPU work', 4, null],
+      ['decode 2 (4 tokens) · 142 µs', 142_000, 10_000, 1, 'GPU work', 4, null],
     ])
     const trace = Buffer.from(await converted(overlapping)).toString('latin1')
     expect(trace).toContain('One slice per engine step (vLLM, SGLang)')

@@ -215,7 +215,7 @@ describe('the trace of it', () => {
     expect(new Set(names)).toEqual(
       new Set([
         'LLM tiny.gguf · 2 workers · CPU',
-        ...['Phase', 'Tokens', 'Graphs', 'Copies', 'Vulkan API', 'worker 0', 'worker 0: state', 'worker 1'],
+        ...['Phase', 'Tokens', 'Graphs', 'Copies', 'Vulkan API', 'GPU', 'worker 0', 'worker 0: state', 'worker 1'],
         ...['Experts', 'layer 0'],
         ...['Rates', ...[0, 1].map((worker) => `worker ${worker}: cpu_share`), 'Faults and I/O'],
         ...['minor-faults per ms', 'major-faults per ms', 'bytes-read in MB/s'].map((title) => `worker 1: ${title}`),
@@ -232,8 +232,8 @@ describe('the trace of it', () => {
 
   test('has the calls and graphs', () => {
     expect(slices('Tokens', 'position', 'sequence', 'sequences', 'result', 'function')).toEqual([
-      ['warm-up (2 tokens)', 1000, 900, null, null, null, null, null],
-      ['mixed (3 tokens)', 2800, 4_999_997_400, 0, 1, '1@0-1 4@17', null, null],
+      ['warm-up (2 tokens) · 900 ns', 1000, 900, null, null, null, null, null],
+      ['mixed (3 tokens) · 5 s', 2800, 4_999_997_400, 0, 1, '1@0-1 4@17', null, null],
       ['encode failed (-2: error)', 5_000_001_000, 500, 3, 0, null, -2, 'llama_encode'],
     ])
     const graph = ['CPU graph failed (-1: error)', 2900, 4_999_997_200, 5, 2, -1]

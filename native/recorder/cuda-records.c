@@ -16,20 +16,20 @@
 #include "recorder/recording.h"
 #include "recorder/registry.h"
 
-enum { CORRELATIONS = 1 << 16, WAITING_MAX = 1 << 14, NAMES = 1 << 10, ROUNDS_MAX = 3 };
+enum { CORRELATIONS = 1 << 16, WAITING_MAX = 1 << 17, NAMES = 1 << 10 };
+#define WAIT_NS 500000000ull /* for its launch */
 
 /* A record of work, and whose launch it is, as far as that is known. */
 struct work {
-    uint32_t kind, device, stream, correlation, rounds;
+    uint32_t kind, device, stream, correlation;
     uint32_t kernel, shape; /* ids of names; of a copy: its kind */
-    uint64_t start, end, bytes, node;
+    uint64_t start, end, bytes, node, taken;
 };
 
 static struct { uint32_t correlation, launch; } * correlations;
 static struct work * waiting;
 static uint32_t waiting_count;
-static struct { uint64_t without_times, without_launch, dropped; } counts;
-static bool is_last; /* nothing will follow */
+static struct { uint64_t without_times, without_launch; } counts;
 
 static uint32_t u32(const uint8_t * at) {
     uint32_t value;
@@ -45,9 +45,11 @@ static uint64_t u64(const uint8_t * at) {
 
 /* By the C++ library that ggml is linked to, if it has the function. */
 static uint32_t readable_name(const char * text) {
-    char * (*demangle)(const char *, char *, size_t *, int *);
+    static char * (*demangle)(const char *, char *, size_t *, int *);
+    static bool is_resolved;
     int status = -1;
-    *(void **) &demangle = library_resolve("__cxa_demangle", NULL);
+    if (!is_resolved) *(void **) &demangle = library_resolve("__cxa_demangle", NULL);
+    is_resolved = true;
     char * readable = demangle ? demangle(text, NULL, NULL, &status) : NULL;
     const uint32_t id = registry_name(status == 0 && readable ? readable : text);
     free(readable);
@@ -95,6 +97,11 @@ static bool read_work(const uint8_t * record, struct work * work) {
         *work = READ(MEMCPY);
         work->bytes = u64(record + MEMCPY_BYTES);
         work->shape = record[MEMCPY_KIND];
+    } else if (kind == CUPTI_MEMCPY2) {
+        *work = READ(MEMCPY2);
+        work->kind = CUPTI_MEMCPY;
+        work->bytes = u64(record + MEMCPY_BYTES);
+        work->shape = record[MEMCPY_KIND];
     } else if (kind == CUPTI_MEMSET) {
         *work = READ(MEMSET);
         work->bytes = u64(record + MEMSET_BYTES);
@@ -102,21 +109,21 @@ static bool read_work(const uint8_t * record, struct work * work) {
     return true;
 }
 
-/* Writes a record, if its launch is known; false: it may become known. */
-static bool write_work(struct ggtrace_writer * writer, const struct work * work) {
+/* Writes a record, if its launch is known, or if it must not wait; false: it waits. */
+static bool write_work(struct ggtrace_writer * writer, const struct work * work, bool may_wait) {
     struct cuda_launched launched = {.call = GGTRACE_NO_CALL};
     const uint32_t slot = work->correlation % CORRELATIONS;
     const bool is_correlated = correlations[slot].correlation == work->correlation;
     const uint32_t id = is_correlated ? correlations[slot].launch : 0;
     if (is_correlated && !id) return true; /* of no recorded call */
-    bool is_open = false;
-    const bool is_known = id && cuda_launched(id, &launched, &is_open);
-    if (!is_known && (is_open || !is_correlated) && work->rounds < ROUNDS_MAX && !is_last) return false;
-    counts.without_launch += !is_known;
     if (work->start == 0 || work->end < work->start) {
         counts.without_times++;
         return true;
     }
+    bool is_open = false;
+    const bool is_known = id && cuda_launched(id, &launched, &is_open);
+    if (!is_known && (is_open || !is_correlated) && may_wait) return false;
+    counts.without_launch += !is_known;
     if (work->node) {
         launched.operator = (struct cuda_operator){0};
         cuda_node_operator(work->node, &launched.operator);
@@ -147,36 +154,44 @@ static bool has_room(void) {
     return correlations && waiting;
 }
 
-static void write_waiting(struct ggtrace_writer * writer) {
+static void write_waiting(struct ggtrace_writer * writer, bool is_last) {
+    const uint64_t now = clock_now();
     uint32_t kept = 0;
     for (uint32_t i = 0; i < waiting_count; i++) {
-        struct work work = waiting[i];
-        work.rounds++;
-        if (!write_work(writer, &work)) waiting[kept++] = work;
+        const struct work work = waiting[i];
+        if (!write_work(writer, &work, !is_last && now - work.taken < WAIT_NS)) waiting[kept++] = work;
     }
     waiting_count = kept;
 }
 
+static void lose(struct ggtrace_writer * writer, size_t count, const char * why) {
+    if (count) ggtrace_loss(writer, clock_now(), (uint32_t) count, registry_name(why));
+}
+
 static void take(uint8_t * buffer, size_t valid, size_t dropped) {
-    counts.dropped += dropped;
     struct ggtrace_writer * writer = recording.log && has_room() ? recording_writer(GGTRACE_NO_WORKER) : NULL;
     if (!writer) return;
+    lose(writer, dropped, "work of a GPU: CUPTI dropped records of it");
     /* External ids first: CUPTI does not order records of different kinds. */
     uint8_t * record = NULL;
     while (cupti_next(buffer, valid, &record)) {
-        if (u32(record) != CUPTI_EXTERNAL) continue;
+        if (u32(record) != CUPTI_EXTERNAL || u32(record + EXTERNAL_KIND) != CUPTI_CUSTOM0) continue;
         const uint32_t correlation = u32(record + EXTERNAL_CORRELATION);
         correlations[correlation % CORRELATIONS].correlation = correlation;
         correlations[correlation % CORRELATIONS].launch = (uint32_t) u64(record + EXTERNAL_ID);
     }
-    write_waiting(writer);
+    write_waiting(writer, false);
     record = NULL;
     struct work work;
+    size_t too_many = 0;
+    const uint64_t now = clock_now();
     while (cupti_next(buffer, valid, &record)) {
-        if (!read_work(record, &work) || write_work(writer, &work)) continue;
+        if (!read_work(record, &work) || write_work(writer, &work, true)) continue;
+        work.taken = now;
         if (waiting_count < WAITING_MAX) waiting[waiting_count++] = work;
-        else counts.dropped++;
+        else too_many++;
     }
+    lose(writer, too_many, "work of a GPU: too much of it waits for its launch");
 }
 
 static void count(const char * key, uint64_t number) {
@@ -187,13 +202,11 @@ static void count(const char * key, uint64_t number) {
 
 /* What still waits is written without its launch. */
 static void end(void) {
-    is_last = true;
     struct ggtrace_writer * writer = recording.log ? recording_writer(GGTRACE_NO_WORKER) : NULL;
     if (!writer) return;
-    write_waiting(writer);
+    write_waiting(writer, true);
     count("gpu.without_times", counts.without_times);
     count("gpu.without_launch", counts.without_launch);
-    if (counts.dropped) ggtrace_loss(writer, clock_now(), (uint32_t) counts.dropped, registry_name("work of a GPU: CUPTI dropped records of it"));
 }
 
 void cuda_records_start(void) {

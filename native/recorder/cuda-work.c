@@ -35,7 +35,7 @@ struct node {
 
 static struct launch * launches;
 static struct node * nodes;
-static _Atomic uint32_t launch_count;
+static _Atomic uint32_t launch_count = 1u << 31; /* ids of Vulkan's submissions begin at 0 */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const char * device_names[DEVICES_MAX];
 
@@ -126,9 +126,10 @@ static bool open_operator(struct cuda_operator * operator, _Atomic bool * flag) 
     const struct run * run = runs_current();
     if (!run || !run->is_recorded || !run->graph) return false;
     operator->graph = run->graph->id;
-    if (loop.graph != run->graph || loop.run != run->start || loop.index == NO_NODE || loop.open_count == OPEN_MAX) return false;
+    if (loop.graph != run->graph || loop.run != run->start || loop.index == NO_NODE) return false;
     operator->tensor = loop.graph->ids[loop.index];
     operator->part = loop.parts++;
+    if (loop.open_count == OPEN_MAX) return false;
     loop.flags[loop.open_count] = flag;
     loop.open[loop.open_count++] = operator;
     return true;
@@ -146,15 +147,17 @@ void cuda_launch_begin(struct cuda_launch * launch, enum cuda_function function,
     if (!launches) {
         HOLD(&lock);
         if (!launches) launches = reserve(LAUNCHES * sizeof(*launches));
-        if (!launches) return;
+    }
+    if (!launches) {
+        cupti_launch_begins(0);
+        return;
     }
     *launch = (struct cuda_launch){.function = function, .stream = stream};
     launch->id = atomic_fetch_add_explicit(&launch_count, 1, memory_order_relaxed) + 1;
     struct launch * kept = &launches[launch->id % LAUNCHES];
     atomic_store_explicit(&kept->id, 0, memory_order_relaxed);
-    kept->launched.call = calls_current();
     const struct run * run = runs_current();
-    kept->launched.graph = run && run->is_recorded && run->graph ? run->graph->id : 0;
+    kept->launched = (struct cuda_launched){.call = calls_current(), .graph = run && run->is_recorded && run->graph ? run->graph->id : 0};
     atomic_store_explicit(&kept->is_open, true, memory_order_relaxed);
     const bool is_open = function != CUDA_GRAPH_LAUNCH && open_operator(&kept->launched.operator, &kept->is_open);
     if (!is_open) atomic_store_explicit(&kept->is_open, false, memory_order_relaxed);

@@ -3,21 +3,31 @@
  * The functions of CUDA's runtime and of cuBLAS that ggml-cuda calls through the dynamic linker. cuda-work.c decides what is recorded of
  * them, cupti.c reads when the devices computed it.
  */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
 
 #include "common/clock.h"
 #include "common/environment.h"
+#include "common/hold.h"
 #include "recorder/calls.h"
 #include "recorder/cuda-api.h"
 #include "recorder/cuda-work.h"
 #include "recorder/cuda-records.h"
+#include "recorder/cupti.h"
 #include "recorder/hook.h"
+#include "recorder/libraries.h"
 #include "recorder/recorder.h"
 #include "recorder/redirect.h"
 
+/* Without the library, a program that looks for a function finds its hook: what it returns then says so, as without a driver. */
+#define REAL_OR(name, failure) \
+    REAL(name);                \
+    if (__builtin_expect(!real, 0)) return failure
+
 /* ---- The loop over the nodes of a graph ---- */
 
+static _Atomic bool is_begun; /* the recording of ggml-cuda */
 static bool (*is_empty)(const void * tensor);
 
 /*
@@ -29,57 +39,69 @@ static bool note_node(const void * tensor) {
     return is_empty(tensor);
 }
 
+static bool has_begun(void) {
+    return atomic_load_explicit(&is_begun, memory_order_relaxed);
+}
+
 static bool is_wanted(void) {
-    const char * gpu = environment(ENV_GPU);
-    return recording_level() != LEVEL_OFF && environment(ENV_OUT) && !(gpu && strcmp(gpu, "0") == 0);
+    const char * gpu = environment(ENV_GPU), * level = environment(ENV_LEVEL);
+    return recording_level() != LEVEL_OFF && environment(ENV_OUT) && !(gpu && strcmp(gpu, "0") == 0) && !(level && strcmp(level, "token") == 0);
+}
+
+/* Is it ggml's backend that calls, and not another library that uses CUDA? */
+static bool is_ggml(const void * caller) {
+    const char * path;
+    void * library = library_of(caller, &path), * function = library ? dlsym(library, "ggml_backend_cuda_reg") : NULL;
+    Dl_info own, other;
+    return function && dladdr(function, &own) && dladdr(caller, &other) && own.dli_fbase == other.dli_fbase;
 }
 
 /* ggml's backend looks for devices: begins with them. Other libraries that use CUDA are not recorded. */
 static void begin(const void * caller) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    if (!is_wanted()) return;
-    pthread_mutex_lock(&lock);
-    if (!is_empty) {
-        void * real = redirect(caller, "ggml_is_empty", *(void **) &(bool (*)(const void *)){note_node});
-        if (real) {
-            *(void **) &is_empty = real;
-            cuda_records_start();
-        }
-    }
-    pthread_mutex_unlock(&lock);
+    if (has_begun() || !is_wanted() || !is_ggml(caller)) return;
+    HOLD(&lock);
+    if (has_begun()) return;
+    *(void **) &is_empty = library_resolve("ggml_is_empty", caller);
+    if (is_empty && redirect(caller, "ggml_is_empty", *(void **) &(bool (*)(const void *)){note_node})) {
+        cuda_records_start();
+        atomic_store(&is_begun, true);
+    } else cupti_missing("CUDA: this ggml-cuda's loop over the nodes of a graph cannot be followed");
 }
 
 HOOK(int, cudaGetDeviceCount, int * count) {
-    REAL(cudaGetDeviceCount);
-    begin(CALLER);
-    return real(count);
+    REAL_OR(cudaGetDeviceCount, CUDA_INSUFFICIENT_DRIVER);
+    const int result = real(count);
+    if (result == 0 && *count > 0) begin(CALLER);
+    return result;
 }
 
 HOOK(int, cudaSetDevice, int device) {
-    REAL(cudaSetDevice);
+    REAL_OR(cudaSetDevice, CUDA_INSUFFICIENT_DRIVER);
     const int result = real(device);
     if (result == 0) cuda_set_device(device);
     return result;
 }
 
 HOOK(int, cudaGetDeviceProperties, char * properties, int device) {
-    REAL(cudaGetDeviceProperties);
+    REAL_OR(cudaGetDeviceProperties, CUDA_INSUFFICIENT_DRIVER);
     const int result = real(properties, device);
-    if (result == 0 && is_wanted()) cuda_name_device((uint32_t) device, properties);
+    if (result == 0 && has_begun()) cuda_name_device((uint32_t) device, properties);
     return result;
 }
 
 /* Its name in CUDA 12. */
 HOOK(int, cudaGetDeviceProperties_v2, char * properties, int device) {
-    REAL(cudaGetDeviceProperties_v2);
+    REAL_OR(cudaGetDeviceProperties_v2, CUDA_INSUFFICIENT_DRIVER);
     const int result = real(properties, device);
-    if (result == 0 && is_wanted()) cuda_name_device((uint32_t) device, properties);
+    if (result == 0 && has_begun()) cuda_name_device((uint32_t) device, properties);
     return result;
 }
 
 /* ---- Launches ---- */
 
 #define LAUNCH(function, stream, ...)                             \
+    if (!has_begun()) return real(__VA_ARGS__);                   \
     struct cuda_launch launch;                                    \
     cuda_launch_begin(&launch, function, stream);                 \
     const int result = real(__VA_ARGS__);                         \
@@ -87,44 +109,49 @@ HOOK(int, cudaGetDeviceProperties_v2, char * properties, int device) {
     return result
 
 HOOK(int, cudaLaunchKernel, const void * function, struct cuda_dim3 grid, struct cuda_dim3 block, void ** arguments, size_t shared, void * stream) {
-    REAL(cudaLaunchKernel);
+    REAL_OR(cudaLaunchKernel, CUDA_INSUFFICIENT_DRIVER);
     LAUNCH(CUDA_LAUNCH_KERNEL, stream, function, grid, block, arguments, shared, stream);
 }
 
 /* Its name in programs that are compiled for CUDA 13. */
 HOOK(int, __cudaLaunchKernel, const void * kernel, struct cuda_dim3 grid, struct cuda_dim3 block, void ** arguments, size_t shared, void * stream) {
-    REAL(__cudaLaunchKernel);
+    REAL_OR(__cudaLaunchKernel, CUDA_INSUFFICIENT_DRIVER);
     LAUNCH(CUDA_LAUNCH_KERNEL, stream, kernel, grid, block, arguments, shared, stream);
 }
 
 HOOK(int, cudaLaunchKernelExC, const struct cuda_launch_config * config, const void * function, void ** arguments) {
-    REAL(cudaLaunchKernelExC);
+    REAL_OR(cudaLaunchKernelExC, CUDA_INSUFFICIENT_DRIVER);
     LAUNCH(CUDA_LAUNCH_EX, config->stream, config, function, arguments);
 }
 
 HOOK(int, cudaLaunchCooperativeKernel, const void * function, struct cuda_dim3 grid, struct cuda_dim3 block, void ** arguments, size_t shared, void * stream) {
-    REAL(cudaLaunchCooperativeKernel);
+    REAL_OR(cudaLaunchCooperativeKernel, CUDA_INSUFFICIENT_DRIVER);
     LAUNCH(CUDA_LAUNCH_COOPERATIVE, stream, function, grid, block, arguments, shared, stream);
 }
 
 HOOK(int, cudaMemcpyAsync, void * to, const void * from, size_t size, int kind, void * stream) {
-    REAL(cudaMemcpyAsync);
+    REAL_OR(cudaMemcpyAsync, CUDA_INSUFFICIENT_DRIVER);
     LAUNCH(CUDA_MEMCPY, stream, to, from, size, kind, stream);
 }
 
 HOOK(int, cudaMemcpy2DAsync, void * to, size_t to_pitch, const void * from, size_t from_pitch, size_t width, size_t height, int kind, void * stream) {
-    REAL(cudaMemcpy2DAsync);
+    REAL_OR(cudaMemcpy2DAsync, CUDA_INSUFFICIENT_DRIVER);
     LAUNCH(CUDA_MEMCPY_2D, stream, to, to_pitch, from, from_pitch, width, height, kind, stream);
 }
 
 HOOK(int, cudaMemcpyPeerAsync, void * to, int to_device, const void * from, int from_device, size_t size, void * stream) {
-    REAL(cudaMemcpyPeerAsync);
+    REAL_OR(cudaMemcpyPeerAsync, CUDA_INSUFFICIENT_DRIVER);
     LAUNCH(CUDA_MEMCPY_PEER, stream, to, to_device, from, from_device, size, stream);
 }
 
 HOOK(int, cudaMemsetAsync, void * to, int value, size_t size, void * stream) {
-    REAL(cudaMemsetAsync);
+    REAL_OR(cudaMemsetAsync, CUDA_INSUFFICIENT_DRIVER);
     LAUNCH(CUDA_MEMSET, stream, to, value, size, stream);
+}
+
+HOOK(int, cudaMemset, void * to, int value, size_t size) {
+    REAL_OR(cudaMemset, CUDA_INSUFFICIENT_DRIVER);
+    LAUNCH(CUDA_MEMSET, NULL, to, value, size);
 }
 
 /* ---- cuBLAS, whose launches pass no hook: one call may launch several kernels ---- */
@@ -133,14 +160,14 @@ HOOK(int, cudaMemsetAsync, void * to, int value, size_t size, void * stream) {
 static __thread void * product_stream __attribute__((tls_model("initial-exec")));
 
 HOOK(int, cublasSetStream_v2, void * handle, void * stream) {
-    REAL(cublasSetStream_v2);
+    REAL_OR(cublasSetStream_v2, CUBLAS_NOT_INITIALIZED);
     product_stream = stream;
     return real(handle, stream);
 }
 
 #define PRODUCT(name, parameters, ...)                            \
     HOOK(int, name, parameters) {                                 \
-        REAL(name);                                               \
+        REAL_OR(name, CUBLAS_NOT_INITIALIZED);                                               \
         LAUNCH(CUDA_GEMM, product_stream, __VA_ARGS__);           \
     }
 #define PARAMETERS(...) __VA_ARGS__
@@ -165,36 +192,37 @@ PRODUCT(cublasStrsmBatched, PARAMETERS(void * handle, int side, int uplo, int tr
 /* ---- Graphs ---- */
 
 HOOK(int, cudaStreamBeginCapture, void * stream, int mode) {
-    REAL(cudaStreamBeginCapture);
+    REAL_OR(cudaStreamBeginCapture, CUDA_INSUFFICIENT_DRIVER);
     const int result = real(stream, mode);
-    if (result == 0) cuda_captures(true);
+    if (result == 0 && has_begun()) cuda_captures(true);
     return result;
 }
 
 HOOK(int, cudaStreamEndCapture, void * stream, void ** graph) {
-    REAL(cudaStreamEndCapture);
+    REAL_OR(cudaStreamEndCapture, CUDA_INSUFFICIENT_DRIVER);
     const int result = real(stream, graph);
-    cuda_captures(false);
+    if (has_begun()) cuda_captures(false);
     return result;
 }
 
 /* With the parameters that it, and the next, had until CUDA 11: passed on, they change nothing. */
 HOOK(int, cudaGraphInstantiate, void ** exec, void * graph, void * flags, void * text, size_t size) {
-    REAL(cudaGraphInstantiate);
+    REAL_OR(cudaGraphInstantiate, CUDA_INSUFFICIENT_DRIVER);
     const int result = real(exec, graph, flags, text, size);
-    if (result == 0) cuda_graph_instantiated(*exec);
+    if (result == 0 && has_begun()) cuda_graph_instantiated(*exec);
     return result;
 }
 
 HOOK(int, cudaGraphExecUpdate, void * exec, void * graph, void * outcome, void * result_before_12) {
-    REAL(cudaGraphExecUpdate);
+    REAL_OR(cudaGraphExecUpdate, CUDA_INSUFFICIENT_DRIVER);
     const int result = real(exec, graph, outcome, result_before_12);
-    if (result == 0) cuda_graph_updated(exec);
+    if (result == 0 && has_begun()) cuda_graph_updated(exec);
     return result;
 }
 
 HOOK(int, cudaGraphLaunch, void * exec, void * stream) {
-    REAL(cudaGraphLaunch);
+    REAL_OR(cudaGraphLaunch, CUDA_INSUFFICIENT_DRIVER);
+    if (!has_begun()) return real(exec, stream);
     struct cuda_launch launch;
     cuda_launch_begin(&launch, CUDA_GRAPH_LAUNCH, stream);
     const int result = real(exec, stream);
@@ -205,24 +233,25 @@ HOOK(int, cudaGraphLaunch, void * exec, void * stream) {
 /* ---- Waits ---- */
 
 #define WAIT(kind, ...)                                                                                              \
+    if (!has_begun()) return real(__VA_ARGS__);                                                                      \
     const uint64_t start = clock_now();                                                                              \
     const int result = real(__VA_ARGS__);                                                                            \
-    struct ggtrace_writer * writer = is_empty && recording_level() >= LEVEL_GRAPH && calls_take() ? recording_writer(GGTRACE_NO_WORKER) : NULL; \
+    struct ggtrace_writer * writer = recording_level() >= LEVEL_GRAPH && calls_take() ? recording_writer(GGTRACE_NO_WORKER) : NULL; \
     if (writer) ggtrace_gpu_wait(writer, &(struct ggtrace_gpu_wait_record){                                          \
         .start = start, .end = clock_now(), .what = kind, .device = cuda_device(), .call = calls_current()});        \
     return result
 
 HOOK(int, cudaStreamSynchronize, void * stream) {
-    REAL(cudaStreamSynchronize);
+    REAL_OR(cudaStreamSynchronize, CUDA_INSUFFICIENT_DRIVER);
     WAIT(GGTRACE_WAIT_CUDA_STREAM, stream);
 }
 
 HOOK(int, cudaEventSynchronize, void * event) {
-    REAL(cudaEventSynchronize);
+    REAL_OR(cudaEventSynchronize, CUDA_INSUFFICIENT_DRIVER);
     WAIT(GGTRACE_WAIT_CUDA_EVENT, event);
 }
 
 HOOK(int, cudaDeviceSynchronize, void) {
-    REAL(cudaDeviceSynchronize);
+    REAL_OR(cudaDeviceSynchronize, CUDA_INSUFFICIENT_DRIVER);
     WAIT(GGTRACE_WAIT_CUDA_DEVICE);
 }

@@ -20,7 +20,10 @@ static struct {
     int (*EnableCallback)(uint32_t enable, void * subscriber, int domain, uint32_t id);
     int (*ActivityRegisterTimestampCallback)(uint64_t (*timestamp)(void));
     int (*ActivityRegisterCallbacks)(void (*request)(uint8_t **, size_t *, size_t *), void (*complete)(void *, uint32_t, uint8_t *, size_t, size_t));
+    int (*Unsubscribe)(void * subscriber);
     int (*ActivityEnable)(int kind);
+    int (*ActivityDisable)(int kind);
+    int (*ActivityEnableDriverApi)(uint32_t id, uint8_t enable); /* since 12.8; NULL: not there */
     int (*ActivityFlushAll)(uint32_t flag);
     int (*ActivityGetNextRecord)(uint8_t * buffer, size_t valid, uint8_t ** record);
     int (*ActivityGetNumDroppedRecords)(void * context, uint32_t stream, size_t * dropped);
@@ -81,14 +84,15 @@ static void request_buffer(uint8_t ** buffer, size_t * size, size_t * most) {
     else *size = 0;
 }
 
+static pthread_mutex_t take_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static void take_buffer(void * context, uint32_t stream, uint8_t * buffer, size_t size, size_t valid) {
     (void) size;
     size_t dropped = 0;
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     if (cupti.ActivityGetNumDroppedRecords(context, stream, &dropped) != 0) dropped = 0;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&take_lock);
     listener->take(buffer, valid, dropped);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&take_lock);
     free(buffer);
 }
 
@@ -102,54 +106,51 @@ static uint64_t timestamp(void) {
     return clock_now();
 }
 
-static void missing(const char * why) {
+void cupti_missing(const char * why) {
     struct ggtrace * log = recorder_log();
     if (log) ggtrace_fact(log, "gpu.missing", why);
-}
-
-static void * load(void) {
-    static const char * const names[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8", "libcupti.so.11.7", "libcupti.so.11.6", "libcupti.so"};
-    const char * path = environment(ENV_CUPTI);
-    if (path) return dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    void * library = NULL;
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names) && !library; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    return library;
 }
 
 #define FIND(name) (*(void **) &cupti.name = dlsym(library, "cupti" #name))
 
 static bool find_functions(void * library) {
-    return FIND(Subscribe) && FIND(EnableCallback) && FIND(ActivityRegisterTimestampCallback) && FIND(ActivityRegisterCallbacks) &&
-        FIND(ActivityEnable) && FIND(ActivityFlushAll) && FIND(ActivityGetNextRecord) && FIND(ActivityGetNumDroppedRecords) &&
+    FIND(ActivityEnableDriverApi);
+    return FIND(Subscribe) && FIND(Unsubscribe) && FIND(EnableCallback) && FIND(ActivityRegisterTimestampCallback) && FIND(ActivityRegisterCallbacks) &&
+        FIND(ActivityEnable) && FIND(ActivityDisable) && FIND(ActivityFlushAll) && FIND(ActivityGetNextRecord) && FIND(ActivityGetNumDroppedRecords) &&
         FIND(ActivityPushExternalCorrelationId) && FIND(ActivityPopExternalCorrelationId) && FIND(GetGraphNodeId) && FIND(GetStreamIdEx) &&
         FIND(GetResultString);
 }
 
 /* The thread that asks CUPTI for what is complete. */
 static pthread_mutex_t flush_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t flush_wakes = PTHREAD_COND_INITIALIZER, flush_ends = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t flush_wakes, flush_ends;
 static enum { FLUSH_RUNS, FLUSH_LAST, FLUSH_OVER } flush_state;
 
 static struct timespec after(uint32_t ms) {
     struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     const uint64_t ns = (uint64_t) until.tv_nsec + (uint64_t) ms * 1000000;
     until.tv_sec += (time_t) (ns / 1000000000);
     until.tv_nsec = (long) (ns % 1000000000);
     return until;
 }
 
+/* Holds the lock neither for CUPTI nor for the listener: the end of the program waits for them only so long. */
 static void * flush(void * unused) {
     (void) unused;
-    pthread_mutex_lock(&flush_lock);
-    while (flush_state == FLUSH_RUNS) {
+    bool is_last = false;
+    while (!is_last) {
         const struct timespec until = after(FLUSH_MS);
-        pthread_cond_timedwait(&flush_wakes, &flush_lock, &until);
-        pthread_mutex_unlock(&flush_lock);
-        cupti.ActivityFlushAll(flush_state != FLUSH_RUNS);
         pthread_mutex_lock(&flush_lock);
+        if (flush_state == FLUSH_RUNS) pthread_cond_timedwait(&flush_wakes, &flush_lock, &until);
+        is_last = flush_state == FLUSH_LAST;
+        pthread_mutex_unlock(&flush_lock);
+        cupti.ActivityFlushAll(is_last);
     }
+    pthread_mutex_lock(&take_lock);
     listener->end();
+    pthread_mutex_unlock(&take_lock);
+    pthread_mutex_lock(&flush_lock);
     flush_state = FLUSH_OVER;
     pthread_cond_signal(&flush_ends);
     pthread_mutex_unlock(&flush_lock);
@@ -159,7 +160,14 @@ static void * flush(void * unused) {
 static bool start_thread(void) {
     sigset_t all, before;
     pthread_t thread;
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&flush_wakes, &attributes);
+    pthread_cond_init(&flush_ends, &attributes);
+    pthread_condattr_destroy(&attributes);
     sigfillset(&all);
+    sigdelset(&all, SIGBUS); /* blocked, a fault in a page of a truncated log would kill the program */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const bool is_there = pthread_create(&thread, NULL, flush, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -167,24 +175,56 @@ static bool start_thread(void) {
     return is_there;
 }
 
-static const char * start(void) {
-    void * library = load(), * subscriber;
-    if (!library) return "times of CUDA's devices: NVIDIA's CUPTI is not installed (libcupti.so, part of the CUDA toolkit)";
-    if (!find_functions(library)) return "times of CUDA's devices: this CUPTI is older than 11.6";
-    const int result = cupti.Subscribe(&subscriber, on_resource, NULL);
-    if (result == CUPTI_BUSY) return "times of CUDA's devices: another profiler uses CUPTI (nsys, ncu, the program itself)";
-    if (result != 0) return "times of CUDA's devices: CUPTI cannot be used (no driver, or no permission)";
+static const int kinds[] = {CUPTI_RUNTIME, CUPTI_EXTERNAL, CUPTI_KERNEL, CUPTI_MEMCPY, CUPTI_MEMCPY2, CUPTI_MEMSET};
+enum { KINDS = sizeof(kinds) / sizeof(*kinds) };
+
+/* `enabled`: the number of kinds that are. */
+static const char * record(void * subscriber, size_t * enabled) {
     cupti.EnableCallback(1, subscriber, CUPTI_RESOURCE, CUPTI_NODE_CREATED);
     cupti.EnableCallback(1, subscriber, CUPTI_RESOURCE, CUPTI_NODE_CLONED);
     if (cupti.ActivityRegisterTimestampCallback(timestamp) != 0) return "times of CUDA's devices: CUPTI's clock cannot be set";
     cupti.ActivityRegisterCallbacks(request_buffer, take_buffer);
-    static const int kinds[] = {CUPTI_RUNTIME, CUPTI_EXTERNAL, CUPTI_KERNEL, CUPTI_MEMCPY, CUPTI_MEMSET};
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
-        if (cupti.ActivityEnable(kinds[i]) != 0) return "times of CUDA's devices: CUPTI does not record this device's kernels";
+    for (; *enabled < KINDS; ++*enabled) {
+        if (cupti.ActivityEnable(kinds[*enabled]) != 0) return "times of CUDA's devices: CUPTI does not record this device's kernels";
     }
-    if (!start_thread()) return "times of CUDA's devices: no thread can be started";
-    atomic_store(&is_on, true);
-    return NULL;
+    if (cupti.ActivityEnableDriverApi) { /* by these cuBLAS launches */
+        cupti.ActivityEnableDriverApi(CUPTI_LAUNCH_KERNEL, 1);
+        cupti.ActivityEnableDriverApi(CUPTI_LAUNCH_KERNEL_EX, 1);
+    }
+    return start_thread() ? NULL : "times of CUDA's devices: no thread can be started";
+}
+
+/* Begins with a CUPTI, or returns why not; `is_only`: no other will be better. */
+static const char * use(void * library, bool * is_only) {
+    void * subscriber;
+    if (!find_functions(library)) return "times of CUDA's devices: this CUPTI is older than 11.6";
+    const int result = cupti.Subscribe(&subscriber, on_resource, NULL);
+    *is_only = result == CUPTI_BUSY || result == 0;
+    if (result == CUPTI_BUSY) return "times of CUDA's devices: another profiler uses CUPTI (nsys, ncu, the program itself)";
+    if (result != 0) return "times of CUDA's devices: CUPTI cannot be used (no driver, or no permission)";
+    size_t enabled = 0;
+    const char * problem = record(subscriber, &enabled);
+    if (!problem) return NULL;
+    while (enabled > 0) cupti.ActivityDisable(kinds[--enabled]);
+    cupti.Unsubscribe(subscriber);
+    return problem;
+}
+
+static const char * start(void) {
+    static const char * const names[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8", "libcupti.so.11.7", "libcupti.so.11.6", "libcupti.so"};
+    const char * const chosen = environment(ENV_CUPTI), * const * paths = chosen ? &chosen : names;
+    const size_t count = chosen ? 1 : sizeof(names) / sizeof(*names);
+    for (size_t i = 0; i < count && !chosen; i++) {
+        if (dlopen(paths[i], RTLD_NOW | RTLD_NOLOAD)) return "times of CUDA's devices: the program itself has loaded CUPTI (--cupti <path> uses it anyway)";
+    }
+    const char * problem = "times of CUDA's devices: NVIDIA's CUPTI is not installed (libcupti.so, part of the CUDA toolkit)";
+    bool is_only = false;
+    for (size_t i = 0; i < count && !is_only; i++) {
+        void * library = dlopen(paths[i], RTLD_NOW | RTLD_LOCAL);
+        if (library) problem = use(library, &is_only);
+    }
+    if (!problem) atomic_store(&is_on, true);
+    return problem;
 }
 
 void cupti_start(const struct cupti_listener * own) {
@@ -192,7 +232,11 @@ void cupti_start(const struct cupti_listener * own) {
     if (atomic_exchange(&is_tried, true)) return;
     listener = own;
     const char * problem = start();
-    if (problem) missing(problem);
+    if (problem) cupti_missing(problem);
+}
+
+void cupti_forked(void) {
+    atomic_store(&is_on, false);
 }
 
 void cupti_finish(void) {
@@ -204,5 +248,5 @@ void cupti_finish(void) {
     int error = 0;
     while (flush_state != FLUSH_OVER && !error) error = pthread_cond_timedwait(&flush_ends, &flush_lock, &until);
     pthread_mutex_unlock(&flush_lock);
-    if (error) missing("the last times of CUDA's devices: CUPTI did not return within a second");
+    if (error) cupti_missing("the last times of CUDA's devices: CUPTI did not return within a second");
 }

@@ -16,6 +16,12 @@ struct cupti_listener {
 /* Before the program's first use of a device. Without CUPTI, a fact `gpu.missing` in the log says why. */
 void cupti_start(const struct cupti_listener * listener);
 
+/* The fact `gpu.missing`. */
+void cupti_missing(const char * why);
+
+/* In the child of a fork: there are no devices. */
+void cupti_forked(void);
+
 /* The next record of a buffer, the first if `*record` is NULL; false: there is none. */
 bool cupti_next(uint8_t * buffer, size_t valid, uint8_t ** record);
 

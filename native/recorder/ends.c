@@ -21,6 +21,7 @@
 #include "recorder/surroundings.h"
 
 static void in_child(void) {
+    cupti_forked();
     if (!recording.log) return;
     atomic_store(&recording.level, LEVEL_OFF);
     operators_forked();

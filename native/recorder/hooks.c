@@ -158,6 +158,7 @@ HOOK(int, ggml_backend_sched_graph_compute_async, void * scheduler, void * cgrap
     struct run run;
     runs_schedule(&run, cgraph, recording_level());
     const int status = real(scheduler, cgraph);
+    if (run.is_begun) cuda_settle();
     runs_scheduled(&run, cgraph, recording_level(), status);
     if (is_call) calls_end(&call, status);
     return status;
@@ -233,6 +234,7 @@ HOOK(int, ggml_graph_compute, void * cgraph, void * plan) {
     runs_begin(&run, NULL, cgraph, recorder_ready(CALLER));
     const int status = real(cgraph, plan);
     if (runs_synchronise(&run)) runs_synchronised(&run, cgraph);
+    cuda_settle();
     runs_end(&run, status);
     return status;
 }

@@ -95,16 +95,16 @@ static int protection_of(uintptr_t page) {
     return protection;
 }
 
-void * redirect(const void * address, const char * name, void * function) {
+bool redirect(const void * address, const char * name, void * function) {
     struct search found = {.address = (uintptr_t) address};
-    if (!dl_iterate_phdr(find_object, &found)) return NULL;
+    if (!dl_iterate_phdr(find_object, &found)) return false;
     void ** slot = slot_of(&found, name);
-    if (!slot) return NULL;
+    if (!slot) return false;
     const size_t size = (size_t) sysconf(_SC_PAGESIZE);
     const uintptr_t page = (uintptr_t) slot & ~(size - 1);
     const int before = protection_of(page);
-    if (before < 0 || mprotect((void *) page, size, before | PROT_WRITE) != 0) return NULL;
-    void * real = __atomic_exchange_n(slot, function, __ATOMIC_SEQ_CST);
+    if (before < 0 || mprotect((void *) page, size, before | PROT_WRITE) != 0) return false;
+    __atomic_store_n(slot, function, __ATOMIC_SEQ_CST);
     if (!(before & PROT_WRITE)) mprotect((void *) page, size, before);
-    return real;
+    return true;
 }

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 
 /*
- * Calls of `name` by the library that contains `address` reach `function` from now on. Returns the function that they reached; NULL: the
- * library does not call it through its table, or the table cannot be written.
+ * Calls of `name` by the library that contains `address` reach `function` from now on: also those that the linker has not bound yet. False:
+ * the library does not call it through its table, or the table cannot be written.
  */
-void * redirect(const void * address, const char * name, void * function);
+bool redirect(const void * address, const char * name, void * function);

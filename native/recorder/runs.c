@@ -38,15 +38,15 @@ static void note_bound(void) {
 }
 
 void runs_schedule(struct run * run, void * cgraph, int level) {
-    run->is_recorded = false;
+    run->is_begun = run->is_recorded = false;
     if (atomic_load_explicit(&is_bound, memory_order_relaxed)) runs_begin(run, NULL, cgraph, level);
     splits = 0;
 }
 
 void runs_scheduled(const struct run * run, void * cgraph, int level, int status) {
-    const bool has_none = splits == 0 && !run->is_recorded;
+    const bool has_none = splits == 0 && !run->is_begun;
     splits = NO_SCHEDULER;
-    if (run->is_recorded) runs_end(run, status);
+    if (run->is_begun) runs_end(run, status);
     else if (has_none && status == 0 && level >= LEVEL_GRAPH && calls_take() && graphs_has_nodes(cgraph)) note_bound();
 }
 
@@ -60,6 +60,7 @@ void runs_prepare(int level) {
 
 void runs_begin(struct run * run, void * backend, void * cgraph, int level) {
     current = run;
+    run->is_begun = true;
     ends_register(ENDS_FROM_START);
     run->is_recorded = level >= LEVEL_GRAPH && calls_take();
     if (!run->is_recorded) return;

@@ -6,9 +6,9 @@
 
 struct graph;
 
-/* A graph run that has begun, for runs_end; `is_recorded` false: it is not recorded. */
+/* A graph run, for runs_end, if it has begun; `is_recorded` false: it is not recorded. */
 struct run {
-    bool is_recorded, is_announced, has_operators;
+    bool is_begun, is_recorded, is_announced, has_operators;
     struct graph * graph;
     uint32_t backend; /* id of its name */
     uint32_t split;

@@ -84,6 +84,16 @@ struct ActivityCopy {
     uint64_t count;
 } __attribute__((packed));
 
+struct ActivityPeerCopy {
+    uint32_t kind;
+    uint8_t copy_kind, from, to, flags;
+    uint64_t bytes, start, end;
+    uint32_t device, context, stream, from_device, from_context, to_device, to_context, correlation;
+    void * reserved;
+    uint64_t node;
+    uint32_t graph, channel, channel_type, pad;
+} __attribute__((packed));
+
 struct ActivityFill {
     uint32_t kind, value;
     uint64_t bytes, start, end;

@@ -46,13 +46,13 @@ async function plainRun(preset: Preset, args: readonly string[], env: Environmen
 }
 
 /** Runs it with the recorder, to the same result, and reads the log. */
-async function record(preset: Preset, env: Environment = {}, args: readonly string[] = ARGS) {
+async function record(preset: Preset, env: Environment = {}, args: readonly string[] = ARGS, preload = RECORDER) {
   const log = newLog()
   mkdirSync(dirname(log), { recursive: true })
   const list = join(dirname(log), 'list.jsonl')
   const plain = await plainRun(preset, args, env)
   const recorded = await run((await model(preset)).path, args, {
-    preload: RECORDER,
+    preload,
     env: { ...cudaEnvironment(bed()), GGML2PERFETTO_OUT: log, BED_LOG: list, ...env },
   })
   expect([recorded.code, recorded.stderr, recorded.result?.hash]).toEqual([0, plain.stderr, plain.result?.hash])
@@ -178,6 +178,9 @@ cuda('the recorder with CUDA, on a GPU that does not exist (needs linux-x64, cc,
     const two = await record('tinyDense', { BED_DEVICES: '2' })
     expect(new Set(two.works.map(({ device }) => device))).toEqual(new Set([0, 1]))
     expect(two.works.filter(({ what, node }) => what === 'kernel' && !node)).toEqual([])
+    const copies = two.works.filter(({ what }) => what === 'memcpy')
+    expect(copies.length).toBe(two.listed.filter(({ kind }) => kind === 'copy').length)
+    expect(copies.filter(({ name }) => two.text(name) === '[CUDA memcpy Peer-to-Peer]').length).toBe(CALLS)
     const partial = await record('tinyMoe', {}, [...ARGS.slice(0, -1), '3'])
     expect(partial.works.filter(({ what, node }) => what === 'kernel' && !node)).toEqual([])
     expect(partial.of('operator').length).toBeGreaterThan(100)
@@ -210,6 +213,24 @@ cuda('the recorder with CUDA, on a GPU that does not exist (needs linux-x64, cc,
       const lost = Math.floor(zero.listed.length / 50)
       expect(zero.works.length).toBe(zero.listed.length - lost)
       expect(zero.fact('gpu.without_times')).toBe(`${lost}`)
+    })
+
+    test('records that CUPTI drops are losses', async () => {
+      const log = newLog()
+      mkdirSync(dirname(log), { recursive: true })
+      const env = { ...cudaEnvironment(bed()), GGML2PERFETTO_OUT: log, BED_FAULT: 'lost-buffers' }
+      await run((await model('tinyDense')).path, [...ARGS, '--decode', '60'], { preload: RECORDER, env })
+      expect((await readLog(log)).issues.join()).toMatch(/CUPTI dropped records/)
+    })
+
+    test('a program that has loaded CUPTI keeps it, unless it is named; the level of tokens has nothing of CUDA', async () => {
+      const cupti = join(bed(), 'libcupti.so.13')
+      const own = await record('tinyDense', {}, ARGS, `${RECORDER}:${cupti}`)
+      expect([own.works.length, own.fact('gpu.missing')]).toEqual([0, expect.stringMatching(/has loaded CUPTI/)])
+      const named = await record('tinyDense', { GGML2PERFETTO_CUPTI: cupti }, ARGS, `${RECORDER}:${cupti}`)
+      expect(named.works.length).toBe(named.listed.length)
+      const { works, of, fact } = await record('tinyDense', { GGML2PERFETTO_LEVEL: 'token' })
+      expect([works, of('api'), fact('gpu.missing')]).toEqual([[], [], undefined])
     })
 
     test('killed at any time, the log is readable', async () => {

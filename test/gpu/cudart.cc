@@ -253,12 +253,13 @@ API cudaMemcpyPeerAsync(void * to, int, const void * from, int, size_t size, voi
     memmove(to, from, size);
     return result(submit(stream_of(stream), copy(10, size))); /* CUPTI_ACTIVITY_MEMCPY_KIND_PTOP */
 }
-API cudaMemsetAsync(void * to, int value, size_t size, void * stream) {
+static int set(void * to, int value, size_t size, void * stream) {
     const Call call(CALL_MEMSET);
     memset(to, value, size);
     return result(submit(stream_of(stream), fill(size)));
 }
-API cudaMemset(void * to, int value, size_t size) { return cudaMemsetAsync(to, value, size, nullptr); }
+API cudaMemsetAsync(void * to, int value, size_t size, void * stream) { return set(to, value, size, stream); }
+API cudaMemset(void * to, int value, size_t size) { return set(to, value, size, nullptr); }
 
 /* ---- Streams and events ---- */
 

@@ -15,7 +15,8 @@
 using namespace bed;
 
 enum { OK = 0, INVALID_PARAMETER = 1, MAX_LIMIT_REACHED = 12, INVALID_OPERATION = 7, QUEUE_EMPTY = 16, MULTIPLE_SUBSCRIBERS = 39, UNKNOWN = 999 };
-enum { KIND_COPY = 1, KIND_FILL = 2, KIND_DRIVER = 4, KIND_RUNTIME = 5, KIND_KERNEL = 10, KIND_EXTERNAL = 39 };
+enum { KIND_COPY = 1, KIND_FILL = 2, KIND_DRIVER = 4, KIND_RUNTIME = 5, KIND_KERNEL = 10, KIND_PEER_COPY = 22, KIND_EXTERNAL = 39 };
+enum { PEER_TO_PEER = 10 }; /* CUPTI_ACTIVITY_MEMCPY_KIND_PTOP */
 enum { DOMAIN_RESOURCE = 3, NODE_CREATED = 13, NODE_CLONED = 20, GRAPH_CREATED = 9, EXEC_CREATED = 18 };
 
 typedef void (*Callback)(void * user, int domain, uint32_t id, const void * data);
@@ -94,7 +95,22 @@ static void ran(const Ran & what) {
         record.graph = what.graph;
         add(record, what.end);
     }
-    if (what.work.kind == Work::COPY && all.kinds.count(KIND_COPY)) {
+    if (what.work.kind == Work::COPY && what.work.copy_kind == PEER_TO_PEER && all.kinds.count(KIND_PEER_COPY)) {
+        ActivityPeerCopy record = {};
+        record.kind = KIND_PEER_COPY;
+        record.copy_kind = PEER_TO_PEER;
+        record.bytes = what.work.bytes;
+        record.start = start;
+        record.end = end;
+        record.device = what.device;
+        record.context = what.device + 1;
+        record.stream = what.stream;
+        record.correlation = what.correlation;
+        record.node = what.node;
+        record.graph = what.graph;
+        add(record, what.end);
+    }
+    if (what.work.kind == Work::COPY && what.work.copy_kind != PEER_TO_PEER && all.kinds.count(KIND_COPY)) {
         ActivityCopy record = {};
         record.kind = KIND_COPY;
         record.copy_kind = (uint8_t) (what.work.copy_kind == 3 ? 8 : what.work.copy_kind); /* CUPTI_ACTIVITY_MEMCPY_KIND_DTOD is 8 */
@@ -270,7 +286,7 @@ API cuptiActivityGetNextRecord(uint8_t * buffer, size_t valid, uint8_t ** record
     const auto size = [](const uint8_t * at) -> size_t {
         uint32_t kind;
         memcpy(&kind, at, sizeof(kind));
-        return kind == KIND_KERNEL ? sizeof(ActivityKernel) : kind == KIND_COPY ? sizeof(ActivityCopy) : kind == KIND_FILL ? sizeof(ActivityFill)
+        return kind == KIND_KERNEL ? sizeof(ActivityKernel) : kind == KIND_COPY ? sizeof(ActivityCopy) : kind == KIND_PEER_COPY ? sizeof(ActivityPeerCopy) : kind == KIND_FILL ? sizeof(ActivityFill)
             : kind == KIND_EXTERNAL ? sizeof(ActivityExternal) : sizeof(ActivityCall);
     };
     uint8_t * next = *record ? *record + size(*record) : buffer;

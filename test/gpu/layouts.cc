@@ -54,6 +54,12 @@ SAME((ActivityCopy, stream), (CUpti_ActivityMemcpy6, streamId));
 SAME((ActivityCopy, correlation), (CUpti_ActivityMemcpy6, correlationId));
 SAME((ActivityCopy, node), (CUpti_ActivityMemcpy6, graphNodeId));
 
+static_assert(sizeof(ActivityPeerCopy) == sizeof(CUpti_ActivityMemcpyPtoP4), "size");
+SAME((ActivityPeerCopy, bytes), (CUpti_ActivityMemcpyPtoP4, bytes));
+SAME((ActivityPeerCopy, stream), (CUpti_ActivityMemcpyPtoP4, streamId));
+SAME((ActivityPeerCopy, correlation), (CUpti_ActivityMemcpyPtoP4, correlationId));
+SAME((ActivityPeerCopy, node), (CUpti_ActivityMemcpyPtoP4, graphNodeId));
+
 static_assert(sizeof(ActivityFill) == sizeof(CUpti_ActivityMemset4), "size");
 SAME((ActivityFill, bytes), (CUpti_ActivityMemset4, bytes));
 SAME((ActivityFill, stream), (CUpti_ActivityMemset4, streamId));

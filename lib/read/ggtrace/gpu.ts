@@ -125,7 +125,7 @@ export class GpuRecords {
       startNs: atNs,
       endNs: this.end(view, at, atNs),
       ...this.placeOf(queue!),
-      correlation: correlation!,
+      correlation: correlation! || -1, // 0: of CUDA's work whose launch is not known
       signature: api === 'vulkan' ? 0 : signature,
       facts: what === 'operator' ? { ...dispatchesOf(api, dispatches!, shape), ...(part! > 0 && { part }) } : { bytes },
       node: tensor === 0 ? undefined : this.node(view, at, byte),

@@ -35,7 +35,7 @@ struct node {
 
 static struct launch * launches;
 static struct node * nodes;
-static _Atomic uint32_t launch_count = 1u << 31; /* ids of Vulkan's submissions begin at 0 */
+static _Atomic uint32_t launch_count = 1u << 31; /* ids of Vulkan's submissions begin at 1 */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const char * device_names[DEVICES_MAX];
 
@@ -57,6 +57,7 @@ static __thread struct exec { uint32_t graph, count; } captured, instantiated;
 
 void cuda_captures(bool begins) {
     if (!begins) cuda_settle();
+    else runs_know_graph();
     is_capturing = begins;
     if (begins) captured.graph = captured.count = 0;
 }
@@ -104,7 +105,7 @@ static int index_of(const void * tensor) {
 
 void cuda_node(const void * tensor) {
     const struct run * run = runs_current();
-    if (!run || !run->is_recorded || !run->graph) return;
+    if (!run || !run->graph) return;
     if (run->graph != loop.graph || run->start != loop.run) {
         cuda_settle();
         loop.graph = run->graph;
@@ -124,7 +125,7 @@ void cuda_node(const void * tensor) {
 static bool open_operator(struct cuda_operator * operator, _Atomic bool * flag) {
     *operator = (struct cuda_operator){0};
     const struct run * run = runs_current();
-    if (!run || !run->is_recorded || !run->graph) return false;
+    if (!run || !run->graph) return false;
     operator->graph = run->graph->id;
     if (loop.graph != run->graph || loop.run != run->start || loop.index == NO_NODE) return false;
     operator->tensor = loop.graph->ids[loop.index];

@@ -22,7 +22,7 @@ static __thread int splits __attribute__((tls_model("initial-exec"))) = NO_SCHED
 /* The state when a scheduler last asked about a node, see runs_want_every_node. */
 static __thread struct { uint64_t at; int splits; uint32_t operators; } asked __attribute__((tls_model("initial-exec")));
 
-static __thread const struct run * current __attribute__((tls_model("initial-exec")));
+static __thread struct run * current __attribute__((tls_model("initial-exec")));
 
 const struct run * runs_current(void) {
     return current;
@@ -51,21 +51,34 @@ void runs_scheduled(const struct run * run, void * cgraph, int level, int status
 }
 
 void runs_prepare(int level) {
-    static const struct run test;
+    static struct run test;
     if (level < LEVEL_OPERATOR || current) return;
     current = &test; /* the test's graph passes hooks, too */
     reach_find();
     current = NULL;
 }
 
+static const char * title_of(void * backend) {
+    return backend ? registry_backend_title(backend) : "CPU";
+}
+
+void runs_know_graph(void) {
+    if (!current || current->is_recorded || !current->cgraph || current->graph || recording_level() < LEVEL_GRAPH) return;
+    current->start = clock_now();
+    current->graph = graphs_get(current->cgraph, registry_name(title_of(current->runs_on)), splits != NO_SCHEDULER);
+}
+
 void runs_begin(struct run * run, void * backend, void * cgraph, int level) {
     current = run;
     run->is_begun = true;
+    run->graph = NULL;
+    run->runs_on = backend;
+    run->cgraph = cgraph;
     ends_register(ENDS_FROM_START);
     run->is_recorded = level >= LEVEL_GRAPH && calls_take();
     if (!run->is_recorded) return;
     const uint64_t start = parts_begin();
-    const char * title = backend ? registry_backend_title(backend) : "CPU";
+    const char * title = title_of(backend);
     run->backend = registry_name(title);
     run->operators_before = operators_seen();
     run->graph = graphs_get(cgraph, run->backend, splits != NO_SCHEDULER);
@@ -102,7 +115,10 @@ void runs_synchronised(const struct run * run, void * cgraph) {
 void runs_end(const struct run * run, int status) {
     current = NULL;
     ends_register(ENDS_FROM_GRAPH);
-    if (!run->is_recorded) return;
+    if (!run->is_recorded) {
+        if (run->graph) graphs_leave(run->graph);
+        return;
+    }
     const uint64_t end = clock_now();
     losses_report(false);
     const uint32_t id = run->graph ? run->graph->id : 0;

@@ -9,7 +9,8 @@ struct graph;
 /* A graph run, for runs_end, if it has begun; `is_recorded` false: it is not recorded. */
 struct run {
     bool is_begun, is_recorded, is_announced, has_operators;
-    struct graph * graph;
+    struct graph * graph; /* NULL: not known, or not recorded, see runs_know_graph */
+    void * runs_on, * cgraph; /* as given to runs_begin */
     uint32_t backend; /* id of its name */
     uint32_t split;
     uint32_t operators_before;
@@ -28,6 +29,9 @@ void runs_scheduled(const struct run * run, void * cgraph, int level, int status
 
 /* The graph run that this thread is inside of; NULL: none. */
 const struct run * runs_current(void);
+
+/* Finds the graph of that run, also if the run is not recorded: what is kept of it is used by later runs. */
+void runs_know_graph(void);
 
 /*
  * For backends without an operator hook, and only if requested: makes the scheduler compute node by node, and times each node until

@@ -126,6 +126,13 @@ cuda('the recorder with CUDA, on a GPU that does not exist (needs linux-x64, cc,
     },
   )
 
+  test('graphs that are captured in a call that is not recorded have their operators in those that are', async () => {
+    const first = 4
+    const [all, part] = [await record('tinyDense'), await record('tinyDense', { GGML2PERFETTO_TOKENS: `${first}..` })]
+    expect([...new Set(part.works.flatMap(({ call }) => call ?? []))]).toEqual([4, 5, 6])
+    for (let call = first; call < CALLS; call++) expect(kernelsOf(part, call)).toEqual(kernelsOf(all, call))
+  })
+
   test.each<[Preset, readonly string[]]>([
     ['tinyDense', ['MUL_MAT ADD', 'MUL_MAT SWIGLU', 'RMS_NORM MUL', 'ROPE SET_ROWS']],
     ['tinyMoe', ['MUL ADD', 'MUL_MAT ADD', 'MUL_MAT_ID SWIGLU', 'RMS_NORM MUL', 'ROPE SET_ROWS', 'SOFT_MAX DIV']],

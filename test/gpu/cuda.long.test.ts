@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
@@ -114,6 +114,12 @@ cuda('the recorder with CUDA, on a GPU that does not exist (needs linux-x64, cc,
     for (const [call, expected] of calls.entries()) expect(kernelsOf(recorded, call)).toEqual(expected)
   })
 
+  test('a ggml-cuda that the linker binds call by call is recorded, too', async () => {
+    const library = cudaEnvironment(bed())['GGML_BACKEND_PATH']!
+    const [now, lazily] = [await record('tinyDense'), await record('tinyDense', {}, ARGS, `${RECORDER}:${library}`)]
+    for (let call = 0; call < CALLS; call++) expect(kernelsOf(lazily, call)).toEqual(kernelsOf(now, call))
+  })
+
   test.each(MODELS)(
     '%s: replays of graphs, with fused nodes, are of the nodes of the same launches without graphs',
     async (preset) => {
@@ -220,6 +226,25 @@ cuda('the recorder with CUDA, on a GPU that does not exist (needs linux-x64, cc,
       const lost = Math.floor(zero.listed.length / 50)
       expect(zero.works.length).toBe(zero.listed.length - lost)
       expect(zero.fact('gpu.without_times')).toBe(`${lost}`)
+    })
+
+    test('a CUPTI that is none: the next one is used', async () => {
+      const folder = dirname(newLog())
+      mkdirSync(folder, { recursive: true })
+      copyFileSync(join(bed(), 'libcuda.so.1'), join(folder, 'libcupti.so.13'))
+      copyFileSync(join(bed(), 'libcupti.so.13'), join(folder, 'libcupti.so.12'))
+      const { works, listed, fact } = await record('tinyDense', { LD_LIBRARY_PATH: `${folder}:${bed()}` })
+      expect([works.length, fact('gpu.missing')]).toEqual([listed.length, undefined])
+    })
+
+    test('without CUDA, its functions fail as without a driver', () => {
+      const program = inFolder('absent')
+      execFileSync('cc', ['-o', program, fileURLToPath(new URL('absent.c', import.meta.url)), '-ldl'])
+      const output = (env: Environment) => execFileSync(program, { env: { ...process.env, ...env }, encoding: 'utf8' })
+      expect([output({}), output({ LD_PRELOAD: RECORDER, GGML2PERFETTO_OUT: newLog() })]).toEqual([
+        '-1 -1 -1 -1 -1 ',
+        '35 35 35 35 1 ',
+      ])
     })
 
     test('records that CUPTI drops are losses', async () => {

@@ -30,12 +30,15 @@
 static _Atomic bool is_begun; /* the recording of ggml-cuda */
 static bool (*is_empty)(const void * tensor);
 
+/* With GGML_CUDA_GRAPH_OPT=1, ggml-cuda computes nodes of several streams in another order than that of the graph: what it fuses is not known then. */
+static bool has_other_order;
+
 /*
  * ggml-cuda asks this of each node that it comes to, before it launches anything for it. ggml-cpu calls the same function for each operator and
  * worker: so only ggml-cuda's calls are redirected.
  */
 static bool note_node(const void * tensor) {
-    cuda_node(tensor);
+    if (!has_other_order) cuda_node(tensor);
     return is_empty(tensor);
 }
 
@@ -64,6 +67,9 @@ static void begin(const void * caller) {
     if (has_begun()) return;
     *(void **) &is_empty = library_resolve("ggml_is_empty", caller);
     if (is_empty && redirect(caller, "ggml_is_empty", *(void **) &(bool (*)(const void *)){note_node})) {
+        const char * optimises = getenv("GGML_CUDA_GRAPH_OPT");
+        has_other_order = optimises && atoi(optimises) != 0;
+        if (has_other_order) cupti_missing("operators of CUDA: GGML_CUDA_GRAPH_OPT computes nodes in another order than that of the graph");
         cuda_records_start();
         atomic_store(&is_begun, true);
     } else cupti_missing("CUDA: this ggml-cuda's loop over the nodes of a graph cannot be followed");

@@ -78,8 +78,8 @@ const kernelsOf = ({ works, nodeName, text }: Recorded, call: number) =>
     })
 
 /** What the program computes of each call, node by node, and what each launches. */
-async function truth(preset: Preset): Promise<string[][]> {
-  const { lines } = await plainRun(preset, [...ARGS, '--each-node'], { ...PLAIN, BED_LOG: '-' })
+async function truth(preset: Preset, more: readonly string[]): Promise<string[][]> {
+  const { lines } = await plainRun(preset, [...ARGS, ...more, '--each-node'], { ...PLAIN, BED_LOG: '-' })
   const calls: string[][] = []
   let at: GraphNodeLine | undefined
   for (const line of lines as readonly (GraphNodeLine | Work)[]) {
@@ -107,11 +107,23 @@ cuda('the recorder with CUDA, on a GPU that does not exist (needs linux-x64, cc,
     execFileSync('make', ['-s', '-C', fileURLToPath(new URL('.', import.meta.url)), `BUILD=${bed()}`])
   })
 
-  test.each(MODELS)('%s: kernels are of the node that the program computes when they are launched', async (preset) => {
-    const recorded = await record(preset, PLAIN)
-    const calls = await truth(preset)
+  test.each<readonly [Preset, ...string[]]>([
+    ...MODELS.map((preset) => [preset] as const),
+    ['tinyDense', '--prompt', '400'],
+    ['tinyMoe', '--prompt', '400'],
+    ['tinyQwen2', '--parallel', '3'],
+  ])('%s %s %s: kernels are of the node that the program computes when they are launched', async (preset, ...more) => {
+    const recorded = await record(preset, PLAIN, [...ARGS, ...more])
+    const calls = await truth(preset, more)
     expect(calls.length).toBe(CALLS)
     for (const [call, expected] of calls.entries()) expect(kernelsOf(recorded, call)).toEqual(expected)
+  })
+
+  test('where nodes are computed in another order, no operator is stated, with the reason', async () => {
+    const { works, attributes } = await record('tinyDense', { GGML_CUDA_GRAPH_OPT: '1' })
+    expect(works.length).toBeGreaterThan(1000)
+    expect(works.filter(({ node }) => node)).toEqual([])
+    expect(attributes['gpu.missing']).toMatch(/another order/)
   })
 
   test('a ggml-cuda that the linker binds call by call is recorded, too', async () => {
@@ -120,10 +132,15 @@ cuda('the recorder with CUDA, on a GPU that does not exist (needs linux-x64, cc,
     for (let call = 0; call < CALLS; call++) expect(kernelsOf(lazily, call)).toEqual(kernelsOf(now, call))
   })
 
-  test.each(MODELS)(
-    '%s: replays of graphs, with fused nodes, are of the nodes of the same launches without graphs',
-    async (preset) => {
-      const [graphs, eager] = [await record(preset), await record(preset, { GGML_CUDA_DISABLE_GRAPHS: '1' })]
+  test.each<readonly [Preset, Environment]>([
+    ...MODELS.map((preset) => [preset, {}] as const),
+    ['tinyDense', { BED_CC: '80' }],
+    ['tinyMoe', { BED_CC: '120' }],
+  ])(
+    '%s %o: replays of graphs, with fused nodes, are of the nodes of the same launches without graphs',
+    async (preset, env) => {
+      const eager = await record(preset, { ...env, GGML_CUDA_DISABLE_GRAPHS: '1' })
+      const graphs = await record(preset, env)
       const replayed = graphs.listed.filter(({ isOfGraph }) => isOfGraph).length
       expect(replayed).toBeGreaterThan(100)
       expect(eager.listed.some(({ isOfGraph }) => isOfGraph)).toBe(false)

@@ -49,9 +49,9 @@ function lookAt(analysis: Analysis, { phase, calls, time_ns }: CallTime): Looked
   const sentence =
     `${percent(share)} of ${phase} is barrier wait: ` +
     `worker ${worker} arrives last in ${percent(last)} of it${shares([...blocks]) === '' ? '' : ` (after ${shares([...blocks])})`}` +
-    (openNs < OPEN.value * lostNs
-      ? ''
-      : `; ${percent(openNs / lostNs)} of it is after the last arrival, at an open barrier`)
+    (openNs > 0 && openNs >= OPEN.value * lostNs
+      ? `; ${percent(openNs / lostNs)} of it is after the last arrival, at an open barrier`
+      : '')
   if (share < (isOne && calls >= CALLS.value ? SHARE.value : ANY.value)) return [{ figure: sentence }]
   const waitNs = rows.flatMap(({ workers }) => workers).reduce((sum, { wait_ns }) => sum + wait_ns, 0)
   const { confidence, confidence_reason } = confidenceOf(analysis, calls)

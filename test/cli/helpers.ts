@@ -122,7 +122,7 @@ interface Result {
 
 function outcome({ pid, status: code, stdout: bytes, stderr: errors }: Result): Outcome {
   const [stdout, stderr] = [bytes.toString('latin1'), errors.toString()]
-  if (/^ {4}at /m.test(stderr) || /^ {4}at /m.test(stdout)) throw new Error(`a stack trace:\n${stderr}`)
+  if (/^ {4}at .*:\d+:\d+\)?$/m.test(`${stderr}\n${stdout}`)) throw new Error(`a stack trace:\n${stderr}`)
   if (code === null) throw new Error(`it did not end by itself:\n${stderr}`)
   return { code, stdout: bytes.toString(), stderr, bytes, pid }
 }

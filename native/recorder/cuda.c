@@ -238,10 +238,11 @@ HOOK(int, cudaGraphLaunch, void * exec, void * stream) {
 
 /* ---- Waits ---- */
 
-#define WAIT(kind, ...)                                                                                              \
-    if (!has_begun()) return real(__VA_ARGS__);                                                                      \
+/* `waited`: the call of the real function. */
+#define WAIT(kind, waited)                                                                                           \
+    if (!has_begun()) return waited;                                                                                 \
     const uint64_t start = clock_now();                                                                              \
-    const int result = real(__VA_ARGS__);                                                                            \
+    const int result = waited;                                                                                       \
     struct ggtrace_writer * writer = recording_level() >= LEVEL_GRAPH && calls_take() ? recording_writer(GGTRACE_NO_WORKER) : NULL; \
     if (writer) ggtrace_gpu_wait(writer, &(struct ggtrace_gpu_wait_record){                                          \
         .start = start, .end = clock_now(), .what = kind, .device = cuda_device(), .call = calls_current()});        \
@@ -249,15 +250,15 @@ HOOK(int, cudaGraphLaunch, void * exec, void * stream) {
 
 HOOK(int, cudaStreamSynchronize, void * stream) {
     REAL_OR(cudaStreamSynchronize, CUDA_INSUFFICIENT_DRIVER);
-    WAIT(GGTRACE_WAIT_CUDA_STREAM, stream);
+    WAIT(GGTRACE_WAIT_CUDA_STREAM, real(stream));
 }
 
 HOOK(int, cudaEventSynchronize, void * event) {
     REAL_OR(cudaEventSynchronize, CUDA_INSUFFICIENT_DRIVER);
-    WAIT(GGTRACE_WAIT_CUDA_EVENT, event);
+    WAIT(GGTRACE_WAIT_CUDA_EVENT, real(event));
 }
 
 HOOK(int, cudaDeviceSynchronize, void) {
     REAL_OR(cudaDeviceSynchronize, CUDA_INSUFFICIENT_DRIVER);
-    WAIT(GGTRACE_WAIT_CUDA_DEVICE);
+    WAIT(GGTRACE_WAIT_CUDA_DEVICE, real());
 }

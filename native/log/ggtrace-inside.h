@@ -34,6 +34,13 @@ struct piece {
     uint32_t next_released; /* the piece released after it; for a removed piece: the next free number */
 };
 
+/* A call that ended. */
+struct call_span {
+    uint64_t start, end;
+};
+
+enum { RECENT_CALLS = 1024 };
+
 /* The pieces of a ring log: in file order, and among them the released ones, oldest first. Has its own lock. */
 struct ring {
     pthread_mutex_t lock;
@@ -45,6 +52,8 @@ struct ring {
     size_t mapped; /* bytes of that mapping, from the begin of its page on */
     struct kept * kept; /* behind it in the file: the calls that are kept; NULL: the last part is */
     uint64_t kept_bytes; /* of pieces that would have been removed */
+    struct call_span recent[RECENT_CALLS]; /* the latest calls: some of them may precede a slow one */
+    uint64_t recent_count, slow_end; /* slow_end: of the latest slow call */
     uint32_t current[GGTRACE_WRITERS_MAX];
 };
 

@@ -93,12 +93,8 @@ static bool read_work(const uint8_t * record, struct work * work) {
         *work = READ(KERNEL);
         work->kernel = name ? kernel_name(name) : 0;
         work->shape = shape_name(record);
-    } else if (kind == CUPTI_MEMCPY) {
-        *work = READ(MEMCPY);
-        work->bytes = u64(record + MEMCPY_BYTES);
-        work->shape = record[MEMCPY_KIND];
-    } else if (kind == CUPTI_MEMCPY2) {
-        *work = READ(MEMCPY2);
+    } else if (kind == CUPTI_MEMCPY || kind == CUPTI_MEMCPY2) {
+        *work = kind == CUPTI_MEMCPY ? READ(MEMCPY) : READ(MEMCPY2);
         work->kind = CUPTI_MEMCPY;
         work->bytes = u64(record + MEMCPY_BYTES);
         work->shape = record[MEMCPY_KIND];

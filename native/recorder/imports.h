@@ -1,0 +1,11 @@
+/* What a loaded library imports: the functions that it calls through the dynamic linker, and where it keeps their addresses. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The library with this address imports the function: an undefined symbol that a relocation uses. */
+bool imports_function(const void * address, const char * function);
+
+/* Where it keeps the address of the function (its GOT); NULL: nowhere. */
+void ** imports_slot(const void * address, const char * function);

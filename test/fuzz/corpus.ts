@@ -1,4 +1,5 @@
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
+import { gunzipSync } from 'node:zlib'
 import { sniffFormat } from '../../lib/read/index.ts'
 import { pathOf, plainBytes } from '../line/support.ts'
 import { counted, everyRecord } from '../read/ggtrace-logs.ts'
@@ -72,6 +73,9 @@ SMALL['ncu'] = `==PROF== Connected to process 7
 
 const encoder = new TextEncoder()
 
+/** A recording of CUDA: longer than other seeds, because work of a GPU comes late in a log. */
+const logOfCuda = () => gunzipSync(readFileSync(new URL('../gpu/logs/nano.ggtrace.gz', import.meta.url)))
+
 /** Inputs by format. Those of .ggtrace contain every type of record. */
 export function corpusOf(only?: string): Map<string, Uint8Array[]> {
   const corpus = new Map<string, Uint8Array[]>()
@@ -85,6 +89,6 @@ export function corpusOf(only?: string): Map<string, Uint8Array[]> {
     const format = sniffFormat(bytes.subarray(0, SNIFFED_BYTES))
     if (format) add(format.name, POINTING.has(format.name) ? bytes : bytes.slice(0, SEED_BYTES_MAX))
   }
-  for (const log of [everyRecord(), counted()]) add('ggtrace', log)
+  for (const log of [everyRecord(), counted(), logOfCuda()]) add('ggtrace', log)
   return corpus
 }

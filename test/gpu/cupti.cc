@@ -71,6 +71,19 @@ static const char * kept(const std::string & name) {
     return names->insert(name).first->c_str();
 }
 
+/* What all records of work have. */
+template <typename Record> static void fill_in(Record & record, const Ran & what, uint64_t start, uint64_t end) {
+    record.start = start;
+    record.end = end;
+    record.device = what.device;
+    record.context = what.device + 1;
+    record.stream = what.stream;
+    record.correlation = what.correlation;
+    record.node = what.node;
+    record.graph = what.graph;
+    add(record, what.end);
+}
+
 static void ran(const Ran & what) {
     State & all = state();
     const std::lock_guard<std::mutex> lock(all.mutex);
@@ -80,64 +93,32 @@ static void ran(const Ran & what) {
     if (what.work.kind == Work::KERNEL && all.kinds.count(KIND_KERNEL)) {
         ActivityKernel record = {};
         record.kind = KIND_KERNEL;
-        record.start = start;
-        record.end = end;
-        record.device = what.device;
-        record.context = what.device + 1;
-        record.stream = what.stream;
         for (int i = 0; i < 3; i++) {
             record.grid[i] = (int32_t) what.work.grid[i];
             record.block[i] = (int32_t) what.work.block[i];
         }
-        record.correlation = what.correlation;
         record.name = kept(what.work.name);
-        record.node = what.node;
-        record.graph = what.graph;
-        add(record, what.end);
+        fill_in(record, what, start, end);
     }
     if (what.work.kind == Work::COPY && what.work.copy_kind == PEER_TO_PEER && all.kinds.count(KIND_PEER_COPY)) {
         ActivityPeerCopy record = {};
         record.kind = KIND_PEER_COPY;
         record.copy_kind = PEER_TO_PEER;
         record.bytes = what.work.bytes;
-        record.start = start;
-        record.end = end;
-        record.device = what.device;
-        record.context = what.device + 1;
-        record.stream = what.stream;
-        record.correlation = what.correlation;
-        record.node = what.node;
-        record.graph = what.graph;
-        add(record, what.end);
+        fill_in(record, what, start, end);
     }
     if (what.work.kind == Work::COPY && what.work.copy_kind != PEER_TO_PEER && all.kinds.count(KIND_COPY)) {
         ActivityCopy record = {};
         record.kind = KIND_COPY;
         record.copy_kind = (uint8_t) (what.work.copy_kind == 3 ? 8 : what.work.copy_kind); /* CUPTI_ACTIVITY_MEMCPY_KIND_DTOD is 8 */
         record.bytes = what.work.bytes;
-        record.start = start;
-        record.end = end;
-        record.device = what.device;
-        record.context = what.device + 1;
-        record.stream = what.stream;
-        record.correlation = what.correlation;
-        record.node = what.node;
-        record.graph = what.graph;
-        add(record, what.end);
+        fill_in(record, what, start, end);
     }
     if (what.work.kind == Work::FILL && all.kinds.count(KIND_FILL)) {
         ActivityFill record = {};
         record.kind = KIND_FILL;
         record.bytes = what.work.bytes;
-        record.start = start;
-        record.end = end;
-        record.device = what.device;
-        record.context = what.device + 1;
-        record.stream = what.stream;
-        record.correlation = what.correlation;
-        record.node = what.node;
-        record.graph = what.graph;
-        add(record, what.end);
+        fill_in(record, what, start, end);
     }
 }
 

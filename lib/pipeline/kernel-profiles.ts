@@ -4,6 +4,7 @@ import type { GpuEvent } from '../model/gpu-events.ts'
 import { issueOf } from '../model/issues.ts'
 import type { JoinedProfile, KernelProfileEvent } from '../model/kernel-profiles.ts'
 import type { Names } from '../model/names.ts'
+import { shortKernelName } from '../read/common/cuda.ts'
 
 /** Profiles of kernels of one name. */
 interface OfName {
@@ -106,8 +107,7 @@ function wordsOf(name: string): { readonly full: string; readonly base: string }
     .replaceAll(/\btrue\b/g, '1')
     .replaceAll(/\bfalse\b/g, '0')
     .replaceAll(/\s+/g, '')
-  const base = full.replace(/[<([].*/, '')
-  return { full, base: base === '' ? full : base.replace(/^.*::/, '') }
+  return { full, base: shortKernelName(full) }
 }
 
 /** `64x2x1` of an argument, whatever separates its numbers; undefined without one. */

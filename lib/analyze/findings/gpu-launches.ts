@@ -22,9 +22,9 @@ export const gpuLaunches: Rule = {
   id: 'gpu-launches',
   title: 'A GPU waits for the host to launch its work',
   limits: { share: SHARE },
-  advice:
-    'The CPU is the limit: fewer and larger kernels (torch.compile, CUDA graphs, larger batches), and fewer waits of the host for the GPU ' +
-    '(.item(), copies to the host, cudaStreamSynchronize) before it launches more. stats lists the operators that launch, and the calls; and, of a recording, what the program did meanwhile: ' +
+  advice: (program) =>
+    `The CPU is the limit: fewer and larger kernels (${program.isOfGgml ? '' : 'torch.compile, '}CUDA graphs, larger batches), and fewer waits of the host for the GPU ` +
+    `(${program.isOfGgml ? '' : '.item(), '}copies to the host, cudaStreamSynchronize) before it launches more. stats lists the operators that launch, and the calls; and, of a recording, what the program did meanwhile: ` +
     'pipelines are compiled once and kept in the cache of the driver, sampling and sorting of large vocabularies can be limited (--top-k)',
   look: (analysis) =>
     devicesOf(analysis).flatMap((device) => {

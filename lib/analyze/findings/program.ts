@@ -48,6 +48,11 @@ export class Program {
     return this.has(...options) ? undefined : text
   }
 
+  /** Is it known to compute with ggml? */
+  get isOfGgml(): boolean {
+    return (this.analysis?.run.build ?? null) !== null
+  }
+
   /** Has it fewer workers than CPUs? */
   get hasFreeCpus(): boolean {
     const { workers = 0, cpus = null, limits = null } = this.analysis?.run ?? {}

@@ -161,7 +161,14 @@ export class GpuRecords {
       const waiting = this.ofGraphs.of(place.tid)
       if (waiting.length < SUBMISSIONS_MAX) waiting.push({ startNs: place.atNs, correlation: correlation! })
     }
-    const submission = { correlation: correlation!, launched, facts, call: call!, ...(isOfGraph && { isOfGraph }) }
+    const submission = {
+      library: api,
+      correlation: correlation!,
+      launched,
+      facts,
+      call: call!,
+      ...(isOfGraph && { isOfGraph }),
+    }
     const name = api === 'vulkan' ? 'vkQueueSubmit' : (CUDA_FUNCTIONS[buffers!] ?? 'launch')
     return this.call(name, view, at, place, submission)
   }
@@ -175,7 +182,9 @@ export class GpuRecords {
 
   private wait(view: DataView, at: number, place: Place): ApiEvent {
     const [what, device, call] = numbersAt(view, at + 20, 3)
-    return this.call(GPU_WAITS[what!] ?? 'wait', view, at, place, { facts: { device: device! }, call: call! })
+    const name = GPU_WAITS[what!] ?? 'wait'
+    const library = name.startsWith('cuda') ? 'cuda' : 'vulkan'
+    return this.call(name, view, at, place, { library, facts: { device: device! }, call: call! })
   }
 
   private call(
@@ -188,7 +197,7 @@ export class GpuRecords {
     return {
       ...{
         kind: 'api',
-        library: name.startsWith('cu') ? 'cuda' : 'vulkan',
+        library: 'vulkan',
         name: this.references.names.id(name),
         startNs: atNs,
         endNs: this.end(view, at, atNs),

@@ -1,3 +1,4 @@
+import { firstIndex } from '../../bytes/search.ts'
 import { HEADER_BYTES } from '../../log/ggtrace-layout.ts'
 import type { StateEvent } from '../../model/events.ts'
 import { type IssueEvent, issueOf } from '../../model/issues.ts'
@@ -55,13 +56,8 @@ export class KeptTimes {
 
   /** The range with this time; undefined: its records are left out. */
   at(atNs: number): KeptRange | undefined {
-    let [low, high] = [0, this.ranges.length]
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      if (this.ranges[middle]!.untilNs < atNs) low = middle + 1
-      else high = middle
-    }
-    const range = this.ranges[low]
+    const { ranges } = this
+    const range = ranges[firstIndex(0, ranges.length, (i) => ranges[i]!.untilNs >= atNs)]
     return range && range.fromNs <= atNs ? range : undefined
   }
 

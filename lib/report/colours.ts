@@ -44,6 +44,7 @@ const NAMED: Readonly<Record<string, number>> = dictionary({
   copy: 6,
   other: 7,
   'barrier wait': 8,
+  'at barriers': 8,
   'barrier open': 9,
   preempted: 9,
   blocked: 10,

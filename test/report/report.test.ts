@@ -133,7 +133,7 @@ describe('drawings', () => {
     const value = ({ lines }: Mark) => {
       const [, number, what] = /^call (\d+): (.*)$/.exec(lines[0]!)!
       const row = analysis.series!.calls!.rows.find(({ call }) => call === Number(number))!
-      return what === 'barrier wait' ? row.wait_ns! : row.operator_time_ns![what as 'MoE']!
+      return what === 'at barriers' ? row.wait_ns! : row.operator_time_ns![what as 'MoE']!
     }
     expect(new Set(marks.map(({ lines }) => lines[0]!.split(':')[0])).size).toBe(8)
     expect(disproportion(marks, ({ numbers }) => numbers['height']!, value)).toBeLessThan(0.01)

@@ -47,7 +47,7 @@ function lookAt(analysis: Analysis, { phase, calls, time_ns }: CallTime): Looked
   const blocks = new Map<string, number>()
   for (const row of rows) blocks.set(row.block, (blocks.get(row.block) ?? 0) + lostIn(row) / time_ns)
   const sentence =
-    `${percent(share)} of ${phase} is barrier wait: ` +
+    `${percent(share)} of ${phase} is waiting at barriers: ` +
     `worker ${worker} arrives last in ${percent(last)} of it${shares([...blocks]) === '' ? '' : ` (after ${shares([...blocks])})`}` +
     (openNs > 0 && openNs >= OPEN.value * lostNs
       ? `; ${percent(openNs / lostNs)} of it is after the last arrival, at an open barrier`

@@ -15,7 +15,7 @@ export function computingNs({ operator_time_ns, preempted_ns, blocked_ns, off_cp
 
 /** What a worker did: the parts sum to its time. */
 export interface WorkerPart {
-  readonly what: 'computing' | 'without a CPU' | 'barrier wait' | 'idle'
+  readonly what: 'computing' | 'without a CPU' | 'at barriers' | 'idle'
   /** Null where it is not known. */
   readonly time_ns: number | null
   /** Of the time of its calls; null where its operators are not in calls. */
@@ -39,7 +39,7 @@ export function partsOfWorker(worker: WorkerFigures): WorkerPart[] {
       time_ns: offWhole,
       share: less(operator_share && offShare, -waitLostShare - share(idleLost)),
     },
-    { what: 'barrier wait', time_ns: wait_ns - waitLost, share: less(wait_share, waitLostShare) },
+    { what: 'at barriers', time_ns: wait_ns - waitLost, share: less(wait_share, waitLostShare) },
     { what: 'idle', time_ns: less(idle_ns, idleLost), share: less(idle_share, share(idleLost)) },
   ]
 }

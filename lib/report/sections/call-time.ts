@@ -78,7 +78,7 @@ interface Bar {
   readonly parts: Readonly<Record<string, number>>
 }
 
-const WAIT = 'barrier wait'
+const WAIT = 'at barriers'
 const OFF = 'without a CPU'
 const CALL = 'call'
 

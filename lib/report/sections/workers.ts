@@ -59,7 +59,7 @@ function timesFigure({ analysis: { workers }, stats }: Context): Html {
         'operators',
         'computing',
         'without a CPU',
-        'barrier wait',
+        'at barriers',
         'idle',
         'steps',
         'last to end',

@@ -41,7 +41,7 @@ describe('findings of runs with known figures', () => {
       wait_of_all_workers_ns: 20 * 3 * 40_000,
     })
     expect(sentence).toBe(
-      '20 % of decode is barrier wait: worker 1 arrives last in 100 % of it (after FFN 13 %, norm 6.7 %)',
+      '20 % of decode is waiting at barriers: worker 1 arrives last in 100 % of it (after FFN 13 %, norm 6.7 %)',
     )
     expect(confidence).toBe('high')
   })

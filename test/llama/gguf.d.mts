@@ -13,16 +13,16 @@ export interface ModelSpec {
   readonly experts?: number
   readonly expertsUsed?: number
   /** Default `Q4_0`. */
-  readonly weights?: 'Q4_0' | 'F32'
+  readonly weights?: 'Q4_0' | 'F16' | 'F32'
   /** Types of weights of a layer by name, such as `ffn_down`, where it is another one. */
-  readonly types?: Readonly<Record<string, 'Q4_0' | 'Q8_0' | 'F32'>>
+  readonly types?: Readonly<Record<string, 'Q4_0' | 'Q8_0' | 'F16' | 'F32'>>
   /** Default 1. */
   readonly seed?: number
 }
 
 export interface ModelTensor {
   readonly name: string
-  readonly type: 'F32' | 'Q4_0' | 'Q8_0'
+  readonly type: 'F32' | 'F16' | 'Q4_0' | 'Q8_0'
   /** ggml's order: the first number counts the elements of a row. */
   readonly shape: readonly number[]
   /** In bytes from the start of the file. */

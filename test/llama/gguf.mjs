@@ -19,7 +19,7 @@ const POOL_BLOCKS = 65_521 // a prime: no two rows or experts of a tensor come o
 const RELATIVE_BUCKETS = 32
 
 /** ggml's type number, elements of a block, bytes of a block. */
-const TYPES = { F32: [0, 1, 4], Q4_0: [2, 32, 18], Q8_0: [8, 32, 34] }
+const TYPES = { F32: [0, 1, 4], F16: [1, 1, 2], Q4_0: [2, 32, 18], Q8_0: [8, 32, 34] }
 
 export const presets = {
   tinyDense: { layers: 8, width: 512, feedForward: 1408, heads: 8, kvHeads: 4, vocabulary: 2048, context: 2048 },
@@ -113,7 +113,7 @@ const vocabularyOf = (count) => {
 const metadataOf = (spec, { architecture = 'llama' } = spec) => [
   pair('general.architecture', 'text', architecture),
   pair('general.name', 'text', spec.name ?? 'random'),
-  pair('general.file_type', 'u32', spec.weights === 'F32' ? 0 : 2), // all F32, mostly Q4_0
+  pair('general.file_type', 'u32', { F32: 0, F16: 1 }[spec.weights] ?? 2), // all F32, mostly F16, mostly Q4_0
   pair('general.quantization_version', 'u32', 2),
   pair('general.alignment', 'u32', ALIGNMENT),
   pair(`${architecture}.block_count`, 'u32', spec.layers),
@@ -251,8 +251,22 @@ const nibbles = (word) => {
 /** The spread of the weights of a block, before its scale. */
 const SPREAD = { Q4_0: 4.2, Q8_0: 74 }
 
+/** Random half floats for rows of this length. */
+const halvesFor = (rowLength, seed) => {
+  const random = randomFrom(seedOf('pool', rowLength, seed))
+  const pool = Buffer.alloc(POOL_BLOCKS * TYPES.F16[2])
+  const largest = Math.sqrt(3 / rowLength)
+  for (let at = 0; at < pool.length; at += 2) {
+    const word = random()
+    const size = Math.max(2 ** -14, (largest * (word >>> 1)) / 2 ** 31) // a normal number
+    pool.writeUInt16LE(halfOf(size) | ((word & 1) << 15), at)
+  }
+  return pool
+}
+
 /** Random blocks for rows of this length, scaled so that products of rows have a spread of about one. */
 const poolFor = (type, rowLength, seed) => {
+  if (type === 'F16') return halvesFor(rowLength, seed)
   const random = randomFrom(seedOf('pool', rowLength, seed))
   const [, , bytes] = TYPES[type]
   const pool = Buffer.alloc(POOL_BLOCKS * bytes)

@@ -30,6 +30,8 @@ static const char usage[] =
     "  --seed N            of the prompt (1)\n"
     "  --change-threads    each call from a fresh thread\n"
     "  --threadpool        workers live as long as the context, as in llama.cpp's own tools\n"
+    "  --flash-attention N 1: always, 0: never (as llama.cpp chooses)\n"
+    "  --type-k NAME       of the KV cache's keys (f16), --type-v NAME of its values\n"
     "  --gpu-layers N      layers that a GPU computes, counted from the last (0)\n"
     "  --no-mmap           read the weights instead of mapping them\n"
     "  --no-repack         leave the weights as they are in the file\n"
@@ -48,13 +50,13 @@ static const char usage[] =
     "  --slow-log          each message for the log takes 100 µs\n";
 
 struct options {
-    const char *lib, *model;
-    int threads, prompt, decode, parallel, contexts, batch, ubatch, seed, gpu_layers;
+    const char *lib, *model, *type_k, *type_v;
+    int flash_attention, threads, prompt, decode, parallel, contexts, batch, ubatch, seed, gpu_layers;
     bool change_threads, threadpool, no_mmap, no_repack, warmup, times, step, sample, synchronize, dlsym, topk, nodes, each_node, tensors, verbose, slow_log, perf;
 };
 
 static struct options options = {
-    .threads = 1, .prompt = 8, .decode = 8, .parallel = 1, .contexts = 1, .batch = 512, .ubatch = 512, .seed = 1,
+    .threads = 1, .prompt = 8, .decode = 8, .parallel = 1, .contexts = 1, .batch = 512, .ubatch = 512, .seed = 1, .flash_attention = LLAMA_FLASH_ATTN_TYPE_AUTO,
 };
 
 /* llama_decode, as the program found it. */
@@ -312,6 +314,14 @@ static void detach_pool(struct session * session) {
     destroy(session->pool);
 }
 
+static enum ggml_type type_of(const char * name, enum ggml_type otherwise) {
+    for (int type = 0; name && type < GGML_TYPE_COUNT; type++) {
+        if (strcmp(ggml_type_name(type), name) == 0) return type;
+    }
+    if (name) fail("no type", name);
+    return otherwise;
+}
+
 static void open_session(struct session * session, struct llama_model * model, int index) {
     struct llama_context_params params = llama_context_default_params();
     params.n_ctx = options.parallel * (options.prompt + options.decode + 1);
@@ -321,6 +331,9 @@ static void open_session(struct session * session, struct llama_model * model, i
     params.n_threads = options.threads;
     params.n_threads_batch = options.threads;
     params.kv_unified = true;
+    params.flash_attn_type = options.flash_attention;
+    params.type_k = type_of(options.type_k, params.type_k);
+    params.type_v = type_of(options.type_v, params.type_v);
     params.no_perf = false;
     if (options.topk || options.nodes || options.each_node) {
         params.cb_eval = on_eval;
@@ -390,7 +403,11 @@ static void parse(char ** arguments) {
         { "--decode", &options.decode, 0, any },         { "--parallel", &options.parallel, 1, MAX_PARALLEL },
         { "--contexts", &options.contexts, 1, MAX_CONTEXTS }, { "--batch", &options.batch, 1, any },
         { "--ubatch", &options.ubatch, 1, any },         { "--seed", &options.seed, 0, any },
-        { "--gpu-layers", &options.gpu_layers, 0, any },
+        { "--gpu-layers", &options.gpu_layers, 0, any },  { "--flash-attention", &options.flash_attention, 0, 1 },
+    };
+    const struct { const char * name, ** value; } texts[] = {
+        { "--lib", &options.lib },                       { "--model", &options.model },
+        { "--type-k", &options.type_k },                 { "--type-v", &options.type_v },
     };
     const struct { const char * name; bool * value; } flags[] = {
         { "--change-threads", &options.change_threads }, { "--threadpool", &options.threadpool },
@@ -408,9 +425,10 @@ static void parse(char ** arguments) {
         const char * name = *arguments;
         bool known = false;
         if (strcmp(name, "--help") == 0) exit(puts(usage) < 0);
-        if ((strcmp(name, "--lib") == 0 || strcmp(name, "--model") == 0) && arguments[1]) {
-            *(name[2] == 'l' ? &options.lib : &options.model) = *++arguments;
-            continue;
+        for (size_t i = 0; i < sizeof texts / sizeof *texts && arguments[1] && !known; i++) {
+            if (strcmp(name, texts[i].name) != 0) continue;
+            *texts[i].value = *++arguments;
+            known = true;
         }
         for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
             if (strcmp(name, flags[i].name) == 0) known = *flags[i].value = true;

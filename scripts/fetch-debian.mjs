@@ -3,6 +3,7 @@
  * chroot: for tests of the recorder with the newest llama.cpp, and with an old glibc. Downloads with apt from the same archive as this
  * system's packages; installs nothing.
  *   node scripts/fetch-debian.mjs [--release=<name>] [--arch=<Debian's name>] <folder> <package>…
+ *   node scripts/fetch-debian.mjs --files=<pattern of tar> <folder> <package>…    only these files, without dependencies
  * Needs a Debian system: apt-get, dpkg-deb, Debian's keys. Does nothing if the folder contains these packages already.
  */
 import { execFileSync } from 'node:child_process'
@@ -20,14 +21,14 @@ import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 
 const { values, positionals } = parseArgs({
-  options: { release: { type: 'string', default: 'sid' }, arch: { type: 'string' } },
+  options: { release: { type: 'string', default: 'sid' }, arch: { type: 'string' }, files: { type: 'string' } },
   allowPositionals: true,
 })
-const { release, arch } = values
+const { release, arch, files } = values
 const [target, ...packages] = positionals
 const root = resolve(target)
 const stamp = join(root, 'packages.json')
-const wanted = `${JSON.stringify(packages)}\n`
+const wanted = `${JSON.stringify(files === undefined ? packages : [...packages, files])}\n`
 if (existsSync(stamp) && readFileSync(stamp, 'utf8').startsWith(wanted)) process.exit(0)
 
 const keys = '/usr/share/keyrings/debian-archive-keyring.gpg'
@@ -65,16 +66,24 @@ const options = { cwd: apt, env: { ...process.env, APT_CONFIG: join(apt, 'apt.co
 run('apt-get', ['-q', 'update'], options)
 // With an empty list of installed packages, the plan contains all dependencies.
 const plan = run('apt-get', ['-s', 'install', ...packages], options)
-const versions = [...plan.matchAll(/^Inst (\S+) \((\S+) /gm)].map(([, name, version]) => `${name}=${version}`)
+const versions = [...plan.matchAll(/^Inst (\S+) \((\S+) /gm)]
+  .filter(([, name]) => files === undefined || packages.includes(name))
+  .map(([, name, version]) => `${name}=${version}`)
 run('apt-get', ['-q', 'download', ...versions], options)
 
 const unfinished = `${root}.tmp`
 rmSync(unfinished, { recursive: true, force: true })
-for (const folder of ['usr/bin', 'usr/lib', 'usr/lib64', 'dev', 'proc', 'tmp'])
-  mkdirSync(join(unfinished, folder), { recursive: true })
-for (const name of ['bin', 'lib', 'lib64']) symlinkSync(`usr/${name}`, join(unfinished, name))
-for (const name of readdirSync(apt).filter((name) => name.endsWith('.deb')))
-  run('dpkg-deb', ['-x', join(apt, name), unfinished])
+const archives = readdirSync(apt).filter((name) => name.endsWith('.deb'))
+if (files === undefined) {
+  for (const folder of ['usr/bin', 'usr/lib', 'usr/lib64', 'dev', 'proc', 'tmp'])
+    mkdirSync(join(unfinished, folder), { recursive: true })
+  for (const name of ['bin', 'lib', 'lib64']) symlinkSync(`usr/${name}`, join(unfinished, name))
+  for (const name of archives) run('dpkg-deb', ['-x', join(apt, name), unfinished])
+} else {
+  mkdirSync(unfinished, { recursive: true })
+  const take = 'dpkg-deb --fsys-tarfile "$0" | tar -x -C "$1" --wildcards "$2"'
+  for (const name of archives) run('bash', ['-o', 'pipefail', '-c', take, join(apt, name), unfinished, files])
+}
 writeFileSync(join(unfinished, 'packages.json'), `${wanted}${versions.join('\n')}\n`)
 rmSync(root, { recursive: true, force: true })
 renameSync(unfinished, root)

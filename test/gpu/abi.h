@@ -27,9 +27,8 @@ struct UpdateResult {
     void * error_node, * error_from;
 };
 
-/* cudaDeviceProp of CUDA 13, by offset: of its 100 fields few are read. */
+/* cudaDeviceProp, by offset: of its 100 fields few are read. CUDA 13 has left out some that 12 has. */
 enum Property {
-    PROPERTY_BYTES = 1008,
     PROPERTY_NAME = 0,
     PROPERTY_UUID = 256,
     PROPERTY_MEMORY = 288,
@@ -39,6 +38,8 @@ enum Property {
     PROPERTY_GRID = 336,
     PROPERTY_MAJOR = 360,
     PROPERTY_MINOR = 364,
+#if CUDA >= 13
+    PROPERTY_BYTES = 1008,
     PROPERTY_PROCESSORS = 384,
     PROPERTY_MAPS_HOST = 392,
     PROPERTY_BUS = 568,
@@ -50,6 +51,20 @@ enum Property {
     PROPERTY_COOPERATIVE = 668,
     PROPERTY_SHARED_OPTIN = 672,
     PROPERTY_BLOCKS_PER_PROCESSOR = 688,
+#else
+    PROPERTY_BYTES = 1032,
+    PROPERTY_PROCESSORS = 388,
+    PROPERTY_MAPS_HOST = 400,
+    PROPERTY_BUS = 584,
+    PROPERTY_DEVICE = 588,
+    PROPERTY_DOMAIN = 592,
+    PROPERTY_L2 = 616,
+    PROPERTY_THREADS_PER_PROCESSOR = 624,
+    PROPERTY_SHARED_PER_PROCESSOR = 640,
+    PROPERTY_COOPERATIVE = 688,
+    PROPERTY_SHARED_OPTIN = 696,
+    PROPERTY_BLOCKS_PER_PROCESSOR = 712,
+#endif
 };
 
 /* Records of CUPTI 13's activities; of older ones, these fields have the same offsets. */

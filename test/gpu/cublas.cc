@@ -1,4 +1,4 @@
-/* libcublas.so.13: the 13 functions that ggml-cuda calls. A product is one kernel, launched without passing the program's cudart. */
+/* libcublas.so: the 13 functions that ggml-cuda calls. A product is one kernel, launched without passing the program's cudart. */
 #include "bed.h"
 
 #define API extern "C" __attribute__((visibility("default"))) int

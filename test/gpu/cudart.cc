@@ -1,4 +1,4 @@
-/* libcudart.so.13: the 58 functions that ggml-cuda calls, and those that a recorder may. */
+/* libcudart.so: the 58 functions that ggml-cuda calls, and those that a recorder may. */
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -81,6 +81,11 @@ API __cudaLaunchKernel(const void * kernel, Dim3 grid, Dim3 block, void ** argum
     return start(kernel, grid, block, arguments, stream);
 }
 
+/* Its name in programs that are compiled for CUDA 12. */
+API cudaLaunchKernel(const void * kernel, Dim3 grid, Dim3 block, void ** arguments, size_t shared, void * stream) {
+    return __cudaLaunchKernel(kernel, grid, block, arguments, shared, stream);
+}
+
 API cudaLaunchKernelExC(const LaunchConfig * config, const void * function, void ** arguments) {
     const Call call(CALL_EX);
     return start(function, config->grid, config->block, arguments, config->stream);
@@ -124,6 +129,9 @@ API cudaSetDeviceFlags(unsigned) { return SUCCESS; }
 
 static const size_t MEMORY = 8ull << 30;
 
+#if CUDA < 13
+#define cudaGetDeviceProperties cudaGetDeviceProperties_v2
+#endif
 API cudaGetDeviceProperties(char * properties, int id) {
     memset(properties, 0, PROPERTY_BYTES);
     const auto put = [&](Property at, auto value) { memcpy(properties + at, &value, sizeof(value)); };
@@ -200,11 +208,11 @@ extern "C" __attribute__((visibility("default"))) const char * cudaGetErrorName(
     return error == SUCCESS ? "cudaSuccess" : "cudaErrorOfTestBed";
 }
 API cudaRuntimeGetVersion(int * version) {
-    *version = 13000;
+    *version = CUDA * 1000;
     return SUCCESS;
 }
 API cudaDriverGetVersion(int * version) {
-    *version = 13000;
+    *version = CUDA * 1000;
     return SUCCESS;
 }
 

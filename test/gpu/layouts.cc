@@ -15,6 +15,7 @@ SAME((FunctionAttributes, ptx_version), (cudaFuncAttributes, ptxVersion));
 SAME((FunctionAttributes, threads_max), (cudaFuncAttributes, maxThreadsPerBlock));
 static_assert(sizeof(UpdateResult) == sizeof(cudaGraphExecUpdateResultInfo), "size");
 
+#if CUDART_VERSION / 1000 == CUDA
 static_assert(PROPERTY_BYTES == sizeof(cudaDeviceProp), "size");
 #define PROPERTY(ours, theirs) static_assert(PROPERTY_##ours == offsetof(cudaDeviceProp, theirs), "offset")
 PROPERTY(UUID, uuid);
@@ -36,6 +37,7 @@ PROPERTY(SHARED_PER_PROCESSOR, sharedMemPerMultiprocessor);
 PROPERTY(COOPERATIVE, cooperativeLaunch);
 PROPERTY(SHARED_OPTIN, sharedMemPerBlockOptin);
 PROPERTY(BLOCKS_PER_PROCESSOR, maxBlocksPerMultiProcessor);
+#endif
 
 static_assert(sizeof(ActivityKernel) == sizeof(CUpti_ActivityKernel10), "size");
 SAME((ActivityKernel, start), (CUpti_ActivityKernel10, start));

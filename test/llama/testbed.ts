@@ -202,16 +202,22 @@ export const missingForArm64 = () =>
   [`${ARM64.before[2]}/lib/libstdc++.so.6`].find((path) => !existsSync(path))
 
 /** Fetches llama.cpp where it is missing; with `node` node-llama-cpp's JavaScript API, with others that backend or architecture. */
-export const ensureLlama = async ({ node = false, vulkan = false, cuda = false, arm64 = false } = {}) => {
-  const options = Object.entries({ node, vulkan, cuda, arm64 }).flatMap(([name, wanted]) =>
+export const ensureLlama = async ({
+  node = false,
+  vulkan = false,
+  cuda = false,
+  cuda12 = false,
+  arm64 = false,
+} = {}) => {
+  const options = Object.entries({ node, vulkan, cuda, cuda12, arm64 }).flatMap(([name, wanted]) =>
     wanted ? [`--${name}`] : [],
   )
   await execute(process.execPath, [pathOf('../../scripts/fetch-llama.mjs'), ...options])
 }
 
-/** llama.cpp's CUDA backend, on the GPU of test/gpu, which is built in this folder. */
-export const cudaEnvironment = (bed: string) => ({
-  GGML_BACKEND_PATH: join(HOME, 'cuda/libggml-cuda.so'),
+/** llama.cpp's CUDA backend, of CUDA 13 or 12, on the GPU of test/gpu, which is built in this folder. */
+export const cudaEnvironment = (bed: string, backend: 'cuda' | 'cuda12' = 'cuda') => ({
+  GGML_BACKEND_PATH: join(HOME, backend, 'libggml-cuda.so'),
   LD_LIBRARY_PATH: bed,
 })
 

@@ -27,7 +27,7 @@ struct UpdateResult {
     void * error_node, * error_from;
 };
 
-/* cudaDeviceProp, by offset: of its 100 fields few are read. CUDA 13 has left out some that 12 has. */
+/* cudaDeviceProp, by offset: of its 100 fields few are read. CUDA 13 has left out some that 12 has; hipDeviceProp_tR0600 has more than 12. */
 enum Property {
     PROPERTY_NAME = 0,
     PROPERTY_UUID = 256,
@@ -52,7 +52,12 @@ enum Property {
     PROPERTY_SHARED_OPTIN = 672,
     PROPERTY_BLOCKS_PER_PROCESSOR = 688,
 #else
+#ifdef HIP
+    PROPERTY_BYTES = 1472,
+    PROPERTY_ARCHITECTURE = 1160,
+#else
     PROPERTY_BYTES = 1032,
+#endif
     PROPERTY_PROCESSORS = 388,
     PROPERTY_MAPS_HOST = 400,
     PROPERTY_BUS = 584,

@@ -26,6 +26,10 @@ int capability() {
     return atoi(setting("BED_CC", "90"));
 }
 
+const char * architecture() {
+    return setting("BED_ARCH", "gfx1100");
+}
+
 bool has_fault(const char * name) {
     const char * at = strstr(setting("BED_FAULT", ""), name);
     return at != nullptr;

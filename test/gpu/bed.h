@@ -77,9 +77,10 @@ Listener & listener();
 uint64_t now();
 void wait_until(uint64_t time);
 
-/* Of the environment: BED_DEVICES (1), BED_CC (90: compute capability 9.0), BED_FAULT (none, see README.md). */
+/* Of the environment: BED_DEVICES (1), BED_CC (90: compute capability 9.0), BED_ARCH (HIP: gfx1100), BED_FAULT (none, see README.md). */
 int devices();
 int capability();
+const char * architecture();
 bool has_fault(const char * name);
 
 int & device(); /* the current one of this thread */

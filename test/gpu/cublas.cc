@@ -1,4 +1,7 @@
-/* libcublas.so: the 13 functions that ggml-cuda calls. A product is one kernel, launched without passing the program's cudart. */
+/* libcublas.so, or libhipblas.so: the 13 functions that ggml-cuda calls. A product is one kernel, launched without passing the program's cudart. */
+#ifdef HIP
+#include "hip.h"
+#endif
 #include "bed.h"
 
 #define API extern "C" __attribute__((visibility("default"))) int
@@ -17,7 +20,7 @@ static int product(const Handle * handle, int64_t m, int64_t n, int64_t k, int64
 }
 
 static int bytes_of(int type) {
-    return type == 0 ? 4 : 2; /* CUDA_R_32F; CUDA_R_16F, CUDA_R_16BF */
+    return type == 0 || type == 151 ? 4 : 2; /* CUDA_R_32F, HIPBLAS_R_32F; CUDA_R_16F, CUDA_R_16BF */
 }
 
 API cublasCreate_v2(Handle ** handle) {

@@ -1,10 +1,13 @@
-/* libcudart.so: the 58 functions that ggml-cuda calls, and those that a recorder may. */
+/* libcudart.so, or libamdhip64.so: the 58 functions that ggml-cuda calls, and those that a recorder may. */
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
 
+#ifdef HIP
+#include "hip.h"
+#endif
 #include "abi.h"
 #include "bed.h"
 
@@ -81,15 +84,26 @@ API __cudaLaunchKernel(const void * kernel, Dim3 grid, Dim3 block, void ** argum
     return start(kernel, grid, block, arguments, stream);
 }
 
+#ifndef HIP
 /* Its name in programs that are compiled for CUDA 12. */
 API cudaLaunchKernel(const void * kernel, Dim3 grid, Dim3 block, void ** arguments, size_t shared, void * stream) {
     return __cudaLaunchKernel(kernel, grid, block, arguments, shared, stream);
 }
+#endif
 
 API cudaLaunchKernelExC(const LaunchConfig * config, const void * function, void ** arguments) {
     const Call call(CALL_EX);
     return start(function, config->grid, config->block, arguments, config->stream);
 }
+
+#ifdef HIP
+API hipMemAdvise(const void *, size_t, int, int) { return SUCCESS; }
+
+extern "C" __attribute__((visibility("default"))) const char * hipKernelNameRefByPtr(const void * host, void *) {
+    const auto found = functions().find(host);
+    return found == functions().end() ? nullptr : found->second.c_str();
+}
+#endif
 
 API cudaLaunchCooperativeKernel(const void * function, Dim3 grid, Dim3 block, void ** arguments, size_t, void * stream) {
     const Call call(CALL_COOPERATIVE);
@@ -129,7 +143,7 @@ API cudaSetDeviceFlags(unsigned) { return SUCCESS; }
 
 static const size_t MEMORY = 8ull << 30;
 
-#if CUDA < 13
+#if CUDA < 13 && !defined(HIP)
 #define cudaGetDeviceProperties cudaGetDeviceProperties_v2
 #endif
 API cudaGetDeviceProperties(char * properties, int id) {
@@ -155,11 +169,18 @@ API cudaGetDeviceProperties(char * properties, int id) {
     put(PROPERTY_COOPERATIVE, 1);
     put(PROPERTY_SHARED_OPTIN, (size_t) 99 << 10);
     put(PROPERTY_BLOCKS_PER_PROCESSOR, 16);
+#ifdef HIP
+    strncpy(properties + PROPERTY_ARCHITECTURE, architecture(), PROPERTY_BYTES - PROPERTY_ARCHITECTURE);
+#endif
     return SUCCESS;
 }
 
 API cudaDeviceGetAttribute(int * value, int attribute, int) {
+#ifdef HIP
+    static const std::map<int, int> values; /* HIP's attributes have other numbers: it has none of those that ggml asks for */
+#else
     static const std::map<int, int> values = {{16, 32}, {10, 32}, {75, capability() / 10}, {76, capability() % 10}, {97, 99 << 10}, {95, 1}};
+#endif
     const auto found = values.find(attribute);
     *value = found == values.end() ? 0 : found->second;
     return SUCCESS;
@@ -337,12 +358,21 @@ API cudaGraphInstantiate(Graph ** exec, const Graph * graph, unsigned long long)
     *exec = clone(*graph);
     return SUCCESS;
 }
+#ifdef HIP
+API cudaGraphExecUpdate(Graph * exec, const Graph * graph, void ** error_node, int * outcome) {
+    *error_node = nullptr;
+    const bool is_done = update(*exec, *graph);
+    *outcome = is_done ? 0 : 1;
+    return is_done ? SUCCESS : result(UPDATE_FAILURE);
+}
+#else
 API cudaGraphExecUpdate(Graph * exec, const Graph * graph, UpdateResult * outcome) {
     *outcome = {};
     const bool is_done = update(*exec, *graph);
     outcome->result = is_done ? 0 : 1;
     return is_done ? SUCCESS : result(UPDATE_FAILURE);
 }
+#endif
 API cudaGraphLaunch(const Graph * exec, void * stream) {
     const Call call(CALL_GRAPH);
     return result(launch(stream_of(stream), *exec));

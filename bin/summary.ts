@@ -82,8 +82,9 @@ export function missingParts(summary: Summary): string[] {
     if (leftOut !== undefined) return lines
     if (operators === 0 && missing !== undefined) lines.push(`no operators were seen: ${missing} (${library}); ${sync}`)
     else if (others.length > 0 && summary.gpu_operators === 0) {
-      const why = others.every((name) => /^(?:CUDA|Vulkan)/.test(name)) ? attributes['gpu.missing'] : undefined
-      lines.push(`operators of ${others.join(', ')} were not seen: ${why ?? 'there is no operator hook'}; ${sync}`)
+      const isRecorded = others.every((name) => /^(?:CUDA|ROCm|Vulkan)/.test(name))
+      const why = (isRecorded ? attributes['gpu.missing'] : undefined) ?? 'there is no operator hook'
+      lines.push(`operators of ${others.join(', ')} were not seen: ${why}; ${sync}`)
     } else if (operators + summary.gpu_operators === 0) lines.push(`no operators: ${whyNoOperators(summary)}`)
   }
   if (end !== undefined) lines.push(`ends of operators are ${end} (${library})`)

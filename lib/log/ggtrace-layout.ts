@@ -315,12 +315,15 @@ export const GPU_WAITS = [
   'cudaStreamSynchronize',
   'cudaEventSynchronize',
   'cudaDeviceSynchronize',
+  'hipStreamSynchronize',
+  'hipEventSynchronize',
+  'hipDeviceSynchronize',
 ] as const
 
 /** `api` of a GPU_QUEUE record, by number. */
-export const GPU_APIS = ['vulkan', 'cuda'] as const
+export const GPU_APIS = ['vulkan', 'cuda', 'hip'] as const
 
-/** The function of a GPU_SUBMISSION record of CUDA, by its number of command buffers. */
+/** The function of a GPU_SUBMISSION record of CUDA, and by HIP's names of HIP, by its number of command buffers. */
 export const CUDA_FUNCTIONS = [
   'cudaLaunchKernel',
   'cudaLaunchKernelExC',

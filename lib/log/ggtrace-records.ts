@@ -179,11 +179,14 @@ export interface GgtraceGpuQueue {
   readonly periodNs?: number
 }
 
-/** What a GPU computed, copied or filled; of fused nodes `fusedTo` is the last one, `kernel` is the id of a name. */
+/**
+ * What a GPU computed, copied or filled; of fused nodes `fusedTo` is the last one, `kernel` is the id of a name. Without `endNs`, its times
+ * are unknown, `startNs` is that of its submission, and that record follows.
+ */
 export interface GgtraceGpuWork {
   readonly what: (typeof GPU_WORKS)[number]
   readonly startNs: number
-  readonly endNs: number
+  readonly endNs?: number
   readonly submission: number
   readonly queue: number
   readonly tensor?: number

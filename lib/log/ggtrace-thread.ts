@@ -181,7 +181,8 @@ export class GgtraceThread {
     const { what, startNs, endNs, submission, queue, tensor = 0, fusedTo = 0, call = -1, bytes = 0 } = work
     const number = numberOf(GPU_WORKS, what, 'what')
     const { graph = 0, kernel = 0, dispatches = 0, part = 0 } = work
-    const record = this.span(RecordType.GpuWork, startNs, endNs)
+    const record = this.instant(RecordType.GpuWork, startNs)
+    record.u64(endNs === undefined ? 0 : this.originNs + BigInt(endNs))
     record.u32s(submission, queue, number, tensor, fusedTo, orNone(call), graph, kernel, dispatches, part).u64(bytes)
   }
 

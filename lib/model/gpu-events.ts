@@ -76,6 +76,18 @@ export interface GpuSyncEvent extends GpuPlace {
   readonly facts: Facts
 }
 
+/** A kernel, a copy or a fill that a call launched, of which no times were recorded. */
+export interface UntimedWork {
+  readonly what: GpuEvent['what']
+  /** 0 = not known. */
+  readonly name: number
+  /** See {@link GpuEvent.signature}. */
+  readonly signature: number
+  readonly facts: Facts
+  /** See {@link GpuEvent.node}. */
+  readonly node: GpuNode | undefined
+}
+
 /** A call of a library function. Calls of one thread come in order of their starts, outer before inner. */
 export interface ApiEvent {
   readonly kind: 'api'
@@ -95,6 +107,8 @@ export interface ApiEvent {
   readonly facts?: Facts | undefined
   /** See {@link GpuEvent.call}. */
   readonly call?: number | undefined
+  /** What it launched, in that order, if the log has it without its times. */
+  readonly untimed?: readonly UntimedWork[] | undefined
   /** It submits work of a graph: its correlation id is in {@link GraphEvent.submissions}. */
   readonly isOfGraph?: boolean | undefined
   /** Arrows: see {@link OwnSliceEvent}. */

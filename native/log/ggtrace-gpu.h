@@ -7,8 +7,9 @@
 /* `what` of a GPU_WORK, a GPU_WAIT: docs/reference/ggtrace-format.md explains them. */
 enum ggtrace_gpu_work { GGTRACE_GPU_OPERATOR, GGTRACE_GPU_COPY, GGTRACE_GPU_FILL };
 enum ggtrace_gpu_wait { GGTRACE_WAIT_FENCES, GGTRACE_WAIT_SEMAPHORES, GGTRACE_WAIT_QUEUE, GGTRACE_WAIT_DEVICE,
-                        GGTRACE_WAIT_CUDA_STREAM, GGTRACE_WAIT_CUDA_EVENT, GGTRACE_WAIT_CUDA_DEVICE };
-enum ggtrace_gpu_api { GGTRACE_API_VULKAN, GGTRACE_API_CUDA };
+                        GGTRACE_WAIT_CUDA_STREAM, GGTRACE_WAIT_CUDA_EVENT, GGTRACE_WAIT_CUDA_DEVICE,
+                        GGTRACE_WAIT_HIP_STREAM, GGTRACE_WAIT_HIP_EVENT, GGTRACE_WAIT_HIP_DEVICE };
+enum ggtrace_gpu_api { GGTRACE_API_VULKAN, GGTRACE_API_CUDA, GGTRACE_API_HIP };
 
 /* The structures have the fields of the record, after its first word. */
 struct ggtrace_gpu_queue {
@@ -17,7 +18,7 @@ struct ggtrace_gpu_queue {
 };
 
 struct ggtrace_gpu_work_record {
-    uint64_t start, end;
+    uint64_t start, end; /* end: 0: the times are unknown, and start is that of its submission, whose record follows */
     uint32_t submission, queue, what, tensor, last, call, graph, kernel, dispatches, part;
     /* last: of the fused nodes; 0: one node. part: 0, or more if it continues a node of another command buffer */
     uint64_t bytes;

@@ -24,7 +24,7 @@ enum { CUDA_NAME_BYTES = 256 }; /* of cudaDeviceProp, which begins with the name
 
 /* CUpti_ActivityKind, CUpti_CallbackDomain, CUpti_CallbackIdResource, CUpti_ExternalCorrelationKind, CUptiResult. */
 enum { CUPTI_MEMCPY = 1, CUPTI_MEMSET = 2, CUPTI_RUNTIME = 5, CUPTI_KERNEL = 10, CUPTI_MEMCPY2 = 22, CUPTI_EXTERNAL = 39 };
-enum { CUPTI_RESOURCE = 3, CUPTI_NODE_CREATED = 13, CUPTI_NODE_CLONED = 20, CUPTI_CUSTOM0 = 3, CUPTI_BUSY = 39 };
+enum { CUPTI_RESOURCE = 3, CUPTI_NODE_CREATED = 13, CUPTI_NODE_CLONED = 20, CUPTI_CUSTOM0 = 3, CUPTI_BUSY = 39, CUPTI_PEER_TO_PEER = 10 };
 enum { CUPTI_LAUNCH_KERNEL = 307, CUPTI_LAUNCH_KERNEL_EX = 652 }; /* CUpti_driver_api_trace_cbid */
 
 /* Offsets of CUpti_ActivityKernel5 to 10, Memcpy4 to 6, MemcpyPtoP3 and 4, Memset3 and 4, ExternalCorrelation. */

@@ -10,13 +10,14 @@
 #include "common/clock.h"
 #include "common/table.h"
 #include "recorder/cuda-api.h"
+#include "recorder/cuda-names.h"
 #include "recorder/cuda-work.h"
 #include "recorder/cupti.h"
 #include "recorder/libraries.h"
 #include "recorder/recording.h"
 #include "recorder/registry.h"
 
-enum { CORRELATIONS = 1 << 16, WAITING_MAX = 1 << 17, NAMES = 1 << 10 };
+enum { CORRELATIONS = 1 << 16, WAITING_MAX = 1 << 17 };
 #define WAIT_NS 500000000ull /* for its launch */
 
 /* A record of work, and whose launch it is, as far as that is known. */
@@ -43,43 +44,6 @@ static uint64_t u64(const uint8_t * at) {
     return value;
 }
 
-/* By the C++ library that ggml is linked to, if it has the function. */
-static uint32_t readable_name(const char * text) {
-    static char * (*demangle)(const char *, char *, size_t *, int *);
-    static bool is_resolved;
-    int status = -1;
-    if (!is_resolved) *(void **) &demangle = library_resolve("__cxa_demangle", NULL);
-    is_resolved = true;
-    char * readable = demangle ? demangle(text, NULL, NULL, &status) : NULL;
-    const uint32_t id = registry_name(status == 0 && readable ? readable : text);
-    free(readable);
-    return id;
-}
-
-static uint32_t kernel_name(const char * text) {
-    static struct { const char * text; uint32_t id; } known[NAMES];
-    const uint32_t slot = (uint32_t) mix(16, (uint64_t) (uintptr_t) text) % NAMES;
-    if (known[slot].text != text) {
-        known[slot].text = text;
-        known[slot].id = readable_name(text);
-    }
-    return known[slot].id;
-}
-
-static uint32_t shape_name(const uint8_t * record) {
-    static struct { uint32_t sizes[6]; uint32_t id; } known[NAMES];
-    uint32_t sizes[6];
-    memcpy(sizes, record + KERNEL_GRID, sizeof(sizes));
-    const uint32_t slot = (uint32_t) hash_bytes(17, sizes, sizeof(sizes)) % NAMES;
-    if (!known[slot].id || memcmp(known[slot].sizes, sizes, sizeof(sizes)) != 0) {
-        char text[96];
-        snprintf(text, sizeof(text), "%u,%u,%u %u,%u,%u", sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5]);
-        memcpy(known[slot].sizes, sizes, sizeof(sizes));
-        known[slot].id = registry_name(text);
-    }
-    return known[slot].id;
-}
-
 #define READ(of) (struct work){                                                                           \
     .kind = kind, .device = u32(record + of##_DEVICE), .stream = u32(record + of##_STREAM),               \
     .correlation = u32(record + of##_CORRELATION), .start = u64(record + of##_START),                     \
@@ -91,8 +55,8 @@ static bool read_work(const uint8_t * record, struct work * work) {
         const char * name;
         memcpy(&name, record + KERNEL_NAME, sizeof(name));
         *work = READ(KERNEL);
-        work->kernel = name ? kernel_name(name) : 0;
-        work->shape = shape_name(record);
+        work->kernel = name ? cuda_kernel_name(name) : 0;
+        work->shape = cuda_shape_name((const uint32_t *) (record + KERNEL_GRID));
     } else if (kind == CUPTI_MEMCPY || kind == CUPTI_MEMCPY2) {
         *work = kind == CUPTI_MEMCPY ? READ(MEMCPY) : READ(MEMCPY2);
         work->kind = CUPTI_MEMCPY;

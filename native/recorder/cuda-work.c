@@ -18,7 +18,7 @@
 #include "recorder/runs.h"
 
 enum { LAUNCHES = 1 << 16, NODES = 1 << 18, NODE_TRIES = 16, OPEN_MAX = 64, AHEAD_MAX = 64, DEVICES_MAX = 64, STREAMS_MAX = 4096, EXECS_MAX = 4096 };
-enum { NO_NODE = -1 };
+enum { NO_NODE = -1, NO_API = -1 };
 
 /* A launch, until others have taken its place: more are made in the time in which CUPTI reports it only if it is stuck. */
 struct launch {
@@ -27,10 +27,11 @@ struct launch {
     struct cuda_launched launched;
 };
 
-/* A node of a CUDA graph. */
+/* A node of a CUDA graph; `named`: without CUPTI, which reports it. */
 struct node {
     uint64_t id;
     struct cuda_operator operator;
+    struct cuda_named named;
 };
 
 static struct launch * launches;
@@ -38,6 +39,12 @@ static struct node * nodes;
 static _Atomic uint32_t launch_count = 1u << 31; /* ids of Vulkan's submissions begin at 1 */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const char * device_names[DEVICES_MAX];
+static _Atomic int used_api = NO_API;
+
+bool cuda_use(enum ggtrace_gpu_api api) {
+    int before = NO_API;
+    return atomic_compare_exchange_strong(&used_api, &before, (int) api) || before == (int) api;
+}
 
 /* Of this thread: where the loop over its graph is, and what was launched or captured there. */
 static __thread struct {
@@ -52,7 +59,7 @@ static __thread struct {
 static __thread bool is_capturing __attribute__((tls_model("initial-exec")));
 static __thread int device __attribute__((tls_model("initial-exec")));
 
-/* What this thread captured or instantiated last: CUPTI's number of the graph, and of how many nodes. */
+/* What this thread captured or instantiated last: the number of the graph, CUPTI's or else our own, and of how many nodes. */
 static __thread struct exec { uint32_t graph, count; } captured, instantiated;
 
 void cuda_captures(bool begins) {
@@ -86,6 +93,7 @@ static void settle(int next) {
         if (loop.flags[i]) atomic_store_explicit(loop.flags[i], false, memory_order_release);
     }
     loop.open_count = 0;
+    cuda_launched_flush();
 }
 
 void cuda_settle(void) {
@@ -140,6 +148,8 @@ static bool open_operator(struct cuda_operator * operator, _Atomic bool * flag) 
 
 void cuda_launch_begin(struct cuda_launch * launch, enum cuda_function function, void * stream) {
     launch->id = 0;
+    launch->function = function;
+    launch->stream = stream;
     if (is_capturing) return;
     if (recording_level() < LEVEL_GRAPH || !calls_take()) {
         cupti_launch_begins(0);
@@ -153,7 +163,6 @@ void cuda_launch_begin(struct cuda_launch * launch, enum cuda_function function,
         cupti_launch_begins(0);
         return;
     }
-    *launch = (struct cuda_launch){.function = function, .stream = stream};
     launch->id = atomic_fetch_add_explicit(&launch_count, 1, memory_order_relaxed) + 1;
     struct launch * kept = &launches[launch->id % LAUNCHES];
     atomic_store_explicit(&kept->id, 0, memory_order_relaxed);
@@ -167,23 +176,38 @@ void cuda_launch_begin(struct cuda_launch * launch, enum cuda_function function,
     launch->start = clock_now();
 }
 
-void cuda_launch_end(const struct cuda_launch * launch, uint32_t works, bool is_done) {
-    if (is_capturing) return;
+static void capture(const struct cuda_launch * launch);
+static void write_graph(const struct ggtrace_gpu_submission * submission, const void * handle);
+static uint32_t works_of(const void * handle);
+
+void cuda_launch_end(const struct cuda_launch * launch, bool is_done) {
+    if (is_capturing) {
+        if (is_done && !cupti_is_on()) capture(launch);
+        return;
+    }
     const uint64_t end = clock_now();
     cupti_launch_ends();
     struct ggtrace_writer * writer = launch->id && is_done ? recording_writer(GGTRACE_NO_WORKER) : NULL;
     if (!writer) return;
     const struct cuda_launched * launched = &launches[launch->id % LAUNCHES].launched;
-    ggtrace_gpu_submission(writer, &(struct ggtrace_gpu_submission){
+    const struct ggtrace_gpu_submission submission = {
         .start = launch->start,
         .end = end,
         .id = launch->id,
         .queue = cuda_queue(cuda_device(), cupti_stream(cuda_device(), launch->stream)),
         .buffers = launch->function,
-        .works = works,
+        .works = launch->function == CUDA_GRAPH_LAUNCH ? works_of(launch->exec) : 1,
         .call = launched->call,
         .graph = launched->graph,
-    });
+    };
+    const bool is_timed = cupti_is_on(), is_graph = launch->function == CUDA_GRAPH_LAUNCH;
+    if (!is_timed && !is_graph && launched->operator.tensor) {
+        const struct cuda_named named = cuda_named(launch->function, &launch->what);
+        cuda_launched_hold(&submission, &launched->operator, &named);
+        return;
+    }
+    if (!is_timed && is_graph) write_graph(&submission, launch->exec);
+    ggtrace_gpu_submission(writer, &submission);
 }
 
 bool cuda_launched(uint32_t id, struct cuda_launched * launched, bool * is_open) {
@@ -196,6 +220,13 @@ bool cuda_launched(uint32_t id, struct cuda_launched * launched, bool * is_open)
 }
 
 /* ---- Nodes of CUDA's graphs ---- */
+
+static uint32_t graph_count; /* without CUPTI */
+
+/* CUPTI's, too. */
+static uint64_t node_id(uint32_t graph, uint32_t index) {
+    return (uint64_t) graph << 32 | index;
+}
 
 /* Under the lock. The place of a node, or the one that a new node takes: of the places that fit, any. */
 static struct node * place_of(uint64_t id) {
@@ -221,12 +252,31 @@ void cuda_node_created(uint64_t id) {
     open_operator(&node->operator, NULL);
 }
 
+/* Without CUPTI: what is launched in a capture is its next node. */
+static void capture(const struct cuda_launch * launch) {
+    const struct cuda_named named = cuda_named(launch->function, &launch->what);
+    HOLD(&lock);
+    if (!captured.graph) captured.graph = ++graph_count;
+    const uint64_t id = node_id(captured.graph, captured.count);
+    struct node * node = place_of(id);
+    if (!node) return;
+    node->id = id;
+    node->named = named;
+    captured.count++;
+    open_operator(&node->operator, NULL);
+}
+
 static void copy_node(uint64_t from, uint64_t to) {
     const struct node * original = place_of(from);
     if (!original || original->id != from) return;
-    const struct cuda_operator operator = original->operator;
+    const struct node copied = *original;
     struct node * node = place_of(to);
-    *node = (struct node){to, operator};
+    *node = copied;
+    node->id = to;
+}
+
+static void copy_nodes(uint32_t from, uint32_t to, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) copy_node(node_id(from, i), node_id(to, i));
 }
 
 void cuda_node_cloned(uint64_t original, uint64_t id) {
@@ -250,6 +300,10 @@ static struct exec * exec_of(const void * handle) {
 void cuda_graph_instantiated(const void * handle) {
     HOLD(&lock);
     struct exec * exec = exec_of(handle);
+    if (!cupti_is_on() && captured.graph) {
+        instantiated = (struct exec){++graph_count, captured.count};
+        copy_nodes(captured.graph, instantiated.graph, captured.count);
+    }
     if (exec) *exec = instantiated;
     instantiated = (struct exec){0};
 }
@@ -257,15 +311,24 @@ void cuda_graph_instantiated(const void * handle) {
 void cuda_graph_updated(const void * handle) {
     HOLD(&lock);
     const struct exec * exec = exec_of(handle);
-    for (uint32_t i = 0; exec && exec->graph && i < captured.count; i++) {
-        copy_node((uint64_t) captured.graph << 32 | i, (uint64_t) exec->graph << 32 | i);
-    }
+    if (exec && exec->graph) copy_nodes(captured.graph, exec->graph, captured.count);
 }
 
-uint32_t cuda_graph_works(const void * handle) {
+/* How many nodes a graph has that can be launched; 1: unknown. */
+static uint32_t works_of(const void * handle) {
     HOLD(&lock);
     const struct exec * exec = exec_of(handle);
     return exec && exec->count ? exec->count : 1;
+}
+
+/* Without CUPTI: the nodes of a graph, of its launch. */
+static void write_graph(const struct ggtrace_gpu_submission * submission, const void * handle) {
+    HOLD(&lock);
+    const struct exec * exec = exec_of(handle);
+    for (uint32_t i = 0; exec && i < exec->count; i++) {
+        const struct node * node = place_of(node_id(exec->graph, i));
+        if (node && node->id == node_id(exec->graph, i)) cuda_launched_work(submission, &node->operator, &node->named);
+    }
 }
 
 bool cuda_node_operator(uint64_t id, struct cuda_operator * operator) {
@@ -299,10 +362,10 @@ uint32_t cuda_queue(uint32_t number, uint32_t stream) {
     ggtrace_define_gpu_queue(recording.log, &(struct ggtrace_gpu_queue){
         .id = entry->id,
         .device = number,
-        .name = registry_name(name ? name : "CUDA device"),
+        .name = registry_name(name ? name : "GPU"),
         .index = stream,
         .bits = cupti_is_on() ? 64 : 0,
-        .api = GGTRACE_API_CUDA,
+        .api = (uint32_t) used_api,
         .period = 1,
     });
     return entry->id;

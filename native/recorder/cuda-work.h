@@ -8,14 +8,10 @@
 #include <stdint.h>
 
 #include "log/ggtrace-gpu.h"
+#include "recorder/cuda-launched.h"
 
-/* The functions that launch: `buffers` of a GPU_SUBMISSION. */
-enum cuda_function { CUDA_LAUNCH_KERNEL, CUDA_LAUNCH_EX, CUDA_LAUNCH_COOPERATIVE, CUDA_MEMCPY, CUDA_MEMCPY_2D, CUDA_MEMCPY_PEER, CUDA_MEMSET, CUDA_GRAPH_LAUNCH, CUDA_GEMM };
-
-/* Operators of a launch: from the loop over the nodes of a graph; 0: of none. */
-struct cuda_operator {
-    uint32_t tensor, last, graph, part; /* part: n > 0: the n-th further launch for it */
-};
+/* The process computes with this API of GPUs. False: it does so with another one. */
+bool cuda_use(enum ggtrace_gpu_api api);
 
 /* A launch that is made now; `id` 0: it is not recorded. */
 struct cuda_launch {
@@ -23,10 +19,13 @@ struct cuda_launch {
     enum cuda_function function;
     void * stream;
     uint64_t start;
+    struct cuda_what what;
+    const void * exec; /* the graph that is launched */
 };
 
+/* Around the function that launches. In between, the caller sets `what`, and `exec` of a CUDA_GRAPH_LAUNCH. */
 void cuda_launch_begin(struct cuda_launch * launch, enum cuda_function function, void * stream);
-void cuda_launch_end(const struct cuda_launch * launch, uint32_t works, bool is_done);
+void cuda_launch_end(const struct cuda_launch * launch, bool is_done);
 
 /* The loop over a graph's nodes arrives at one; the graph run of this thread ends, or what it captured does: its last node is known. */
 void cuda_node(const void * tensor);
@@ -40,12 +39,10 @@ void cuda_node_created(uint64_t node);
 void cuda_node_cloned(uint64_t original, uint64_t node);
 
 /*
- * What this thread captured last was made a graph that can be launched, or gave one its parameters, node by node. And how many nodes such a
- * graph has; 1: unknown.
+ * What this thread captured last was made a graph that can be launched, or gave one its parameters, node by node.
  */
 void cuda_graph_instantiated(const void * exec);
 void cuda_graph_updated(const void * exec);
-uint32_t cuda_graph_works(const void * exec);
 
 /* The ids of the operators of a node of a graph; false: unknown. */
 bool cuda_node_operator(uint64_t node, struct cuda_operator * operator);

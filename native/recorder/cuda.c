@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 /*
  * The functions of CUDA's runtime and of cuBLAS that ggml-cuda calls through the dynamic linker. cuda-work.c decides what is recorded of
- * them, cupti.c reads when the devices computed it.
+ * them, cupti.c reads when the devices computed it. hip.c compiles this file again, with HIP's names of the same functions.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -59,20 +59,37 @@ static bool is_ggml(const void * caller) {
     return function && dladdr(function, &own) && dladdr(caller, &other) && own.dli_fbase == other.dli_fbase;
 }
 
+#ifdef HIP
+#define API "HIP"
+#define API_NUMBER GGTRACE_API_HIP
+
+static void times_start(void) {
+    cupti_missing("times of HIP's kernels: AMD's profiler is not used");
+}
+#else
+#define API "CUDA"
+#define API_NUMBER GGTRACE_API_CUDA
+#define times_start cuda_records_start
+#endif
+
 /* ggml's backend looks for devices: begins with them. Other libraries that use CUDA are not recorded. */
 static void begin(const void * caller) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     if (has_begun() || !is_wanted() || !is_ggml(caller)) return;
     HOLD(&lock);
     if (has_begun()) return;
+    if (!cuda_use(API_NUMBER)) {
+        cupti_missing(API ": the program computes with another API of GPUs, too, and that one is recorded");
+        return;
+    }
     *(void **) &is_empty = library_resolve("ggml_is_empty", caller);
     if (is_empty && redirect(caller, "ggml_is_empty", *(void **) &(bool (*)(const void *)){note_node})) {
         const char * optimises = getenv("GGML_CUDA_GRAPH_OPT");
         has_other_order = optimises && atoi(optimises) != 0;
-        if (has_other_order) cupti_missing("operators of CUDA: GGML_CUDA_GRAPH_OPT computes nodes in another order than that of the graph");
-        cuda_records_start();
+        if (has_other_order) cupti_missing("operators of " API ": GGML_CUDA_GRAPH_OPT computes nodes in another order than that of the graph");
+        times_start();
         atomic_store(&is_begun, true);
-    } else cupti_missing("CUDA: this ggml-cuda's loop over the nodes of a graph cannot be followed");
+    } else cupti_missing(API ": this backend's loop over the nodes of a graph cannot be followed");
 }
 
 HOOK(int, cudaGetDeviceCount, int * count) {
@@ -96,6 +113,7 @@ HOOK(int, cudaGetDeviceProperties, char * properties, int device) {
     return result;
 }
 
+#ifndef HIP
 /* Its name in CUDA 12. */
 HOOK(int, cudaGetDeviceProperties_v2, char * properties, int device) {
     REAL_OR(cudaGetDeviceProperties_v2, CUDA_INSUFFICIENT_DRIVER);
@@ -103,61 +121,68 @@ HOOK(int, cudaGetDeviceProperties_v2, char * properties, int device) {
     if (result == 0 && has_begun()) cuda_name_device((uint32_t) device, properties);
     return result;
 }
+#endif
 
 /* ---- Launches ---- */
 
-#define LAUNCH(function, stream, ...)                             \
+#define LIST(...) __VA_ARGS__
+
+/* `facts`: fields of struct cuda_what. */
+#define LAUNCH(function, stream, facts, ...)                      \
     if (!has_begun()) return real(__VA_ARGS__);                   \
     struct cuda_launch launch;                                    \
     cuda_launch_begin(&launch, function, stream);                 \
+    launch.what = (struct cuda_what){facts};                      \
     const int result = real(__VA_ARGS__);                         \
-    cuda_launch_end(&launch, 1, result == 0);                     \
+    cuda_launch_end(&launch, result == 0);                        \
     return result
 
-HOOK(int, cudaLaunchKernel, const void * function, struct cuda_dim3 grid, struct cuda_dim3 block, void ** arguments, size_t shared, void * stream) {
-    REAL_OR(cudaLaunchKernel, CUDA_INSUFFICIENT_DRIVER);
-    LAUNCH(CUDA_LAUNCH_KERNEL, stream, function, grid, block, arguments, shared, stream);
-}
-
-/* Its name in programs that are compiled for CUDA 13. */
 HOOK(int, __cudaLaunchKernel, const void * kernel, struct cuda_dim3 grid, struct cuda_dim3 block, void ** arguments, size_t shared, void * stream) {
     REAL_OR(__cudaLaunchKernel, CUDA_INSUFFICIENT_DRIVER);
-    LAUNCH(CUDA_LAUNCH_KERNEL, stream, kernel, grid, block, arguments, shared, stream);
+    LAUNCH(CUDA_LAUNCH_KERNEL, stream, LIST(.kernel = kernel, .grid = grid, .block = block), kernel, grid, block, arguments, shared, stream);
+}
+
+#ifndef HIP
+/* Its name in programs that are compiled for CUDA 12. */
+HOOK(int, cudaLaunchKernel, const void * function, struct cuda_dim3 grid, struct cuda_dim3 block, void ** arguments, size_t shared, void * stream) {
+    REAL_OR(cudaLaunchKernel, CUDA_INSUFFICIENT_DRIVER);
+    LAUNCH(CUDA_LAUNCH_KERNEL, stream, LIST(.kernel = function, .grid = grid, .block = block), function, grid, block, arguments, shared, stream);
 }
 
 HOOK(int, cudaLaunchKernelExC, const struct cuda_launch_config * config, const void * function, void ** arguments) {
     REAL_OR(cudaLaunchKernelExC, CUDA_INSUFFICIENT_DRIVER);
-    LAUNCH(CUDA_LAUNCH_EX, config->stream, config, function, arguments);
+    LAUNCH(CUDA_LAUNCH_EX, config->stream, LIST(.kernel = function, .grid = config->grid, .block = config->block), config, function, arguments);
 }
+#endif
 
 HOOK(int, cudaLaunchCooperativeKernel, const void * function, struct cuda_dim3 grid, struct cuda_dim3 block, void ** arguments, size_t shared, void * stream) {
     REAL_OR(cudaLaunchCooperativeKernel, CUDA_INSUFFICIENT_DRIVER);
-    LAUNCH(CUDA_LAUNCH_COOPERATIVE, stream, function, grid, block, arguments, shared, stream);
+    LAUNCH(CUDA_LAUNCH_COOPERATIVE, stream, LIST(.kernel = function, .grid = grid, .block = block), function, grid, block, arguments, shared, stream);
 }
 
 HOOK(int, cudaMemcpyAsync, void * to, const void * from, size_t size, int kind, void * stream) {
     REAL_OR(cudaMemcpyAsync, CUDA_INSUFFICIENT_DRIVER);
-    LAUNCH(CUDA_MEMCPY, stream, to, from, size, kind, stream);
+    LAUNCH(CUDA_MEMCPY, stream, LIST(.bytes = size, .kind = kind), to, from, size, kind, stream);
 }
 
 HOOK(int, cudaMemcpy2DAsync, void * to, size_t to_pitch, const void * from, size_t from_pitch, size_t width, size_t height, int kind, void * stream) {
     REAL_OR(cudaMemcpy2DAsync, CUDA_INSUFFICIENT_DRIVER);
-    LAUNCH(CUDA_MEMCPY_2D, stream, to, to_pitch, from, from_pitch, width, height, kind, stream);
+    LAUNCH(CUDA_MEMCPY_2D, stream, LIST(.bytes = width * height, .kind = kind), to, to_pitch, from, from_pitch, width, height, kind, stream);
 }
 
 HOOK(int, cudaMemcpyPeerAsync, void * to, int to_device, const void * from, int from_device, size_t size, void * stream) {
     REAL_OR(cudaMemcpyPeerAsync, CUDA_INSUFFICIENT_DRIVER);
-    LAUNCH(CUDA_MEMCPY_PEER, stream, to, to_device, from, from_device, size, stream);
+    LAUNCH(CUDA_MEMCPY_PEER, stream, LIST(.bytes = size), to, to_device, from, from_device, size, stream);
 }
 
 HOOK(int, cudaMemsetAsync, void * to, int value, size_t size, void * stream) {
     REAL_OR(cudaMemsetAsync, CUDA_INSUFFICIENT_DRIVER);
-    LAUNCH(CUDA_MEMSET, stream, to, value, size, stream);
+    LAUNCH(CUDA_MEMSET, stream, LIST(.bytes = size), to, value, size, stream);
 }
 
 HOOK(int, cudaMemset, void * to, int value, size_t size) {
     REAL_OR(cudaMemset, CUDA_INSUFFICIENT_DRIVER);
-    LAUNCH(CUDA_MEMSET, NULL, to, value, size);
+    LAUNCH(CUDA_MEMSET, NULL, LIST(.bytes = size), to, value, size);
 }
 
 /* ---- cuBLAS, whose launches pass no hook: one call may launch several kernels ---- */
@@ -174,25 +199,24 @@ HOOK(int, cublasSetStream_v2, void * handle, void * stream) {
 #define PRODUCT(name, parameters, ...)                            \
     HOOK(int, name, parameters) {                                 \
         REAL_OR(name, CUBLAS_NOT_INITIALIZED);                                               \
-        LAUNCH(CUDA_GEMM, product_stream, __VA_ARGS__);           \
+        LAUNCH(CUDA_GEMM, product_stream, LIST(0), __VA_ARGS__);      \
     }
-#define PARAMETERS(...) __VA_ARGS__
 #define SIZES void * handle, int a, int b, int m, int n, int k
 #define SIZES_OF handle, a, b, m, n, k
 
-PRODUCT(cublasGemmEx, PARAMETERS(SIZES, const void * alpha, const void * A, int At, int lda, const void * B, int Bt, int ldb, const void * beta, void * C, int Ct, int ldc, int compute, int algorithm),
+PRODUCT(cublasGemmEx, LIST(SIZES, const void * alpha, const void * A, int At, int lda, const void * B, int Bt, int ldb, const void * beta, void * C, int Ct, int ldc, int compute, int algorithm),
         SIZES_OF, alpha, A, At, lda, B, Bt, ldb, beta, C, Ct, ldc, compute, algorithm)
-PRODUCT(cublasGemmBatchedEx, PARAMETERS(SIZES, const void * alpha, const void * A, int At, int lda, const void * B, int Bt, int ldb, const void * beta, void * C, int Ct, int ldc, int count, int compute, int algorithm),
+PRODUCT(cublasGemmBatchedEx, LIST(SIZES, const void * alpha, const void * A, int At, int lda, const void * B, int Bt, int ldb, const void * beta, void * C, int Ct, int ldc, int count, int compute, int algorithm),
         SIZES_OF, alpha, A, At, lda, B, Bt, ldb, beta, C, Ct, ldc, count, compute, algorithm)
-PRODUCT(cublasGemmStridedBatchedEx, PARAMETERS(SIZES, const void * alpha, const void * A, int At, int lda, long long As, const void * B, int Bt, int ldb, long long Bs, const void * beta, void * C, int Ct, int ldc, long long Cs, int count, int compute, int algorithm),
+PRODUCT(cublasGemmStridedBatchedEx, LIST(SIZES, const void * alpha, const void * A, int At, int lda, long long As, const void * B, int Bt, int ldb, long long Bs, const void * beta, void * C, int Ct, int ldc, long long Cs, int count, int compute, int algorithm),
         SIZES_OF, alpha, A, At, lda, As, B, Bt, ldb, Bs, beta, C, Ct, ldc, Cs, count, compute, algorithm)
-PRODUCT(cublasSgemm_v2, PARAMETERS(SIZES, const void * alpha, const void * A, int lda, const void * B, int ldb, const void * beta, void * C, int ldc),
+PRODUCT(cublasSgemm_v2, LIST(SIZES, const void * alpha, const void * A, int lda, const void * B, int ldb, const void * beta, void * C, int ldc),
         SIZES_OF, alpha, A, lda, B, ldb, beta, C, ldc)
-PRODUCT(cublasSgemmBatched, PARAMETERS(SIZES, const void * alpha, const void * A, int lda, const void * B, int ldb, const void * beta, void * C, int ldc, int count),
+PRODUCT(cublasSgemmBatched, LIST(SIZES, const void * alpha, const void * A, int lda, const void * B, int ldb, const void * beta, void * C, int ldc, int count),
         SIZES_OF, alpha, A, lda, B, ldb, beta, C, ldc, count)
-PRODUCT(cublasSgemmStridedBatched, PARAMETERS(SIZES, const void * alpha, const void * A, int lda, long long As, const void * B, int ldb, long long Bs, const void * beta, void * C, int ldc, long long Cs, int count),
+PRODUCT(cublasSgemmStridedBatched, LIST(SIZES, const void * alpha, const void * A, int lda, long long As, const void * B, int ldb, long long Bs, const void * beta, void * C, int ldc, long long Cs, int count),
         SIZES_OF, alpha, A, lda, As, B, ldb, Bs, beta, C, ldc, Cs, count)
-PRODUCT(cublasStrsmBatched, PARAMETERS(void * handle, int side, int uplo, int trans, int diag, int m, int n, const void * alpha, const void * A, int lda, void * B, int ldb, int count),
+PRODUCT(cublasStrsmBatched, LIST(void * handle, int side, int uplo, int trans, int diag, int m, int n, const void * alpha, const void * A, int lda, void * B, int ldb, int count),
         handle, side, uplo, trans, diag, m, n, alpha, A, lda, B, ldb, count)
 
 /* ---- Graphs ---- */
@@ -231,8 +255,9 @@ HOOK(int, cudaGraphLaunch, void * exec, void * stream) {
     if (!has_begun()) return real(exec, stream);
     struct cuda_launch launch;
     cuda_launch_begin(&launch, CUDA_GRAPH_LAUNCH, stream);
+    launch.exec = exec;
     const int result = real(exec, stream);
-    cuda_launch_end(&launch, cuda_graph_works(exec), result == 0);
+    cuda_launch_end(&launch, result == 0);
     return result;
 }
 
@@ -243,6 +268,7 @@ HOOK(int, cudaGraphLaunch, void * exec, void * stream) {
     if (!has_begun()) return waited;                                                                                 \
     const uint64_t start = clock_now();                                                                              \
     const int result = waited;                                                                                       \
+    cuda_launched_flush();                                                                                           \
     struct ggtrace_writer * writer = recording_level() >= LEVEL_GRAPH && calls_take() ? recording_writer(GGTRACE_NO_WORKER) : NULL; \
     if (writer) ggtrace_gpu_wait(writer, &(struct ggtrace_gpu_wait_record){                                          \
         .start = start, .end = clock_now(), .what = kind, .device = cuda_device(), .call = calls_current()});        \

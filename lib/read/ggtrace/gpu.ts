@@ -1,7 +1,7 @@
 import { CUDA_FUNCTIONS, GPU_APIS, GPU_WAITS, GPU_WORKS, NONE, RecordType } from '../../log/ggtrace-layout.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { FactsEvent, TraceEvent } from '../../model/events.ts'
-import { type ApiEvent, type GpuEvent, type GpuPlace, UNKNOWN_PLACE } from '../../model/gpu-events.ts'
+import { type ApiEvent, type GpuEvent, type GpuPlace, UNKNOWN_PLACE, type UntimedWork } from '../../model/gpu-events.ts'
 import type { Names } from '../../model/names.ts'
 import { copyName, FILL_NAME, shortKernelName } from '../common/cuda.ts'
 import { type LogClock, readU64 } from './fields.ts'
@@ -56,6 +56,8 @@ export class GpuRecords {
   private readonly whole = new Set<number>()
   /** Submissions of graphs, by thread. */
   private readonly ofGraphs = new DefaultMap<number, { startNs: number; correlation: number }[]>(() => [])
+  /** Works without times, of the submission of a thread that follows. */
+  private readonly untimed = new Map<number, { readonly correlation: number; readonly works: UntimedWork[] }>()
   private clockErrorNs = -1
 
   constructor(private readonly references: GpuReferences) {}
@@ -107,8 +109,23 @@ export class GpuRecords {
     return own.length > 0 ? own.map(({ correlation }) => correlation) : undefined
   }
 
-  private work(view: DataView, at: number, { atNs, byte }: Place): GpuEvent {
-    const [correlation, queue, number, tensor, , call, , kernel, dispatches, part] = numbersAt(view, at + 20, 10)
+  private work(view: DataView, at: number, place: Place): GpuEvent | undefined {
+    const [correlation, queue, , , , call] = numbersAt(view, at + 20, 6)
+    const work = this.whatOf(view, at, place.byte)
+    if (readU64(view, at + 12) === 0) return this.hold(place.tid, correlation!, work)
+    return {
+      kind: 'gpu',
+      ...work,
+      startNs: place.atNs,
+      endNs: this.end(view, at, place.atNs),
+      ...this.placeOf(queue!),
+      correlation: correlation! || -1, // 0: of CUDA's work whose launch is not known
+      call: call === NONE ? undefined : call!,
+    }
+  }
+
+  private whatOf(view: DataView, at: number, byte: number): UntimedWork {
+    const [, queue, number, tensor, , , , kernel, dispatches, part] = numbersAt(view, at + 20, 10)
     const { names } = this.references
     const what = GPU_WORKS[number!] ?? 'operator'
     const bytes = readU64(view, at + 60)
@@ -116,21 +133,27 @@ export class GpuRecords {
     const signature = this.references.name(kernel!, byte)
     const shape = api === 'vulkan' || what !== 'operator' ? '' : names.text(this.references.name(dispatches!, byte))
     return {
-      kind: 'gpu',
       what: WORKS[what],
       name:
         api === 'vulkan'
           ? this.references.name(kernel!, byte) || names.id(what)
           : names.id(this.nameOf(what, dispatches!, signature)),
-      startNs: atNs,
-      endNs: this.end(view, at, atNs),
-      ...this.placeOf(queue!),
-      correlation: correlation! || -1, // 0: of CUDA's work whose launch is not known
       signature: api === 'vulkan' ? 0 : signature,
       facts: what === 'operator' ? { ...dispatchesOf(api, dispatches!, shape), ...(part! > 0 && { part }) } : { bytes },
       node: tensor === 0 ? undefined : this.node(view, at, byte),
-      call: call === NONE ? undefined : call!,
     }
+  }
+
+  private hold(tid: number, correlation: number, work: UntimedWork): undefined {
+    const held = this.untimed.get(tid)
+    if (held?.correlation === correlation) held.works.push(work)
+    else this.untimed.set(tid, { correlation, works: [work] })
+  }
+
+  private takeUntimed(tid: number, correlation: number): readonly UntimedWork[] | undefined {
+    const held = this.untimed.get(tid)
+    this.untimed.delete(tid)
+    return held?.correlation === correlation ? held.works : undefined
   }
 
   /** Of CUDA's work: as nsys names it. */
@@ -161,6 +184,7 @@ export class GpuRecords {
       const waiting = this.ofGraphs.of(place.tid)
       if (waiting.length < SUBMISSIONS_MAX) waiting.push({ startNs: place.atNs, correlation: correlation! })
     }
+    const untimed = this.takeUntimed(place.tid, correlation!)
     const submission = {
       library: api,
       correlation: correlation!,
@@ -168,9 +192,9 @@ export class GpuRecords {
       facts,
       call: call!,
       ...(isOfGraph && { isOfGraph }),
+      ...(untimed && { untimed }),
     }
-    const name = api === 'vulkan' ? 'vkQueueSubmit' : (CUDA_FUNCTIONS[buffers!] ?? 'launch')
-    return this.call(name, view, at, place, submission)
+    return this.call(nameOfSubmission(api, buffers!), view, at, place, submission)
   }
 
   private pipeline(view: DataView, at: number, place: Place): ApiEvent {
@@ -183,7 +207,7 @@ export class GpuRecords {
   private wait(view: DataView, at: number, place: Place): ApiEvent {
     const [what, device, call] = numbersAt(view, at + 20, 3)
     const name = GPU_WAITS[what!] ?? 'wait'
-    const library = name.startsWith('cuda') ? 'cuda' : 'vulkan'
+    const library = name.startsWith('cuda') ? 'cuda' : name.startsWith('hip') ? 'hip' : 'vulkan'
     return this.call(name, view, at, place, { library, facts: { device: device! }, call: call! })
   }
 
@@ -242,6 +266,12 @@ function dispatchesOf(api: Queue['api'], dispatches: number, shape: string): Rec
   if (api === 'vulkan') return dispatches > 1 ? { dispatches } : {}
   const [grid, block] = shape.split(' ')
   return grid && block ? { grid, block } : {}
+}
+
+function nameOfSubmission(api: Queue['api'], number: number): string {
+  if (api === 'vulkan') return 'vkQueueSubmit'
+  const name = CUDA_FUNCTIONS[number] ?? 'launch'
+  return api === 'cuda' ? name : name.replace('LaunchKernelExC', 'LaunchKernel').replace(/^cu(?:da)?/, 'hip')
 }
 
 function numbersAt(view: DataView, at: number, count: number): number[] {

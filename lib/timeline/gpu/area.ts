@@ -9,6 +9,7 @@ import type {
   GpuNode,
   GpuPlace,
   GpuSyncEvent,
+  UntimedWork,
 } from '../../model/gpu-events.ts'
 import { type JoinedProfile, KERNEL_FIGURES, type KernelProfileEvent } from '../../model/kernel-profiles.ts'
 import type { Label } from '../../sink/label.ts'
@@ -135,6 +136,7 @@ export class GpuArea {
     if (launched > 0) extra.push({ key: this.keys.work, int: launched })
     if (result !== 0) extra.push(make.int('result', result))
     if (facts) extra.push(...this.factArgs(facts))
+    if (event.untimed) extra.push(...this.untimedArgs(event.untimed))
     const { id, category, args } = make.common(name, 'api')
     const flows = this.arrowIds(event.flows)
     const flowEnds = this.arrowIds(event.flowEnds)
@@ -145,6 +147,16 @@ export class GpuArea {
       ...{ flows, flowEnds, arrowsOut: undefined, arrowsIn, launched: work },
     }
     this.rowsOf(event).place(startNs, endNs, label)
+  }
+
+  /** Of what a call launched, where no work of a GPU is drawn: of one, all that is known; of more, their number. */
+  private untimedArgs(works: readonly UntimedWork[]): Arg[] {
+    const { make, detail } = this.context
+    const [work, ...others] = works
+    if (detail === 'names' || !work) return []
+    if (others.length > 0) return [make.int('launched_works', works.length)]
+    const { node, name, facts } = work
+    return [...(node ? this.nodeLabel(node).args : []), make.arg('kernel', { name }), ...this.factArgs(facts)]
   }
 
   private rowsOf(event: ApiEvent): NestedRows {

@@ -11,6 +11,7 @@ export { requestsWith, type WhichRequest, whyRequest } from './analyze/findings/
 export { parsePeakFile, peaksOfMachine } from './analyze/model/peaks.ts'
 export { computingNs, partsOfWorker, type WorkerPart } from './analyze/operators/computing.ts'
 export { GROUP_KEYS, type GroupKey, groupOperators, type OperatorGroup } from './analyze/operators/groups.ts'
+export { hasDevice, layersText, movedOps, rangesText, reasonText } from './analyze/placement/words.ts'
 export { hasStart } from './analyze/requests/waterfall.ts'
 export { hasCalls } from './analyze/run/main-log.ts'
 export type { PhaseScaling, RoleScalingFigures, ScalingFigures } from './analyze/scaling/figures.ts'

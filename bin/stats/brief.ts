@@ -1,8 +1,16 @@
-import { type Analysis, groupOperators, type OperatorGroup, partsOfWorker, type WorkerPart } from '../../lib/cli.ts'
+import {
+  type Analysis,
+  groupOperators,
+  hasDevice,
+  type OperatorGroup,
+  partsOfWorker,
+  type WorkerPart,
+} from '../../lib/cli.ts'
 import { oneLine, quoted, wrapped } from '../terminal.ts'
 import { duration, percent, plural } from '../units.ts'
 import { verdictLines } from '../verdict.ts'
 import { firstTokenText } from './first-token.ts'
+import { placementText } from './placement.ts'
 import { firstRows, known, more, number, type Section, some, tableOf, text, toText } from './section.ts'
 import { sectionsOf } from './sections.ts'
 
@@ -53,7 +61,7 @@ function otherSections(analysis: Analysis): Section[] {
 }
 
 /** Parts of the time of each phase: they sum to it. */
-function timesSection({ calls, call_time, first_token, run }: Analysis, width: number): Section {
+function timesSection({ calls, call_time, first_token, placement, run }: Analysis, width: number): Section {
   const { ttft_ns, tpot_ns, tpot } = calls
   const p99 = tpot ? ` (p99 ${duration(tpot.p99_ns)})` : ''
   const times = [
@@ -69,6 +77,7 @@ function timesSection({ calls, call_time, first_token, run }: Analysis, width: n
   })
   const first = firstTokenText(first_token, width - FIRST_TOKEN)
   if (first !== undefined) facts.push(['first token', first])
+  if (placement && hasDevice(placement)) facts.push(['placement', placementText(placement)])
   return { title: [run.left_out ? 'time of the calls that were kept' : 'time of calls', ...times].join(', '), facts }
 }
 

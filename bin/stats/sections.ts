@@ -13,6 +13,7 @@ import { kernelsSection, profilesCsv } from './kernels.ts'
 import { memorySection } from './memory.ts'
 import { modelSections } from './model.ts'
 import { type Grouping, operatorsSections } from './operators.ts'
+import { placementSection } from './placement.ts'
 import { powerSection } from './power.ts'
 import { requestsSections } from './requests.ts'
 import { rooflineSection } from './roofline.ts'
@@ -44,6 +45,7 @@ export function sectionsOf(analysis: Analysis, shown: Shown): Section[] {
     ...operatorsSections(analysis, shown),
     workersSection(analysis),
     schedulingSection(analysis),
+    placementSection(analysis),
     ...gpuSections(analysis, shown.top),
     hostOperatorsSection(analysis, shown.top),
     kernelsSection(analysis, shown.top),

@@ -27,6 +27,7 @@ import { FirstCalls } from './operators/first-calls.ts'
 import { GpuOperators } from './operators/gpu-operators.ts'
 import { OperatorRows } from './operators/rows.ts'
 import { TimeParts } from './operators/time-parts.ts'
+import { Placement } from './placement/placement.ts'
 import { RequestPass } from './requests/request-pass.ts'
 import type { SeriesName } from './series/figures.ts'
 import { SeriesOfCalls } from './series/series.ts'
@@ -107,7 +108,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
     // Rows come before parts: the roles of fused nodes are those of their results.
     const sampled = [
       ...[preempted, backends, rows, parts, this.scheduling, this.calls, new FirstCalls(defined), new CpusUsed()],
-      requests,
+      ...[requests, new Placement(defined)],
     ]
     this.statistics = sample
       ? sampled

@@ -10,6 +10,7 @@ import type { KernelProfiles } from './kernels/figures.ts'
 import type { MemoryFigures } from './memory/figures.ts'
 import type { ModelFigures, Roofline } from './model/figures.ts'
 import type { CallTime, FirstCall, OperatorFigures } from './operators/figures.ts'
+import type { PlacementFigures } from './placement/figures.ts'
 import type { PowerFigures } from './power/figures.ts'
 import type {
   FirstTokenFigures,
@@ -37,6 +38,7 @@ export type * from './kernels/figures.ts'
 export type * from './memory/figures.ts'
 export type * from './model/figures.ts'
 export type * from './operators/figures.ts'
+export type * from './placement/figures.ts'
 export type * from './power/figures.ts'
 export type * from './requests/figures.ts'
 export type * from './run/figures.ts'
@@ -83,6 +85,8 @@ export interface Analysis {
   readonly experts: ExpertFigures | null
   /** Null where the log contains neither operators nor allocations. */
   readonly memory: MemoryFigures | null
+  /** Where the model is, and where it is computed; null where the log does not contain the nodes of graphs. */
+  readonly placement: PlacementFigures | null
   /** Page faults by tensor; null where no samples with addresses were given (docs/memory-samples.md). */
   readonly page_faults: PageFaultFigures | null
   /** Loads and stores by tensor; null where no samples with addresses were given. */

@@ -20,6 +20,7 @@ import { unknownMemory } from './memory/memory.ts'
 import { pageFaultsOf, weightsRead } from './memory/reads.ts'
 import { type ModelLog, type ModelOptions, type ModelParts, modelParts } from './model/assemble-model.ts'
 import type { ModelFigures, Roofline } from './model/figures.ts'
+import { placementOf } from './placement/assemble-placement.ts'
 import type { PowerFigures } from './power/figures.ts'
 import { type Contents, ContentsPass } from './run/contents.ts'
 import { runOf } from './run/facts.ts'
@@ -199,6 +200,7 @@ export function documentOf(
     kernel_profiles: null,
     experts: figures.experts.figures,
     memory,
+    placement: placementOf(figures),
     page_faults: accesses.page_faults,
     data_accesses: accesses.data_accesses,
     ...requests,

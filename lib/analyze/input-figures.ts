@@ -10,6 +10,7 @@ import type { ActivationFigures } from './model/figures.ts'
 import type { Measured } from './model/rooflines.ts'
 import type { CallTime, FirstCall, OperatorFigures } from './operators/figures.ts'
 import type { CallsLeftOut } from './operators/time-parts.ts'
+import type { PlacementOfInput } from './placement/placement.ts'
 import type { RequestsOfInput } from './requests/request-pass.ts'
 import type { Series } from './series/figures.ts'
 import type { RoleImbalance, SchedulingFigures, WorkerFigures } from './threads/figures.ts'
@@ -44,6 +45,8 @@ export interface InputFigures {
   readonly experts: ExpertsOfInput
   /** Undefined for a sample. */
   readonly memory: MemoryOfInput | undefined
+  /** Null where the nodes of graphs are not known, and for a sample. */
+  readonly placement: PlacementOfInput | null
   readonly requests: RequestsOfInput
 }
 
@@ -78,5 +81,6 @@ export const NO_FIGURES: InputFigures = {
   gpu: undefined,
   experts: { figures: null, undetermined: [] },
   memory: undefined,
+  placement: null,
   requests: NO_REQUESTS,
 }

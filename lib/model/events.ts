@@ -9,6 +9,7 @@ import {
   type ExpertsEvent,
   GRAPH_BOUNDS,
   type GraphEvent,
+  type GraphNodesEvent,
   type OperatorEvent,
   type PartEvent,
 } from './graph-events.ts'
@@ -72,6 +73,7 @@ export type TraceEvent =
   | TensorEvent
   | OperatorEvent
   | GraphEvent
+  | GraphNodesEvent
   | TokenEvent
   | ExpertsEvent
   | CopyEvent

@@ -39,6 +39,8 @@ export interface GraphEvent {
   readonly backend: number
   /** Number of its nodes, or of its operators that were recorded. */
   readonly nodes: number
+  /** Id of its {@link GraphNodesEvent}, where its nodes are known. */
+  readonly graph?: number | undefined
   readonly call: number
   /** ggml_status: 0 is success. */
   readonly status?: number | undefined
@@ -47,6 +49,17 @@ export interface GraphEvent {
   /** Correlation ids of the {@link ApiEvent}s that submitted its work to a GPU. */
   readonly submissions?: readonly number[] | undefined
   readonly inferred: number
+}
+
+/** The nodes of a graph: of a split, or of a whole graph where no scheduler splits it. Comes before its first {@link GraphEvent}. */
+export interface GraphNodesEvent {
+  readonly kind: 'graph-nodes'
+  /** Small integer, unique in the input. A further event with the same id adds nodes. */
+  readonly id: number
+  /** Name of the backend, or 0. */
+  readonly backend: number
+  /** Ids of the tensors that are computed, in order; defined earlier. */
+  readonly nodes: Int32Array
 }
 
 /** A counter that has a value for each operator. Comes before the operators. */
@@ -83,7 +96,9 @@ export interface PartEvent {
 }
 
 /** Their ranges. */
-export const GRAPH_BOUNDS: Bounds<OperatorEvent | GraphEvent | CountedEvent | ExpertsEvent | PartEvent> = {
+export const GRAPH_BOUNDS: Bounds<
+  OperatorEvent | GraphEvent | GraphNodesEvent | CountedEvent | ExpertsEvent | PartEvent
+> = {
   operator: ({ startNs, endNs, waitEndNs, tensor, worker, tid, cpu, call, fusedTo }) =>
     wrongSpan(startNs, endNs) ??
     wrongSpan(endNs, waitEndNs) ??
@@ -94,6 +109,7 @@ export const GRAPH_BOUNDS: Bounds<OperatorEvent | GraphEvent | CountedEvent | Ex
     orUnknown('cpu', cpu, CPU_MAX) ??
     orUnknown('call', call),
   graph: (event) => wrongSpan(event.startNs, event.endNs) ?? orUnknown('call', event.call) ?? wrongAmount(event),
+  'graph-nodes': (event) => wrongNumber('id', event.id, ID_MAX) ?? wrongAmount(event),
   counted: (event) => wrongNumber('index', event.index, COUNTED_MAX) ?? wrongAmount(event),
   experts: (event) =>
     wrongTime(event.atNs) ??

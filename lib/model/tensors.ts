@@ -16,6 +16,8 @@ export interface TensorName {
 
 // bounded: ggml's names have 128 bytes at most
 const DECORATIONS = /(?: \((?:view|reshaped|permuted|transposed|copy|cont|copy of [^)]*)\))*(?: \([a-z]*)?$/
+/** The scheduler calls its copy of a tensor, an input of a split, `<backend>#<tensor>#<n>` (ggml-backend.cpp). */
+const COPY = /^[^#]+#(.+)#\d+$/
 const WEIGHT = /^blk\.(\d+)\.(.+)$/
 const CACHE = /^(cache_[a-z]+)_l(\d+)$/
 const RESULT = /^(.+)-(\d+)$/
@@ -23,13 +25,16 @@ const RESULT = /^(.+)-(\d+)$/
 const NAME_MAX = 256
 const UNNAMED = /^(?:node|leaf)_\d+$/
 
+/** The name of the tensor that a scheduler's copy is of; undefined: the name is none of such a copy. */
+export const copiedName = (name: string): string | undefined => COPY.exec(name)?.[1]
+
 /**
- * Splits a tensor's name into role and layer. Names that a logger truncates (ProfInfer: 15 bytes) lack the layer, or
+ * Splits a tensor's name into role and layer: of a scheduler's copy, those of what it copies. Names that a logger truncates (ProfInfer: 15 bytes) lack the layer, or
  * end within a decoration; the rest of either is dropped.
  */
 export function parseTensorName(name: string): TensorName {
   if (name.length > NAME_MAX) return { role: name, layer: -1 }
-  const bare = name.replace(DECORATIONS, '')
+  const bare = (copiedName(name) ?? name).replace(DECORATIONS, '')
   if (UNNAMED.test(bare)) return { role: '', layer: -1 }
   const weight = WEIGHT.exec(bare)
   if (weight) return { role: weight[2]!, layer: Number(weight[1]) }

@@ -20,6 +20,7 @@ import { issuesSection, unknownSection } from './sections/limits.ts'
 import { matmulSection } from './sections/matmul.ts'
 import { memorySection } from './sections/memory.ts'
 import { phasesSection } from './sections/phases.ts'
+import { placementSection } from './sections/placement.ts'
 import { rooflineSection } from './sections/roofline.ts'
 import { runSection } from './sections/run.ts'
 import { workersSection } from './sections/workers.ts'
@@ -32,7 +33,7 @@ export interface ReportOptions {
   readonly drawing?: LayerDrawing | undefined
 }
 
-/** Parts of a report that a log may have no data for. */
+/** Parts of a report that a log may have no data for; without a title, they are no part of most runs. */
 const PARTS: readonly (readonly [title: string, section: (context: Context) => Section | undefined])[] = [
   ['first token', firstTokenSection],
   ['time of calls', callTimeSection],
@@ -41,6 +42,7 @@ const PARTS: readonly (readonly [title: string, section: (context: Context) => S
   ['roofline', rooflineSection],
   ['matrix products', matmulSection],
   ['workers', workersSection],
+  ['', placementSection],
   ['memory', memorySection],
   ['samples of memory', accessesSection],
   ['experts', expertsSection],
@@ -59,7 +61,7 @@ export function reportHtml(subject: Analysis | Comparison, options: ReportOption
   if (subject.schema === COMPARISON_SCHEMA) return pageHtml(comparisonPage(subject, options.title))
   const context = contextOf(subject, options.drawing)
   const parts = PARTS.map(([title, make]) => ({ title, section: make(context) }))
-  const missing = parts.flatMap(({ title, section }) => (section ? [] : [title]))
+  const missing = parts.flatMap(({ title, section }) => (section || title === '' ? [] : [title]))
   const sections = [
     findingsSection(context),
     ...parts.flatMap(({ section }) => section ?? []),

@@ -170,6 +170,7 @@ export class Timeline implements EventPass<void> {
       case 'access': // drawn with the log of its process
       case 'mapping':
       case 'kernel-profile': // drawn with the kernels of a log
+      case 'graph-nodes': // drawn with what computes them
       case 'left-out': // counted in the summary
         return
     }

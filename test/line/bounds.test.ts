@@ -223,6 +223,7 @@ describe('numbers that identify', () => {
     ['a size', { ...TENSOR, sizeBytes: Number.NaN } as TraceEvent],
     ['a fact', { kind: 'facts', attributes: { version: Number.POSITIVE_INFINITY } }],
     ['a buffer', { kind: 'buffer', id: 4e9, usage: 'compute', label: 'x', offsetsFrom: 'x' }],
+    ['a graph', { kind: 'graph-nodes', id: 4e9, backend: 0, nodes: Int32Array.of(0) }],
     ['a counter', { kind: 'counted', index: 4e9, name: 1, unit: 'count' }],
   ])('%s', async (_, event) => {
     const { summary } = await sound(made(event))

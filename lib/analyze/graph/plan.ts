@@ -1,4 +1,5 @@
 import type { BufferEvent, TensorEvent } from '../../model/events.ts'
+import { copiedName } from '../../model/tensors.ts'
 import type { RunColumns } from './runs.ts'
 import type { Views } from './views.ts'
 
@@ -35,8 +36,6 @@ export interface Plan {
   readonly arenas: ReadonlyMap<number, readonly Life[]>
 }
 
-/** The scheduler calls its copy of a tensor `<backend>#<tensor>#<n>` (ggml-backend.cpp). */
-const COPY_NAME = /^[^#]+#(.+)#\d+$/
 /** Maximum number of nodes that ggml fuses. */
 const FUSED_MAX = 8
 
@@ -144,7 +143,7 @@ class Planner {
   }
 
   private noteCopy(copy: Life, name: string): void {
-    const original = COPY_NAME.exec(name)?.[1]
+    const original = copiedName(name)
     if (original === undefined) return
     const { tensors, nameOf } = this.context
     const source = this.lives.findLast(({ tensor }) => nameOf(tensors[tensor]!) === original)

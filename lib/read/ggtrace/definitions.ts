@@ -18,6 +18,8 @@ import { NvtxNames } from './nvtx.ts'
 
 /** A graph that a GRAPH record defines. */
 export interface LogGraph {
+  /** Of its {@link GraphNodesEvent}. */
+  readonly id: number
   readonly backend: number
   /** Number of nodes that are computed. */
   nodes: number
@@ -252,15 +254,21 @@ export class LogDefinitions {
     const id = view.getUint32(at + 4, true)
     const count = view.getUint32(at + 12, true)
     const graph = getOrMake(this.graphs, id, () => {
-      return { backend: this.name(view.getUint32(at + 8, true), byte), nodes: 0 }
+      return { id: this.graphs.size, backend: this.name(view.getUint32(at + 8, true), byte), nodes: 0 }
     })
     const present = (end - at - 16) / 4
     if (count > present) {
       this.report('damaged-record', `expected ${count} nodes within its GRAPH record, found ${present}`, byte)
     }
+    const nodes: number[] = []
     for (let i = 0; i < Math.min(count, present); i++) {
-      if (!this.notComputed.has(view.getUint32(at + 16 + 4 * i, true))) graph.nodes++
+      const node = view.getUint32(at + 16 + 4 * i, true)
+      if (this.notComputed.has(node)) continue
+      graph.nodes++
+      const tensor = this.tensors[node]
+      if (tensor !== undefined) nodes.push(tensor)
     }
+    this.batch.add({ kind: 'graph-nodes', id: graph.id, backend: graph.backend, nodes: Int32Array.from(nodes) })
   }
 
   private readCounted(view: DataView, at: number, byte: number): void {

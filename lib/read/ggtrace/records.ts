@@ -248,15 +248,15 @@ export class EventRecords {
     const { view, definitions } = this
     const id = view.getUint32(at + 20, true)
     const graph = definitions.graph(id)
-    if (!graph && id !== 0) {
+    if (!graph && id !== 0)
       this.report('undefined-id', `expected a definition of graph ${id}, found none`, at + this.shift)
-    }
     this.batch.add({
       kind: 'graph',
       startNs: span.startNs, // spreads of other than literals cost as much as all else here
       endNs: span.endNs,
       backend: definitions.name(view.getUint32(at + 32, true), at + this.shift) || (graph?.backend ?? 0),
       nodes: graph?.nodes ?? 0,
+      graph: graph?.id,
       call: readNumber(view, at + 24),
       status: view.getInt32(at + 28, true),
       split: readNumber(view, at + 36),

@@ -1,0 +1,96 @@
+import {
+  type Analysis,
+  hasDevice,
+  type LayerPlacement,
+  layersText,
+  movedOps,
+  type PhasePlacement,
+  type PlacementFigures,
+  rangesText,
+  reasonText,
+} from '../../lib/cli.ts'
+import { count, duration, size, threeDigits } from '../units.ts'
+import { known, number, type Section, type StatsTable, some, tableOf, text } from './section.ts'
+
+/** Rows of operators. */
+const MOVED_MAX = 12
+/** Roles of weights that a cell names. */
+const ROLES_MAX = 3
+
+/** Where the model is, and where it is computed; undefined where only the CPU computes. */
+export function placementSection({ placement }: Analysis): Section | undefined {
+  if (!placement || !hasDevice(placement)) return undefined
+  const outside = placement.outside_layers.map(({ role, op, backend }) => `${role} ${op} ${backend}`)
+  return {
+    title: 'placement',
+    facts: [
+      ['layers', layersText(placement)],
+      ['outside layers', [...new Set(outside)].join(', ') || 'nothing that reads weights'],
+    ],
+    tables: [layersTable(placement), phasesTable(placement), ...movedTable(placement)],
+  }
+}
+
+/** The short form: one line. */
+export function placementText(placement: PlacementFigures): string {
+  const [most] = placement.phases.toSorted((a, b) => b.calls - a.calls)
+  const splits = most ? [`${threeDigits(most.splits / most.calls)} splits a ${most.phase} call`] : []
+  const moved = placement.moved.filter(({ splits }) => splits > 0)
+  const further = moved.map((row) => `${movedOps(row)} of ${count(row.layers.length)} on ${row.backend}`)
+  return [`layers ${layersText(placement)}`, ...new Set(further), ...splits].join('; ')
+}
+
+const layers = ({ first_layer: first, last_layer: last }: LayerPlacement) =>
+  first === last ? `${first}` : `${first}–${last}`
+
+function layersTable({ layers: rows }: PlacementFigures): StatsTable {
+  return tableOf(rows, {}, [
+    text('layers', layers),
+    text('of', ({ backend }) => backend ?? 'not known'),
+    text('weights in', ({ weights }) =>
+      weights
+        .map(({ buffer, bytes, roles }, i) => {
+          const named = roles.length > ROLES_MAX ? [...roles.slice(0, ROLES_MAX), '…'] : roles
+          return `${buffer || 'an unknown buffer'} ${size(bytes)}${i === 0 ? '' : ` (${named.join(' ')})`}`
+        })
+        .join(', '),
+    ),
+    text('KV cache in', ({ kv_cache }) => kv_cache.join(', ')),
+  ])
+}
+
+function phasesTable({ phases }: PlacementFigures): StatsTable {
+  const perCall = (row: PhasePlacement, value: number) => value / row.calls
+  return tableOf(phases, {}, [
+    text('per call', ({ phase }) => phase),
+    number('splits', (row) => threeDigits(perCall(row, row.splits))),
+    text('on', (row) =>
+      row.by_backend
+        .map(({ backend, splits, nodes, time_ns }) => {
+          const figures = [perCall(row, splits), perCall(row, nodes)].map(threeDigits)
+          return `${backend || 'CPU'} ${figures[0]} with ${figures[1]} nodes, ${duration(perCall(row, time_ns))}`
+        })
+        .join('; '),
+    ),
+    number('copied', (row) => some(perCall(row, row.copied_bytes), size)),
+    number('copying', (row) => some(perCall(row, row.copying_ns))),
+    number('waiting', (row) => known(row.waiting_ns, (ns) => some(perCall(row, ns)))),
+  ])
+}
+
+function movedTable({ moved }: PlacementFigures): StatsTable[] {
+  if (moved.length === 0) return []
+  return [
+    tableOf(moved, { max: MOVED_MAX }, [
+      text('not on the backend of their layer', movedOps),
+      text('phase', ({ phase }) => phase),
+      text('on', ({ backend }) => backend),
+      text('of', ({ layer_backend }) => layer_backend),
+      text('layers', (row) => rangesText(row.layers)),
+      number('splits a call', ({ splits, calls }) => some(splits / calls, threeDigits)),
+      number('time a call', ({ time_ns, calls }) => some(time_ns / calls)),
+      number('copied to them', ({ input_bytes, calls }) => some(input_bytes / calls, size)),
+      text('why', reasonText),
+    ]),
+  ]
+}

@@ -1,0 +1,50 @@
+import { isOnHost } from '../../model/backends.ts'
+import type { LayerPlacement, MovedOperators, PlacementFigures } from './figures.ts'
+
+/** `0–3, 7` */
+export function rangesText(layers: readonly number[]): string {
+  const ranges: [number, number][] = []
+  for (const layer of layers) {
+    const last = ranges.at(-1)
+    if (last && last[1] === layer - 1) last[1] = layer
+    else ranges.push([layer, layer])
+  }
+  return ranges.map(([first, last]) => (first === last ? `${first}` : `${first}–${last}`)).join(', ')
+}
+
+const layersOf = ({ first_layer, last_layer }: LayerPlacement) =>
+  Array.from({ length: last_layer - first_layer + 1 }, (_, i) => first_layer + i)
+
+/** By backend, the layers that belong to it. */
+export function layersByBackend({ layers }: Pick<PlacementFigures, 'layers'>): ReadonlyMap<string, readonly number[]> {
+  const found = new Map<string, number[]>()
+  for (const row of layers) {
+    const backend = row.backend ?? 'not known'
+    found.set(backend, [...(found.get(backend) ?? []), ...layersOf(row)])
+  }
+  return found
+}
+
+/** `0–3 CPU, 4–7 CUDA0` */
+export const layersText = (placement: Pick<PlacementFigures, 'layers'>): string =>
+  [...layersByBackend(placement)].map(([backend, layers]) => `${rangesText(layers)} ${backend}`).join(', ')
+
+/** Does a backend compute that is no CPU? */
+export const hasDevice = ({ backends }: Pick<PlacementFigures, 'backends'>): boolean =>
+  backends.some((name) => !isOnHost(name))
+
+/** `FLASH_ATTN_EXT` or `MUL_MAT_ID, SWIGLU` */
+export const movedOps = ({ ops, further_ops }: MovedOperators): string =>
+  ops.length === 0 ? further_ops.join(', ') : ops.join(', ')
+
+/** Why a backend computes them, in words. */
+export function reasonText({ reason, detail }: MovedOperators): string {
+  switch (reason) {
+    case 'weights':
+      return `their weights are in ${detail}`
+    case 'kv-cache':
+      return `the KV cache is in ${detail}`
+    case 'unknown':
+      return 'reason unknown'
+  }
+}

@@ -1,4 +1,5 @@
-import { spawnSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { linkSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -31,3 +32,44 @@ export const IN_ROOT = [
   'mount -t proc proc "$0/proc" 2>/dev/null; mkdir -p "$0/sys" && mount --rbind /sys "$0/sys" 2>/dev/null; exec chroot "$0" "$@"',
   ROOT,
 ]
+
+/* ---- Its HIP backend, and a program that computes with it ---- */
+
+const BACKEND = `${ROOT}-hip`
+const HEADERS = `${ROOT}-include`
+const LIBRARIES = 'usr/lib/x86_64-linux-gnu'
+
+const fetchFiles = (folder: string, files: string, ...packages: readonly string[]) => {
+  const args = [`${folder}.lock`, process.execPath, FETCH, `--files=${files}`, folder, ...packages]
+  const { status, stderr } = spawnSync('flock', args)
+  return status === 0 ? undefined : `needs Debian’s ${packages}: ${`${stderr}`.trim().split('\n').at(-1)}`
+}
+
+const packagesOf = (folder: string) => readFileSync(join(folder, 'packages.json'), 'utf8')
+
+/** Fetches them, with the HIP backend (1.2 GB) and the headers. Why they cannot be tried here; undefined where they can. */
+export function whyNoHip(): string | undefined {
+  const problem =
+    whyNoDebian() ??
+    fetchFiles(BACKEND, '*/libggml-hip*', 'libggml0-backend-hip') ??
+    fetchFiles(HEADERS, '*.h', 'libllama-dev', 'libggml-dev')
+  if (problem !== undefined) return problem
+  const [, version] = /^libggml0-backend-hip=(\S+)$/m.exec(packagesOf(BACKEND)) ?? []
+  const isSame = packagesOf(ROOT).split('\n').includes(`libggml0=${version}`)
+  return isSame ? undefined : `Debian’s ggml and its HIP backend ${version} have different versions`
+}
+
+/**
+ * Puts the HIP backend, and run.c's program for Debian's llama.cpp, into a folder below {@link ROOT}: `libggml-hip.so`, `run`. The backend
+ * is a hard link.
+ */
+export function placeHip(folder: string): void {
+  linkSync(join(BACKEND, LIBRARIES, 'ggml/backends0/libggml-hip.so'), join(folder, 'libggml-hip.so'))
+  const libraries = ['llama', 'ggml', 'ggml-base'].map((name) => join(ROOT, LIBRARIES, `lib${name}.so.0`))
+  const source = fileURLToPath(new URL('run.c', import.meta.url))
+  const flags = ['-std=gnu11', '-O2', `-I${join(HEADERS, 'usr/include')}`, '-Wl,--allow-shlib-undefined']
+  execFileSync('cc', [...flags, source, '-o', join(folder, 'run'), ...libraries, '-lpthread'])
+}
+
+/** The option of that program for the folder of Debian's other backends. */
+export const BACKENDS = ['--lib', `/${LIBRARIES}/ggml/backends0`]

@@ -28,8 +28,14 @@ const NAMED_LEVEL = 0.998
 /** Parts, roles, layers, types and workers with a smaller share of the time of their phase are not compared. */
 const SHARE_MIN = 0.01
 
-/** Of a single short call of each run: one preemption is many times its time, so that no spread of a few runs is the true one. */
-const ONE_CALL: ReadonlySet<string> = new Set(['first decode'])
+/**
+ * Of a single short call of each run: one preemption is many times its time. And time without a CPU, which other programs took: no spread of a
+ * few runs is the true one, so that no change of these is certain.
+ */
+const DISTURBED: ReadonlySet<string> = new Set(['first decode', 'preempted', 'blocked'])
+/** What a run does not have took no time in it. Of the other groups, it is not known. */
+const isTime = ({ group }: Pick<Effect, 'group'>) => group !== 'speed' && group !== 'memory'
+const isWithoutCpu = ({ group, name }: Values) => group === 'part' && DISTURBED.has(name)
 
 /** The values of a figure in the runs of both sides. */
 interface Values extends Pick<Effect, 'group' | 'phase' | 'name' | 'unit'> {
@@ -47,20 +53,24 @@ export function compareRuns(before: RunsOfSide, after: RunsOfSide): Comparison {
   checkSide('after', after)
   const differences = differencesOf(before.runs, after.runs)
   const compared = worthComparing(valuesOf(before.runs, after.runs))
-  const valuesWhere = (isOf: (group: EffectGroup) => boolean) => compared.filter(({ group }) => isOf(group))
-  const speeds = valuesWhere((group) => group === 'speed')
-  const others = valuesWhere((group) => group !== 'speed' && group !== 'memory')
-  const runs = Math.min(before.runs.length, after.runs.length)
+  const speeds = compared.filter(({ group }) => group === 'speed')
+  const others = compared.filter((values) => isTime(values) && !isWithoutCpu(values))
+  const memory = compared.filter(({ group }) => group === 'memory')
+  const sides = [before.runs.length, after.runs.length] as const
+  const runs = Math.min(...sides)
   const neededOf = new Map<Effect, RunsFor>()
-  const effects = [speeds, others, valuesWhere((group) => group === 'memory')].flatMap((family) => {
-    const ratios = new Map(family.flatMap((values) => (isInBoth(values) ? [[values, ratioOf(values)]] : [])))
+  // Spreads of one family say nothing about those of another.
+  const effects = [speeds, others, compared.filter(isWithoutCpu), memory].flatMap((family) => {
+    const ratios = new Map(family.flatMap((values) => (areAlike(values, sides) ? [[values, ratioOf(values)]] : [])))
     const marginOf = margins([...ratios.values()])
     return family.map((values) => {
       const ratio = ratios.get(values)
       const margin = (level: number) => marginOf(ratio!, tailOfEach(level, ratios.size))
       // Fewer runs are no certainty, whatever their spread.
-      const named = () => (runs < RUNS_MIN || ONE_CALL.has(values.name) ? Infinity : margin(NAMED_LEVEL))
-      const effect = effectOf(values, ratio && { estimate: ratio.estimate, margin: margin(LEVEL), named: named() })
+      const least = Math.min(values.before.length, values.after.length)
+      const named = () => (least < RUNS_MIN || DISTURBED.has(values.name) ? Infinity : margin(NAMED_LEVEL))
+      const change = ratio && { estimate: ratio.estimate, margin: margin(LEVEL), named: named() }
+      const effect = effectOf(values, change ?? onlyOn(values, sides))
       if (ratio)
         neededOf.set(effect, (_, share, isNamed) => {
           const tail = tailOfEach(isNamed ? NAMED_LEVEL : LEVEL, ratios.size)
@@ -131,7 +141,23 @@ function worthComparing(all: readonly Values[]): Values[] {
   })
 }
 
-const isInBoth = ({ before, after }: Values) => before.length > 0 && after.length > 0
+type Runs = readonly [before: number, after: number]
+
+/** Do runs of both sides have it, and all of them if it is a time? Those without it would be missing in the mean. */
+function areAlike({ before: a, after: b, group }: Values, [before, after]: Runs): boolean {
+  return isTime({ group }) ? a.length === before && b.length === after : a.length > 0 && b.length > 0
+}
+
+/** The verdict of what not all runs have: a change, if all runs of one side have it and none of the other. */
+function onlyOn(values: Values, [before, after]: Runs): Verdict {
+  const [a, b] = [values.before.length, values.after.length]
+  const isNew = a === 0 && b === after
+  if (!isNew && !(b === 0 && a === before)) return 'unclear'
+  if (!isWithoutCpu(values)) return isNew ? 'new' : 'gone'
+  if (chanceOf([a, before], [b, after]) > CHANCE_MAX) return 'unclear'
+  return isNew ? 'maybe slower' : 'maybe faster'
+}
+
 const ratioOf = ({ before, after }: Values) => logRatio(before, after)
 
 /** A logarithm, and halves of the widths of its intervals. */
@@ -141,7 +167,7 @@ interface Change {
   readonly named: number
 }
 
-function effectOf({ before: a, after: b, ...rest }: Values, change: Change | undefined): Effect {
+function effectOf({ before: a, after: b, ...rest }: Values, change: Change | Verdict): Effect {
   const shown = {
     ...rest,
     before: geometricMean(a),
@@ -149,10 +175,8 @@ function effectOf({ before: a, after: b, ...rest }: Values, change: Change | und
     runs_before: a.length,
     runs_after: b.length,
   }
-  if (!change) {
-    const verdict = a.length === 0 ? 'new' : 'gone'
-    return { ...shown, change_share: null, low_share: null, high_share: null, verdict }
-  }
+  if (typeof change === 'string')
+    return { ...shown, change_share: null, low_share: null, high_share: null, verdict: change }
   const { estimate, margin, named } = change
   const isKnown = Number.isFinite(margin)
   return {

@@ -51,7 +51,10 @@ export interface Difference {
 /** What is compared. */
 export type EffectGroup = 'speed' | 'part' | 'role' | 'layer' | 'type' | 'worker' | 'memory'
 
-/** `slower`, `faster`: named with {@link Comparison.named_level_share}; `maybe …`: with {@link Comparison.level_share}; `unclear`: neither. */
+/**
+ * `slower`, `faster`: named with {@link Comparison.named_level_share}; `maybe …`: with {@link Comparison.level_share}; `unclear`: neither. `new`, `gone`:
+ * all runs of one side have it, and none of the other.
+ */
 export type Verdict =
   | 'slower'
   | 'faster'
@@ -78,7 +81,7 @@ export interface Effect {
   /** Runs that have it. */
   readonly runs_before: number
   readonly runs_after: number
-  /** after / before − 1, and its interval; null where there are too few runs. */
+  /** after / before − 1, and its interval; null where there are too few runs, or some runs of a side do not have it. */
   readonly change_share: number | null
   readonly low_share: number | null
   readonly high_share: number | null

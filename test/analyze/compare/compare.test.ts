@@ -131,6 +131,55 @@ test('the first decode, a single call of each run, names no change', () => {
   expect(verdict).toMatch(/^no difference/)
 })
 
+/** Times of a part of prefill in the runs of a side, in units of 10 µs; 0: the run does not have it. */
+const sideWithPart = (what: 'preempted' | 'allocate', times: readonly number[], by = 1) => ({
+  name: 'side',
+  runs: side({ by }).runs.map((run, i) => ({
+    ...run,
+    call_time: run.call_time.map((time) => {
+      const others = time.parts.filter((part) => part.what !== what)
+      const part = { what, time_ns: times[i]! * 10_000, share: 0 }
+      return { ...time, parts: time.phase === 'prefill' && times[i]! > 0 ? [...others, part] : others }
+    }),
+  })),
+})
+
+test('time without a CPU, which other programs took, names no change', () => {
+  const verdictOf = (before: readonly number[], after: readonly number[], by = 1) => {
+    const { verdict, effects } = compareRuns(sideWithPart('preempted', before), sideWithPart('preempted', after, by))
+    const part = effects.find(({ name, phase }) => name === 'preempted' && phase === 'prefill')!
+    const named = effects.filter(({ verdict }) => /^(slower|faster|new|gone)$/.test(verdict))
+    return [part.verdict, named.filter(({ name }) => name !== 'preempted').length > 0, /certain: /.test(verdict)]
+  }
+  // Of ten recorded runs of one program, by turns, each.
+  for (const [before, after] of [
+    [[65, 23.4, 72.5, 133.2, 85.2], [67.2, 184.6, 147.8, 0, 255.7]],
+    [[0, 21.3, 76.4, 0, 0], [241.4, 0, 195.9, 0, 0]],
+    [[61.8, 66.9, 0, 163.2, 131.7], [0, 0, 0, 0, 0]],
+  ] as const)
+    expect(verdictOf(before, after)).toEqual(['unclear', false, false])
+  // What all runs of one side have and none of the other, or a hundred times of it, is shown as perhaps.
+  const some = [61.8, 66.9, 70, 163.2, 131.7]
+  expect(verdictOf(some, [0, 0, 0, 0, 0])).toEqual(['maybe faster', false, false])
+  expect(verdictOf([0, 0, 0, 0, 0], some)).toEqual(['maybe slower', false, false])
+  expect(verdictOf(some, some.map((time) => 100 * time))).toEqual(['maybe slower', false, false])
+  // It does not hide what the program itself lost.
+  expect(verdictOf(some, some, 1.5)).toEqual([expect.any(String), true, true])
+})
+
+test('a part that some runs have and others have not is no change, until equal sides would hardly differ so', () => {
+  const verdictOf = (before: readonly number[], after: readonly number[]) =>
+    compareRuns(sideWithPart('allocate', before), sideWithPart('allocate', after)).effects.find(
+      ({ name, phase }) => name === 'allocate' && phase === 'prefill',
+    )!
+  const nothing = [0, 0, 0, 0, 0]
+  const unclear = { verdict: 'unclear', change_share: null, low_share: null, high_share: null }
+  expect(verdictOf([300, 310, 0, 305, 300], nothing)).toMatchObject({ ...unclear, runs_before: 4, runs_after: 0 })
+  expect(verdictOf([300, 310, 0, 305, 300], [900, 910, 905, 905, 900])).toMatchObject(unclear)
+  expect(verdictOf(nothing, [300, 310, 290, 305, 300])).toMatchObject({ verdict: 'new', change_share: null })
+  expect(verdictOf([300, 310, 290, 305, 300], nothing)).toMatchObject({ verdict: 'gone' })
+})
+
 test('what only one side has stays, without a change', () => {
   const without = side().runs.map((run) => ({
     ...run,

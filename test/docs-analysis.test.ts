@@ -86,7 +86,7 @@ describe('the guide', () => {
     copyFileSync(join(ROOT, 'examples/moe.ggtrace.gz'), join(folder, 'run.ggtrace.gz'))
     writeFileSync(file, program!)
     try {
-      expect(node([file], folder)).toMatch(/^MoE 0\.59\d* 29\.5\d+\n[\s\S]*ggml2perfetto\.analysis\/1 \d+\n$/m)
+      expect(node([file], folder)).toMatch(/^MoE 0\.78\d* 10\.6\d+\n[\s\S]*ggml2perfetto\.analysis\/1 \d+\n$/m)
     } finally {
       rmSync(file)
     }

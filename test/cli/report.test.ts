@@ -14,7 +14,9 @@ describe('report', () => {
   test('writes a page named after the log', () => {
     const { code, stdout, stderr } = run(['report', LOG])
     expect([code, stdout]).toEqual([0, ''])
-    expect(stderr).toMatch(/^decode .*\n {2}.*\nwrote moe\.ggtrace\.html \(\d+ KiB\), a page for browsers\n$/)
+    expect(stderr).toMatch(
+      /^nothing unusual: decode .*\n {2}.*\nwrote moe\.ggtrace\.html \(\d+ KiB\), a page for browsers\n$/,
+    )
     const page = read('moe.ggtrace.html').toString()
     expect(page).toMatch(/^<!DOCTYPE html>\n/)
     expect(page.length).toBeLessThan(2e6)
@@ -37,7 +39,7 @@ describe('report', () => {
     expect([code, stderr]).toEqual([
       0,
       expect.stringMatching(
-        /^decode .*\n(?: {2}.*\n)?wrote private\.json\.json\.gz \(.*\), to attach\nwrote private\.json\.md: look at it/,
+        /^nothing unusual: decode .*\n(?: {2}.*\n)?wrote private\.json\.json\.gz \(.*\), to attach\nwrote private\.json\.md: look at it/,
       ),
     ])
     const text = read('private.json.md').toString()

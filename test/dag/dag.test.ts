@@ -204,8 +204,8 @@ describe('drawings', () => {
       ['layer 5', 49],
     ])
     expect(drawing.edges.filter(({ isLoose }) => isLoose).map(({ title }) => title)).toEqual([
-      'l_out-0 ADD → norm-0 RMS_NORM, f32 512\nin the next layer',
-      'l_out-0 ADD → ffn_inp-0 ADD, f32 512\nin the next layer',
+      'l_out-0 ADD → norm-0 RMS_NORM, f32 1024\nin the next layer',
+      'l_out-0 ADD → ffn_inp-0 ADD, f32 1024\nin the next layer',
     ])
     expect(sizeOf(drawing).nodes).toBeLessThan(150)
   })
@@ -227,7 +227,7 @@ describe('drawings', () => {
     )
     const up = dag.nodes.find(({ name }) => name === 'ffn_moe_up-2')!
     expect(svg).toContain(
-      `<title>ffn_moe_up-2 MUL_MAT_ID, f32 768×2, MoE, layer 2\norder: ${up.order}\ntime: ${valueText(up.wall_ns!, 'ns')}`,
+      `<title>ffn_moe_up-2 MUL_MAT_ID, f32 1536×2, MoE, layer 2\norder: ${up.order}\ntime: ${valueText(up.wall_ns!, 'ns')}`,
     )
   })
 

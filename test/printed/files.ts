@@ -28,6 +28,7 @@ const FILES: Readonly<Record<string, string>> = {
   'after.ggtrace': 'printed/logs/after.ggtrace.gz',
   'long.ggtrace': 'printed/logs/long.ggtrace.gz',
   'big.ggtrace': 'printed/logs/big.ggtrace.gz',
+  'first.ggtrace': 'printed/logs/first.ggtrace.gz',
   'peaks.json': 'printed/logs/peaks.json',
   'run.csv': '../examples/moe.csv',
   'run.bin': 'fixtures/tensor-trace/moe-2threads.bin.gz',

@@ -11,7 +11,7 @@ import { drawingsOf, figuresOf, type Mark, marksOf, tableOf, unescaped } from '.
 
 /** Reports: what they contain, read back from the page, against the Analysis. */
 
-const MOE = fileURLToPath(new URL('../../examples/moe.ggtrace.gz', import.meta.url))
+const MOE = fileURLToPath(new URL('../fixtures/recorded/outside-graphs.ggtrace.gz', import.meta.url))
 const PEAKS = {
   ...{ device: null, flop_type: 'any', int8_op_per_s: null, origin: 'given' as const, source: 'test' },
   ...{ flop_per_s: 200e9, bytes_per_s: 20e9 },
@@ -80,7 +80,7 @@ describe('a report', () => {
       expect([title, drawings.length]).toEqual([title, 2])
       for (const svg of drawings) expect(marksOf(svg).length).toBeGreaterThan(0)
       expect(tableOf(text).length).toBeGreaterThan(1)
-      expect(unescaped(text)).toMatch(/Source: <code>ggml2perfetto \w+ moe\.ggtrace\.gz --/)
+      expect(unescaped(text)).toMatch(/Source: <code>ggml2perfetto \w+ outside-graphs\.ggtrace\.gz --/)
     }
   })
 
@@ -338,5 +338,5 @@ test('a graph of a layer that the caller draws is in the page, with its nodes', 
   expect(ofLayer.length).toBeGreaterThan(15)
   for (const { name } of ofLayer) expect(names).toContain(name)
   expect(names.filter((name) => /-[0-24-9]$/.test(name!))).toEqual([])
-  expect(text).toContain('ggml2perfetto dag moe.ggtrace.gz --layers 3 --call')
+  expect(text).toContain('ggml2perfetto dag outside-graphs.ggtrace.gz --layers 3 --call')
 })

@@ -30,12 +30,24 @@ test('a run: called by model, workers and backend; calls, graphs, workers, rates
   await queried(inputOf('examples/moe.ggtrace.gz'), (trace) => {
     expect(trace.query("select name from track where parent_id is null and name glob 'LLM*'").rows).toEqual([[ROOT]])
     const workers = ['worker 0', 'worker 0: state', 'worker 1', 'worker 1: state']
-    const rows = ['Phase', 'Tokens', 'tok/s', 'Graphs', ...workers, 'Copies', 'GB/s', 'GFLOP/s', 'Experts', 'Memory']
+    const rows = [
+      'Phase',
+      'Tokens',
+      'tok/s',
+      'Graphs',
+      ...workers,
+      'Copies',
+      'Functions',
+      'GB/s',
+      'GFLOP/s',
+      'Experts',
+      'Memory',
+    ]
     expect(children(trace, ROOT)).toEqual(rows)
-    const sizes = ['compute buffer: size', ...['CPU', 'CPU_Mapped', 'CPU_REPACK'].map((name) => `${name}: allocated`)]
+    const sizes = ['compute buffer: size', ...['AMX', 'CPU_REPACK', 'CPU'].map((name) => `${name}: allocated`)]
     expect(children(trace, 'Sizes')).toEqual(sizes)
     const memory = children(trace, 'Memory')
-    expect(memory.slice(0, 2)).toEqual(['weights: offset read', 'weights (CPU_REPACK): offset read'])
+    expect(memory.slice(0, 2)).toEqual(['weights: offset read', 'weights (AMX): offset read'])
     expect(memory.at(-1)).toBe('Sizes')
     // Changes after the first call begins.
     const constant = trace.query(`with first as (select min(ts) as ts from slice where category = 'token'),

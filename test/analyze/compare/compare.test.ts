@@ -153,16 +153,30 @@ test('time without a CPU, which other programs took, names no change', () => {
   }
   // Of ten recorded runs of one program, by turns, each.
   for (const [before, after] of [
-    [[65, 23.4, 72.5, 133.2, 85.2], [67.2, 184.6, 147.8, 0, 255.7]],
-    [[0, 21.3, 76.4, 0, 0], [241.4, 0, 195.9, 0, 0]],
-    [[61.8, 66.9, 0, 163.2, 131.7], [0, 0, 0, 0, 0]],
+    [
+      [65, 23.4, 72.5, 133.2, 85.2],
+      [67.2, 184.6, 147.8, 0, 255.7],
+    ],
+    [
+      [0, 21.3, 76.4, 0, 0],
+      [241.4, 0, 195.9, 0, 0],
+    ],
+    [
+      [61.8, 66.9, 0, 163.2, 131.7],
+      [0, 0, 0, 0, 0],
+    ],
   ] as const)
     expect(verdictOf(before, after)).toEqual(['unclear', false, false])
   // What all runs of one side have and none of the other, or a hundred times of it, is shown as perhaps.
   const some = [61.8, 66.9, 70, 163.2, 131.7]
   expect(verdictOf(some, [0, 0, 0, 0, 0])).toEqual(['maybe faster', false, false])
   expect(verdictOf([0, 0, 0, 0, 0], some)).toEqual(['maybe slower', false, false])
-  expect(verdictOf(some, some.map((time) => 100 * time))).toEqual(['maybe slower', false, false])
+  expect(
+    verdictOf(
+      some,
+      some.map((time) => 100 * time),
+    ),
+  ).toEqual(['maybe slower', false, false])
   // It does not hide what the program itself lost.
   expect(verdictOf(some, some, 1.5)).toEqual([expect.any(String), true, true])
 })

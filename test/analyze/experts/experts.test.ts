@@ -168,8 +168,8 @@ describe('recorded choices', () => {
     expect(tokens.length).toBe(5 * 16 + 1 + 8 * 6) // the last layer computes only the output of a prompt
     expectLayers(experts!, tokens, () => 8)
     expectCaches(experts!, tokens, SHARES)
-    // Three products of 512 × 768 elements in q4_0: 18 bytes for 32.
-    expect(experts!.layers.map(({ expert_bytes }) => expert_bytes)).toEqual(Array(6).fill((3 * 512 * 768 * 18) / 32))
+    // Three products of 1024 × 1536 elements in q4_0: 18 bytes for 32.
+    expect(experts!.layers.map(({ expert_bytes }) => expert_bytes)).toEqual(Array(6).fill((3 * 1024 * 1536 * 18) / 32))
   })
 
   test('of a tensor trace: only the first token of a batch, and no shapes', async () => {

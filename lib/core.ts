@@ -19,6 +19,7 @@ export type {
   GpuPlace,
   GpuSyncEvent,
   NvtxGpuEvent,
+  UntimedWork,
 } from './model/gpu-events.ts'
 export type { IssueCode, LostKind } from './model/issues.ts'
 export type { LeftOutEvent } from './model/left-out.ts'

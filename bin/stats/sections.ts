@@ -19,6 +19,7 @@ import { requestsSections } from './requests.ts'
 import { rooflineSection } from './roofline.ts'
 import { callTimeSection, runSection } from './run.ts'
 import type { Section } from './section.ts'
+import { threadsSection } from './threads.ts'
 import { schedulingSection, workersSection } from './workers.ts'
 
 /** What is shown of an Analysis. */
@@ -46,6 +47,7 @@ export function sectionsOf(analysis: Analysis, shown: Shown): Section[] {
     workersSection(analysis),
     schedulingSection(analysis),
     placementSection(analysis),
+    threadsSection(analysis),
     ...gpuSections(analysis, shown.top),
     hostOperatorsSection(analysis, shown.top),
     kernelsSection(analysis, shown.top),

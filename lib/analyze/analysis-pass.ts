@@ -35,7 +35,9 @@ import { CpusUsed } from './threads/cpus-used.ts'
 import { Imbalance } from './threads/imbalance.ts'
 import { PreemptedCalls } from './threads/preempted-calls.ts'
 import { Scheduling } from './threads/scheduling.ts'
+import { Teams } from './threads/teams.ts'
 import type { ThreadHistory } from './threads/thread-history.ts'
+import { WorkerCpusStatistic } from './threads/worker-cpus.ts'
 import { WorkerTimes } from './threads/worker-times.ts'
 
 /** How much is computed. */
@@ -108,7 +110,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
     // Rows come before parts: the roles of fused nodes are those of their results.
     const sampled = [
       ...[preempted, backends, rows, parts, this.scheduling, this.calls, new FirstCalls(defined), new CpusUsed()],
-      ...[requests, new Placement(defined)],
+      ...[requests, new Placement(defined), new Teams(threads), new WorkerCpusStatistic(names)],
     ]
     this.statistics = sample
       ? sampled

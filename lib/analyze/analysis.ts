@@ -22,7 +22,13 @@ import type {
 } from './requests/figures.ts'
 import type { AnalysedInput, RunFacts } from './run/figures.ts'
 import type { Series } from './series/figures.ts'
-import type { RoleImbalance, SchedulingFigures, WorkerFigures } from './threads/figures.ts'
+import type {
+  MachineFigures,
+  RoleImbalance,
+  SchedulingFigures,
+  ThreadFigures,
+  WorkerFigures,
+} from './threads/figures.ts'
 import type { RunVerdict } from './verdict/figures.ts'
 
 export type { RecordedKind } from '../model/issues.ts'
@@ -68,6 +74,10 @@ export interface Analysis {
   readonly imbalance: readonly RoleImbalance[]
   /** Time in which threads of workers had no CPU; null where it was not recorded. */
   readonly scheduling: SchedulingFigures | null
+  /** Null where the log does not contain it. */
+  readonly machine: MachineFigures | null
+  /** Which threads compute, and where; null where neither was recorded. */
+  readonly threads: ThreadFigures | null
   /** The model by itself; null where neither a GGUF nor a graph is known. */
   readonly model: ModelFigures | null
   readonly rooflines: readonly Roofline[]

@@ -30,6 +30,7 @@ import { mainLog } from './run/main-log.ts'
 import type { Summary } from './summary/figures.ts'
 import { SummaryPass } from './summary/summary.ts'
 import type { SchedulingFigures } from './threads/figures.ts'
+import { machineOf, threadsOf } from './threads/machine.ts'
 import { NO_VERDICT, verdictOf } from './verdict/verdict.ts'
 
 const OF_OPERATORS: readonly (readonly [Inferred, string, string])[] = [
@@ -191,6 +192,8 @@ export function documentOf(
     calls,
     ...{ call_time, operators, workers, imbalance },
     scheduling: figures.scheduling ?? null,
+    machine: machineOf(summary.attributes),
+    threads: threadsOf(summary.attributes, figures.teams, figures.workerCpus),
     model,
     rooflines,
     gpu: gpu?.figures ?? null,

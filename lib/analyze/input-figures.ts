@@ -13,7 +13,8 @@ import type { CallsLeftOut } from './operators/time-parts.ts'
 import type { PlacementOfInput } from './placement/placement.ts'
 import type { RequestsOfInput } from './requests/request-pass.ts'
 import type { Series } from './series/figures.ts'
-import type { RoleImbalance, SchedulingFigures, WorkerFigures } from './threads/figures.ts'
+import type { RoleImbalance, SchedulingFigures, TeamFigures, WorkerFigures } from './threads/figures.ts'
+import type { WorkerCpus } from './threads/worker-cpus.ts'
 
 /** What the operators and calls of one input add to the Analysis: each field is made by one statistic. */
 export interface InputFigures {
@@ -33,6 +34,10 @@ export interface InputFigures {
   readonly imbalance: readonly RoleImbalance[]
   /** Undefined where no states of the threads of workers are known. */
   readonly scheduling: SchedulingFigures | undefined
+  /** Null where no operators of calls were recorded. */
+  readonly teams: TeamFigures | null
+  /** Undefined where the input does not contain where workers ran. */
+  readonly workerCpus: WorkerCpus | undefined
   /** The model, as far as the graph contains it. */
   readonly shape: ModelShape | undefined
   readonly activations: ActivationFigures | null
@@ -74,6 +79,8 @@ export const NO_FIGURES: InputFigures = {
   unknownSeries: [],
   imbalance: [],
   scheduling: undefined,
+  teams: null,
+  workerCpus: undefined,
   shape: undefined,
   activations: null,
   work: { all: [], phases: [], ranges: [] },

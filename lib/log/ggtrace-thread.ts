@@ -227,6 +227,11 @@ export class GgtraceThread {
     this.instant(RecordType.State, atNs).u32(tid).u32(cpu).u32(number)
   }
 
+  /** The thread of this worker begins a graph on a CPU; `allowed`: id of the name with the list of those on which it may run. */
+  affinity(atNs: number, cpu: number, allowed = 0): void {
+    this.instant(RecordType.Affinity, atNs).u32(orNone(cpu)).u32(allowed)
+  }
+
   begin(atNs: number, name: number): void {
     this.instant(RecordType.RangeBegin, atNs).u32(name)
   }

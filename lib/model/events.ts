@@ -15,6 +15,7 @@ import {
 } from './graph-events.ts'
 import type { IssueEvent } from './issues.ts'
 import {
+  type AffinityEvent,
   KERNEL_BOUNDS,
   type StateEvent,
   type SwitchEvent,
@@ -90,6 +91,7 @@ export type TraceEvent =
   | NvtxEvent
   | NvtxNameEvent
   | StateEvent
+  | AffinityEvent
   | SwitchEvent
   | WakingEvent
   | ThreadEvent

@@ -1,5 +1,5 @@
 import { type Bounds, orUnknown, outOfRange, type Wrong, wrongNumber, wrongTime } from './bounds.ts'
-import { CPU_MAX, INT32_MAX } from './limits.ts'
+import { CPU_MAX, INT32_MAX, WORKER_MAX } from './limits.ts'
 
 /**
  * State of a thread: it has a CPU, was preempted, is runnable after a wait, waits, has no CPU for an unknown reason, has
@@ -27,6 +27,18 @@ export interface StateEvent {
   readonly thread?: number
   /** The thread that took its CPU, if known. */
   readonly takenBy?: ThreadOfCpu
+}
+
+/** A worker begins a graph: on another CPU than before, or its thread may run on others. */
+export interface AffinityEvent {
+  readonly kind: 'affinity'
+  readonly worker: number
+  readonly tid: number
+  readonly atNs: number
+  /** -1 = not known. */
+  readonly cpu: number
+  /** The CPUs on which the thread may run, as a list of the kernel (`0-3,8`); 0 = not known. */
+  readonly allowed: number
 }
 
 /** A `sched_switch`: `nextTid` takes `cpu` from `prevTid`. */
@@ -86,7 +98,12 @@ export interface ThreadEvent {
 }
 
 /** Their ranges. */
-export const KERNEL_BOUNDS: Bounds<StateEvent | SwitchEvent | WakingEvent | ThreadEvent> = {
+export const KERNEL_BOUNDS: Bounds<StateEvent | AffinityEvent | SwitchEvent | WakingEvent | ThreadEvent> = {
+  affinity: (event) =>
+    wrongTime(event.atNs) ??
+    orUnknown('tid', event.tid, INT32_MAX) ??
+    orUnknown('worker', event.worker, WORKER_MAX) ??
+    orUnknown('cpu', event.cpu, CPU_MAX),
   switch: (event) =>
     wrongTime(event.atNs) ??
     wrongNumber('nextTid', event.nextTid, INT32_MAX) ??

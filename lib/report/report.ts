@@ -23,6 +23,7 @@ import { phasesSection } from './sections/phases.ts'
 import { placementSection } from './sections/placement.ts'
 import { rooflineSection } from './sections/roofline.ts'
 import { runSection } from './sections/run.ts'
+import { threadsSection } from './sections/threads.ts'
 import { workersSection } from './sections/workers.ts'
 
 /** How a report is made. */
@@ -43,6 +44,7 @@ const PARTS: readonly (readonly [title: string, section: (context: Context) => S
   ['matrix products', matmulSection],
   ['workers', workersSection],
   ['', placementSection],
+  ['machine and threads', threadsSection],
   ['memory', memorySection],
   ['samples of memory', accessesSection],
   ['experts', expertsSection],

@@ -167,6 +167,7 @@ export class Timeline implements EventPass<void> {
         return this.scheduler.describe(event.attributes) // the root is described already
       case 'input':
         return this.begin(event)
+      case 'affinity':
       case 'access': // drawn with the log of its process
       case 'mapping':
       case 'kernel-profile': // drawn with the kernels of a log

@@ -24,8 +24,9 @@ void number_text(char text[NUMBER_BYTES], uint64_t number) {
     strcpy(text, at);
 }
 
-static ssize_t read_file(const char * path, char * text, size_t size) {
+ssize_t process_read_file(const char * path, char * text, size_t size) {
     const int file = open(path, O_RDONLY | O_CLOEXEC);
+    *text = 0;
     if (file < 0) return -1;
     const ssize_t length = read(file, text, size - 1);
     close(file);
@@ -36,7 +37,7 @@ static ssize_t read_file(const char * path, char * text, size_t size) {
 /* Writes the command line, its arguments separated by spaces, without anything that looks like a secret. */
 static void command_facts(void (*fact)(const char * key, const char * value)) {
     char words[TEXT_BYTES], text[TEXT_BYTES];
-    const ssize_t length = read_file("/proc/self/cmdline", words, sizeof(words));
+    const ssize_t length = process_read_file("/proc/self/cmdline", words, sizeof(words));
     const uint32_t redacted = redact_command(words, length < 0 ? 0 : (size_t) length, text, sizeof(text));
     fact("command", text);
     number_text(text, redacted);
@@ -52,7 +53,7 @@ static char * value_of(char * text, const char * key) {
 
 /* On arm64 /proc/cpuinfo contains no CPU names, only the numbers of implementer and part. */
 static const char * read_cpu(char text[TEXT_BYTES]) {
-    if (read_file("/proc/cpuinfo", text, TEXT_BYTES) <= 0) return "";
+    if (process_read_file("/proc/cpuinfo", text, TEXT_BYTES) <= 0) return "";
     char * name = value_of(text, "model name");
     char * maker = name ? NULL : value_of(text, "CPU implementer"), * part = name ? NULL : value_of(text, "CPU part");
     if (name) name[strcspn(name, "\n")] = 0;
@@ -67,7 +68,7 @@ static const char * read_cpu(char text[TEXT_BYTES]) {
 
 /* The kernel makes this random id at each boot. Two logs with the same id have the same clock origin. */
 static const char * read_boot_id(char text[TEXT_BYTES]) {
-    if (read_file("/proc/sys/kernel/random/boot_id", text, TEXT_BYTES) <= 0) return "";
+    if (process_read_file("/proc/sys/kernel/random/boot_id", text, TEXT_BYTES) <= 0) return "";
     text[strcspn(text, "\n")] = 0;
     return text;
 }

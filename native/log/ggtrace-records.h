@@ -58,6 +58,7 @@ enum ggtrace_type {
     GGTRACE_TASK = 60,
     GGTRACE_MESSAGE = 61,
     GGTRACE_RESOURCES = 62,
+    GGTRACE_AFFINITY = 63,
     GGTRACE_GPU_QUEUE = 64, /* among the definitions */
     GGTRACE_GPU_WORK = 65,
     GGTRACE_GPU_SUBMISSION = 66,
@@ -178,6 +179,12 @@ struct ggtrace_resources {
     uint64_t cpu, waiting; /* of the thread, ns; GGTRACE_UNKNOWN_VALUE: not known */
 };
 
+/* A worker begins a graph on this CPU; `allowed`: name with the list of CPUs on which its thread may run, 0: not known. */
+struct ggtrace_affinity {
+    uint64_t time;
+    uint32_t cpu, allowed;
+};
+
 struct ggtrace_sequence {
     uint64_t time, context;
     uint32_t what; /* enum ggtrace_change */
@@ -259,6 +266,7 @@ GGTRACE_SIZE(ggtrace_sequence, 52 - 4);
 GGTRACE_AT(ggtrace_sequence, sequence, 24 - 4);
 GGTRACE_SIZE(ggtrace_task, 28 - 4);
 GGTRACE_SIZE(ggtrace_resources, 60 - 4);
+GGTRACE_SIZE(ggtrace_affinity, 20 - 4);
 GGTRACE_SIZE(ggtrace_message_record, 20);
 GGTRACE_SIZE(ggtrace_buffer, 40);
 GGTRACE_SIZE(ggtrace_mapping, 32);

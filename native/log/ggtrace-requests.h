@@ -1,4 +1,4 @@
-/* What a program does around its calls: functions, sequences, tasks of a server, lines of its log. */
+/* What a program does around its calls: functions, sequences, tasks of a server, lines of its log; and on which CPUs. */
 #pragma once
 
 #include "ggtrace.h"
@@ -17,6 +17,9 @@ GGTRACE_WRITES(ggtrace_function, ggtrace_function, GGTRACE_FUNCTION, start)
 
 /* Of the function or call that is written next, and starts at the same time. */
 GGTRACE_WRITES(ggtrace_resources, ggtrace_resources, GGTRACE_RESOURCES, time)
+
+/* Where the thread of this writer's worker runs now; written where it differs from the last one. */
+GGTRACE_WRITES(ggtrace_affinity, ggtrace_affinity, GGTRACE_AFFINITY, time)
 
 /* A change of a sequence in a memory of llama.cpp. */
 GGTRACE_WRITES(ggtrace_sequence, ggtrace_sequence, GGTRACE_SEQUENCE, time)

@@ -19,6 +19,7 @@
 #include "recorder/server.h"
 #include "recorder/states.h"
 #include "recorder/surroundings.h"
+#include "recorder/thread-runtimes.h"
 
 static void in_child(void) {
     cupti_forked();
@@ -61,6 +62,7 @@ __attribute__((destructor)) static void finish(void) {
     states_stop();
     server_finish(fact);
     surroundings_finish(fact);
+    thread_runtimes_finish(fact);
     record_clocks();
     ggtrace_close(recording.log);
     if (ggtrace_totals(recording.log).dropped && ggtrace_full(recording.log) == GGTRACE_FULL_DISK) process_report(PROCESS_DISK_FULL, ENOSPC);

@@ -21,6 +21,7 @@
 #include "recorder/recorder.h"
 #include "recorder/registry.h"
 #include "recorder/runs.h"
+#include "recorder/thread-runtimes.h"
 
 /* ---- Calls ---- */
 
@@ -253,6 +254,14 @@ HOOK(void, ggml_barrier, void * threadpool) {
     REAL(ggml_barrier);
     if (recording_level() >= LEVEL_OPERATOR) operators_barrier(real, threadpool);
     else real(threadpool);
+}
+
+/* ---- Threads ---- */
+
+HOOK(void *, ggml_threadpool_new, void * params) {
+    REAL(ggml_threadpool_new);
+    if (recorder_ready(CALLER) >= LEVEL_TOKEN) thread_runtimes_note_pool(params);
+    return real(params);
 }
 
 /* ---- Buffers ---- */

@@ -9,6 +9,7 @@
 
 #include "common/clock.h"
 #include "common/hold.h"
+#include "recorder/affinity.h"
 #include "recorder/experts.h"
 #include "nvtx/emit.h"
 #include "recorder/recording.h"
@@ -66,7 +67,10 @@ static void enter_graph(struct graph * graph, int ith, uint64_t now) {
     this_worker.reads_leave = counters_on();
     this_worker.scale = clock_scale();
     struct ggtrace_writer * writer = this_worker.writer = recording_writer((uint32_t) ith);
-    if (writer) ggtrace_call(writer, now, atomic_load_explicit(&graph->call, memory_order_relaxed));
+    if (!writer) return;
+    const uint32_t call = atomic_load_explicit(&graph->call, memory_order_relaxed);
+    ggtrace_call(writer, now, call);
+    affinity_look(writer, now, call);
 }
 
 /* The index of `tensor` if it is the next node, or the next after some that were fused; else -1. */

@@ -13,6 +13,7 @@
 #include "recorder/libraries.h"
 #include "recorder/operators.h"
 #include "recorder/recording.h"
+#include "recorder/thread-runtimes.h"
 
 enum { F32 = 0, VALUES = 4, DATA_BYTES = 1 << 16, TRIES_MAX = 8 };
 
@@ -62,6 +63,7 @@ static bool find_out(void) {
     void * library = compute_two_nodes(&path);
     operators_outside_graphs(&starts, &barriers);
     if (!library) return false;
+    thread_runtimes_find(dlsym(library, "ggml_graph_compute_with_ctx"), fact);
     if (starts == 0) {
         fact("operators.missing", dlsym(library, "ggml_cpu_extra_compute_forward") ?
             "calls of ggml_cpu_extra_compute_forward are bound inside its library" :

@@ -11,8 +11,11 @@
 
 #include "common/environment.h"
 #include "common/process.h"
+#include "common/redact.h"
+#include "recorder/cpu-list.h"
+#include "recorder/topology.h"
 
-enum { LINE_BYTES = 4096, CPUS_MAX = 1 << 15 };
+enum { LINE_BYTES = 4096, CPUS_MAX = 1 << 15, VARIABLES_MAX = 64, VARIABLE_BYTES = 512 };
 /* Version 1 has no word for "no limit", but a number near 2^63. */
 static const uint64_t NO_LIMIT = 1ull << 60;
 
@@ -198,11 +201,34 @@ static void fact_number(fact_function fact, const char * key, uint64_t number) {
     fact(key, text);
 }
 
-static void cpu_facts(fact_function fact) {
-    const size_t bytes = CPU_ALLOC_SIZE(CPUS_MAX);
-    cpu_set_t * cpus = CPU_ALLOC(CPUS_MAX);
-    if (cpus && sched_getaffinity(0, bytes, cpus) == 0) fact_number(fact, "cpus.allowed", (uint64_t) CPU_COUNT_S(bytes, cpus));
-    CPU_FREE(cpus);
+/* The CPUs on which this thread may run: by its affinity, within those of its control group. */
+static void allowed_facts(fact_function fact) {
+    uint64_t bits[CPUS_MAX / 64];
+    struct cpu_list cpus;
+    struct text list = {0};
+    if (sched_getaffinity(0, sizeof(bits), (cpu_set_t *) bits) != 0) return;
+    const int count = CPU_COUNT_S(sizeof(bits), (cpu_set_t *) bits);
+    fact_number(fact, "cpus.allowed", (uint64_t) count);
+    memcpy(&cpus, bits, sizeof(cpus));
+    cpu_list_text(&list, &cpus);
+    const bool is_whole = CPU_COUNT_S(sizeof(cpus), (cpu_set_t *) bits) == count;
+    if (is_whole && !list.is_cut) fact("cpus.allowed_list", list.bytes);
+}
+
+/* Those of its control group. */
+static void cpuset_facts(fact_function fact) {
+    struct group group;
+    struct lines lines;
+    if (!find_group("cpuset", &group)) return;
+    do {
+        const char * cpus = first_line(&group, group.is_first_version ? "cpuset.effective_cpus" : "cpuset.cpus.effective", &lines);
+        if (!*cpus) continue; /* the controller is not enabled in this group */
+        fact("cpuset.cpus", cpus);
+        return;
+    } while (go_up(&group));
+}
+
+static void quota_facts(fact_function fact) {
     struct group group;
     if (!find_group("cpu", &group)) return;
     do {
@@ -228,18 +254,40 @@ static void memory_facts(fact_function fact) {
     if (least < NO_LIMIT) fact_number(fact, "memory.limit_bytes", least);
 }
 
-void surroundings_open(fact_function fact) {
-    static const char * const variables[][2] = {
-        {"OMP_WAIT_POLICY", "env.OMP_WAIT_POLICY"},
-        {"GOMP_SPINCOUNT", "env.GOMP_SPINCOUNT"},
-    };
-    const int kept = errno;
-    cpu_facts(fact);
-    memory_facts(fact);
-    for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++) {
-        const char * value = environment(variables[i][0]);
-        if (value) fact(variables[i][1], value);
+/* Is it a variable that sets what runtimes of threads, ggml, llama.cpp and drivers of GPUs do? */
+static bool is_recorded(const char * variable) {
+    if (strncmp(variable, "GGML_VK_DEBUG_MARKERS=", 22) == 0) return false; /* the recorder sets it */
+    static const char * const prefixes[] = {"OMP_", "KMP_", "GOMP_", "GGML_", "LLAMA_", "MKL_", "OPENBLAS_", "BLIS_", "CUDA_VISIBLE_DEVICES=",
+                                            "HIP_VISIBLE_DEVICES=", "ROCR_VISIBLE_DEVICES="};
+    for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
+        if (strncmp(variable, prefixes[i], strlen(prefixes[i])) == 0) return true;
+    return false;
+}
+
+/* Without secrets, as the command line. */
+static void variable_facts(fact_function fact) {
+    char text[VARIABLE_BYTES], key[VARIABLE_BYTES + 4];
+    int count = 0;
+    for (char ** at = environ; at && *at && count < VARIABLES_MAX; at++) {
+        if (!is_recorded(*at)) continue;
+        redact_command(*at, strlen(*at), text, sizeof(text));
+        char * value = strchr(text, '=');
+        if (!value || !value[1]) continue;
+        *value++ = 0;
+        fact(strcat(strcpy(key, "env."), text), value);
+        count++;
     }
+}
+
+void surroundings_open(fact_function fact) {
+    const int kept = errno;
+    const char * root = environment(ENV_SYS);
+    allowed_facts(fact);
+    cpuset_facts(fact);
+    quota_facts(fact);
+    memory_facts(fact);
+    variable_facts(fact);
+    topology_facts(root ? root : "/sys", fact);
     errno = kept;
 }
 

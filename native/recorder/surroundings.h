@@ -1,7 +1,7 @@
-/* What limits the process from outside: CPUs, control groups, variables of the OpenMP runtime. */
+/* What surrounds the process: CPUs and limits of its control groups, the machine's topology, variables of the environment. */
 #pragma once
 
-/* The log is opened: each limit becomes a fact. */
+/* The log is opened: each of them becomes a fact. */
 void surroundings_open(void (*fact)(const char * key, const char * value));
 
 /* The log ends: how long the limit of CPU time kept the process from its CPUs since then. */

@@ -42,7 +42,9 @@ describe('a report', () => {
       expect(unescaped(page)).toContain(`<strong>${sentence}</strong>`)
       expect(unescaped(page)).toContain(advice)
     }
-    expect(page).toContain('Not in this report: first token, samples of memory, graph of a layer, GPU')
+    expect(page).toContain(
+      'Not in this report: first token, machine and threads, samples of memory, graph of a layer, GPU',
+    )
     for (const { what, why } of analysis.undetermined) {
       expect(unescaped(page)).toContain(why)
       expect(page).toContain(what)

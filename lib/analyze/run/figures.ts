@@ -56,7 +56,7 @@ export interface RunFacts {
   readonly version: string | null
   /** What limited the process from outside; null where it was not recorded. */
   readonly limits: RunLimits | null
-  /** Variables of the environment that set how threads of OpenMP wait, such as `OMP_WAIT_POLICY`. */
+  /** Variables of the environment that set what runtimes of threads, ggml, llama.cpp and drivers of GPUs do, such as `OMP_WAIT_POLICY`. */
   readonly variables: Readonly<Record<string, string>>
   readonly backends: readonly string[]
   readonly workers: number

@@ -115,3 +115,105 @@ export interface RoleScheduling {
   readonly takers: readonly Taker[]
   readonly other_takers_ns: number
 }
+
+/** The CPUs of the machine, and those that the program may use. Of the machine that recorded the log. */
+export interface MachineFigures {
+  /** CPUs that are online, as a list of the kernel (`0-7`). */
+  readonly online: string
+  /** Those on which the process could run when its log was opened, and those of its control group; null: not known. */
+  readonly allowed: string | null
+  readonly cpuset: string | null
+  readonly packages: number
+  readonly nodes: number
+  readonly cores: number
+  /** CPUs of a core (SMT), at most. */
+  readonly cpus_per_core: number
+  /** By kind of core; one where all are of one kind. */
+  readonly kinds: readonly CoreKindFigures[]
+  /** The caches of the last level, such as `L3 32768K`, and how many there are of each. */
+  readonly caches: readonly { readonly name: string; readonly count: number }[]
+  /** Is the clock permitted to exceed the nominal one? Null: not known. */
+  readonly boost: boolean | null
+  /** Facts that were not read in the time that the recorder has for them. */
+  readonly missing: string | null
+}
+
+/** Cores of one kind. Clocks are the highest of any core; null: the kernel does not report them, as in most virtual machines. */
+export interface CoreKindFigures {
+  /** `P`, `E`, `LP`; null where all cores are of one kind. */
+  readonly kind: string | null
+  readonly cpus: string
+  readonly cores: number
+  /** Of the kernel: 1024 is the fastest core. */
+  readonly capacity: number | null
+  readonly max_hz: number | null
+  /** What the kernel permits now. */
+  readonly limit_hz: number | null
+  readonly governors: readonly string[]
+}
+
+/** Which threads compute, and where. */
+export interface ThreadFigures {
+  /** Whose threads the workers are: ggml's own (`pool`), or those of an OpenMP runtime; null: not recorded. */
+  readonly runtime: 'pool' | 'openmp' | null
+  /** The OpenMP runtime that ggml uses, and all that are loaded into the program. */
+  readonly openmp: string | null
+  readonly openmp_loaded: readonly string[]
+  /** Pools that the program made of ggml's threads, each with its parameters, in their order. */
+  readonly pools: readonly string[]
+  /** Null where no operators of calls were recorded. */
+  readonly teams: TeamFigures | null
+  /** Null where the log does not contain where workers ran. */
+  readonly places: PlaceFigures | null
+}
+
+/** Threads that compute a call together. */
+export interface Team {
+  /** The thread that makes the call. */
+  readonly caller: number
+  readonly workers: number
+  readonly calls: number
+  readonly time_ns: number
+}
+
+/** Which threads computed the calls. */
+export interface TeamFigures {
+  readonly calls: number
+  /** Different ones, and those with the most time, at most 8. */
+  readonly teams: number
+  readonly longest: readonly Team[]
+  /** Calls by another thread than the call of the same context before, and those whose other workers were other threads. */
+  readonly moved_calls: number
+  readonly changed_calls: number
+  /** Threads of workers, other than callers, that first computed after the first call. */
+  readonly new_threads: number
+  /** Time from the begin of a graph until they had begun, of the latest in each graph. */
+  readonly start_delay_ns: number
+  /** CPU time during calls of threads of the program that computed nothing of them; null where no states of them were recorded. */
+  readonly others_running_ns: number | null
+}
+
+/** Where the workers ran at the begin of each graph of calls. Shares are parts of the time of these calls. */
+export interface PlaceFigures {
+  readonly time_ns: number
+  readonly workers: readonly WorkerPlace[]
+  /** Two workers were on one core while a core was free that they might use; null where the cores are not known. */
+  readonly shared_core_share: number | null
+  /** A worker was on a slower kind of core while one of the fastest kind was free; null where cores are of one kind. */
+  readonly slow_core_share: number | null
+  /** Workers that may run on fewer CPUs than they are; null: there are none, or it is not known. */
+  readonly crowded: { readonly cpus: string; readonly workers: readonly number[] } | null
+}
+
+/** Where a worker's threads ran, and might run. */
+export interface WorkerPlace {
+  readonly worker: number
+  /** The CPUs on which they might run, most time first; empty where it is not known. */
+  readonly allowed: readonly { readonly cpus: string; readonly share: number }[]
+  /** The CPUs on which they began, most time first, at most 8. */
+  readonly cpus: readonly { readonly cpu: number; readonly share: number }[]
+  /** By kind of core; empty where all are of one kind. */
+  readonly by_kind: Readonly<Record<string, number>>
+  /** Times that a thread began a graph on another CPU than the graph before. */
+  readonly moves: number
+}

@@ -109,6 +109,23 @@ export class ThreadHistory {
     return found
   }
 
+  /** The threads of the program of which states are known. */
+  *ownThreads(): Generator<number> {
+    for (const tid of this.threads.keys()) if (!this.recordings.hasSwitches || this.isOwn(tid)) yield tid
+  }
+
+  /** Time in an interval in which a thread had a CPU. */
+  runningNs(tid: number, startNs: number, endNs: number): number {
+    const thread = this.of(tid)
+    let ns = 0
+    for (let k = Math.max(thread?.at(startNs) ?? 0, 0); thread && k < thread.count && thread.atNs[k]! < endNs; k++) {
+      if (thread.state[k] !== State.Running) continue
+      const untilNs = k + 1 < thread.count ? thread.atNs[k + 1]! : this.knownUntilNs
+      ns += Math.max(0, Math.min(untilNs, endNs) - Math.max(thread.atNs[k]!, startNs))
+    }
+    return ns
+  }
+
   take(event: StateEvent | SwitchEvent | WakingEvent | ThreadEvent): void {
     switch (event.kind) {
       case 'state':

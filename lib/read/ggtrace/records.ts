@@ -1,4 +1,4 @@
-import { COPY_KINDS, Header, LEVELS, PARTS, RECORD_BYTES, RecordType, THREAD_STATES } from '../../log/ggtrace-layout.ts'
+import { COPY_KINDS, Header, PARTS, RECORD_BYTES, RecordType, THREAD_STATES } from '../../log/ggtrace-layout.ts'
 import { Inferred, type TraceEvent } from '../../model/events.ts'
 import { issueOf } from '../../model/issues.ts'
 import { LeftOut } from '../../model/left-out.ts'
@@ -9,19 +9,10 @@ import { CallRecords } from './calls.ts'
 import type { LogDefinitions } from './definitions.ts'
 import { type LogClock, readNumber, readU64 } from './fields.ts'
 import { ReadTimes } from './kept.ts'
-import { lossOf } from './loss.ts'
+import { lessBecause, lossOf } from './loss.ts'
 import { readNvtx } from './nvtx.ts'
 import { MessageRecords, readFunction, readSequence, readTask } from './requests.ts'
 import { ResourceRecords } from './resources.ts'
-
-/** The text of a LEVEL record. */
-function lessBecause(view: DataView, at: number): string {
-  const level = LEVELS[view.getUint32(at + 12, true)] ?? 'other things'
-  const [withNs, withoutNs] = [readU64(view, at + 20), readU64(view, at + 28)]
-  const more = Math.round((withNs / withoutNs - 1) * 100)
-  const took = `decode took ${(withNs / 1e6).toFixed(3)} ms a call when recorded, ${(withoutNs / 1e6).toFixed(3)} ms when not`
-  return `${took}: ${more} % more, above the guard's ${view.getUint32(at + 16, true)} %; from here on only ${level}`
-}
 
 interface Span {
   readonly startNs: number
@@ -329,8 +320,9 @@ export class EventRecords {
   private readInstant(type: number, at: number, end: number): void {
     const atNs = this.readTime(at, at + 4)
     if (atNs === undefined) return
-    const { view, definitions, tid } = this
+    const { view, definitions, tid, worker } = this
     const byte = at + this.shift
+    const nameAt = (offset: number) => definitions.name(view.getUint32(at + offset, true), byte)
     if (type === RecordType.Free) return definitions.free(view.getUint32(at + 12, true), atNs)
     if (this.times.areLeftOut(atNs)) return
     switch (type) {
@@ -340,6 +332,15 @@ export class EventRecords {
         if (state) for (const off of this.times.enter(tid, atNs)) this.batch.add(off)
         return state && this.batch.add({ kind: 'state', tid, cpu, state, atNs })
       }
+      case RecordType.Affinity:
+        return this.batch.add({
+          kind: 'affinity',
+          worker,
+          tid,
+          atNs,
+          cpu: readNumber(view, at + 12),
+          allowed: nameAt(16),
+        })
       case RecordType.Resources:
         return this.resources.read(view, at, tid, atNs)
       case RecordType.Sequence:
@@ -349,17 +350,14 @@ export class EventRecords {
       case RecordType.Message:
         for (const step of this.messages.read(view, at, end, { atNs, tid, byte })) this.batch.add(step)
         return
-      case RecordType.RangeBegin: {
-        const name = definitions.name(view.getUint32(at + 12, true), byte)
-        return this.batch.add({ kind: 'range', edge: 'begin', tid, name, atNs })
-      }
+      case RecordType.RangeBegin:
+        return this.batch.add({ kind: 'range', edge: 'begin', tid, name: nameAt(12), atNs })
       case RecordType.RangeEnd:
         return this.batch.add({ kind: 'range', edge: 'end', tid, name: 0, atNs })
       case RecordType.Counter: {
         const value = view.getFloat64(at + 12, true)
         if (!Number.isFinite(value)) return this.report('value-out-of-range', `expected a number, found ${value}`, byte)
-        const name = definitions.name(view.getUint32(at + 20, true), byte)
-        return this.batch.add({ kind: 'counter', name, unit: 'count', atNs, value })
+        return this.batch.add({ kind: 'counter', name: nameAt(20), unit: 'count', atNs, value })
       }
       case RecordType.Loss: {
         const why = definitions.lookUp(view.getUint32(at + 16, true), byte)

@@ -1,0 +1,13 @@
+/* Whose threads ggml's workers are: those of its own pools, or of an OpenMP runtime; and which runtimes are loaded. */
+#pragma once
+
+typedef void (*fact_function)(const char * key, const char * value);
+
+/* ggml's CPU backend is loaded: `address` is one of its functions. Its runtime becomes a fact, once. */
+void thread_runtimes_find(const void * address, fact_function fact);
+
+/* The log ends: of a backend that was not found before; and runtimes that were loaded since. */
+void thread_runtimes_finish(fact_function fact);
+
+/* The program made a pool of threads. */
+void thread_runtimes_note_pool(const void * params);

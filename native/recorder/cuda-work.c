@@ -146,20 +146,17 @@ static bool open_operator(struct cuda_operator * operator, _Atomic bool * flag) 
 
 /* ---- Launches ---- */
 
-void cuda_launch_begin(struct cuda_launch * launch, enum cuda_function function, void * stream) {
+void cuda_launch_begin(struct cuda_launch * launch, enum cuda_function function, void * stream, bool is_foreign) {
     launch->id = 0;
     launch->function = function;
     launch->stream = stream;
     if (is_capturing) return;
-    if (recording_level() < LEVEL_GRAPH || !calls_take()) {
-        cupti_launch_begins(0);
-        return;
-    }
-    if (!launches) {
+    const bool is_taken = !is_foreign && recording_level() >= LEVEL_GRAPH && calls_take();
+    if (is_taken && !launches) {
         HOLD(&lock);
         if (!launches) launches = reserve(LAUNCHES * sizeof(*launches));
     }
-    if (!launches) {
+    if (!is_taken || !launches) {
         cupti_launch_begins(0);
         return;
     }

@@ -23,8 +23,8 @@ struct cuda_launch {
     const void * exec; /* the graph that is launched */
 };
 
-/* Around the function that launches. In between, the caller sets `what`, and `exec` of a CUDA_GRAPH_LAUNCH. */
-void cuda_launch_begin(struct cuda_launch * launch, enum cuda_function function, void * stream);
+/* Around the function that launches; what another library launches (`is_foreign`) is not recorded. In between, the caller sets `what`, and `exec` of a CUDA_GRAPH_LAUNCH. */
+void cuda_launch_begin(struct cuda_launch * launch, enum cuda_function function, void * stream, bool is_foreign);
 void cuda_launch_end(const struct cuda_launch * launch, bool is_done);
 
 /* The loop over a graph's nodes arrives at one; the graph run of this thread ends, or what it captured does: its last node is known. */

@@ -10,19 +10,29 @@
 #include "common/clock.h"
 #include "common/environment.h"
 #include "common/hold.h"
+#include "recorder/callees.h"
 #include "recorder/calls.h"
 #include "recorder/cuda-api.h"
 #include "recorder/cuda-work.h"
 #include "recorder/cuda-records.h"
 #include "recorder/cupti.h"
-#include "recorder/hook.h"
 #include "recorder/libraries.h"
 #include "recorder/recorder.h"
 #include "recorder/redirect.h"
 
+/* ---- Who calls ---- */
+
+/* Is it ggml's backend that calls, and not another library that uses CUDA? */
+static bool is_ggml(const void * caller) {
+    const char * path;
+    void * library = library_of(caller, &path), * function = library ? dlsym(library, "ggml_backend_cuda_reg") : NULL;
+    Dl_info own, other;
+    return function && dladdr(function, &own) && dladdr(caller, &other) && own.dli_fbase == other.dli_fbase;
+}
+
 /* Without the library, a program that looks for a function finds its hook: what it returns then says so, as without a driver. */
-#define REAL_OR(name, failure) \
-    REAL(name);                \
+#define REAL_OR(name, failure)        \
+    REAL_OF_CALLER(name, is_ggml);    \
     if (__builtin_expect(!real, 0)) return failure
 
 /* ---- The loop over the nodes of a graph ---- */
@@ -46,17 +56,14 @@ static bool has_begun(void) {
     return atomic_load_explicit(&is_begun, memory_order_relaxed);
 }
 
+/* Other libraries that use CUDA are not recorded. What was reached by a jump, which leaves no trace of its library, may be ggml's. */
+static bool is_followed(const struct callee * callee) {
+    return has_begun() && !callee->is_foreign;
+}
+
 static bool is_wanted(void) {
     const char * gpu = environment(ENV_GPU), * level = environment(ENV_LEVEL);
     return recording_level() != LEVEL_OFF && environment(ENV_OUT) && !(gpu && strcmp(gpu, "0") == 0) && !(level && strcmp(level, "token") == 0);
-}
-
-/* Is it ggml's backend that calls, and not another library that uses CUDA? */
-static bool is_ggml(const void * caller) {
-    const char * path;
-    void * library = library_of(caller, &path), * function = library ? dlsym(library, "ggml_backend_cuda_reg") : NULL;
-    Dl_info own, other;
-    return function && dladdr(function, &own) && dladdr(caller, &other) && own.dli_fbase == other.dli_fbase;
 }
 
 #ifdef HIP
@@ -72,7 +79,7 @@ static void times_start(void) {
 #define times_start cuda_records_start
 #endif
 
-/* ggml's backend looks for devices: begins with them. Other libraries that use CUDA are not recorded. */
+/* ggml's backend looks for devices: begins with them. */
 static void begin(const void * caller) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     if (has_begun() || !is_wanted() || !is_ggml(caller)) return;
@@ -131,7 +138,7 @@ HOOK(int, cudaGetDeviceProperties_v2, char * properties, int device) {
 #define LAUNCH(function, stream, facts, ...)                      \
     if (!has_begun()) return real(__VA_ARGS__);                   \
     struct cuda_launch launch;                                    \
-    cuda_launch_begin(&launch, function, stream);                 \
+    cuda_launch_begin(&launch, function, stream, callee->is_foreign); \
     launch.what = (struct cuda_what){facts};                      \
     const int result = real(__VA_ARGS__);                         \
     cuda_launch_end(&launch, result == 0);                        \
@@ -192,7 +199,7 @@ static __thread void * product_stream __attribute__((tls_model("initial-exec")))
 
 HOOK(int, cublasSetStream_v2, void * handle, void * stream) {
     REAL_OR(cublasSetStream_v2, CUBLAS_NOT_INITIALIZED);
-    product_stream = stream;
+    if (!callee->is_foreign) product_stream = stream;
     return real(handle, stream);
 }
 
@@ -224,14 +231,14 @@ PRODUCT(cublasStrsmBatched, LIST(void * handle, int side, int uplo, int trans, i
 HOOK(int, cudaStreamBeginCapture, void * stream, int mode) {
     REAL_OR(cudaStreamBeginCapture, CUDA_INSUFFICIENT_DRIVER);
     const int result = real(stream, mode);
-    if (result == 0 && has_begun()) cuda_captures(true);
+    if (result == 0 && is_followed(callee)) cuda_captures(true);
     return result;
 }
 
 HOOK(int, cudaStreamEndCapture, void * stream, void ** graph) {
     REAL_OR(cudaStreamEndCapture, CUDA_INSUFFICIENT_DRIVER);
     const int result = real(stream, graph);
-    if (has_begun()) cuda_captures(false);
+    if (is_followed(callee)) cuda_captures(false);
     return result;
 }
 
@@ -239,14 +246,14 @@ HOOK(int, cudaStreamEndCapture, void * stream, void ** graph) {
 HOOK(int, cudaGraphInstantiate, void ** exec, void * graph, void * flags, void * text, size_t size) {
     REAL_OR(cudaGraphInstantiate, CUDA_INSUFFICIENT_DRIVER);
     const int result = real(exec, graph, flags, text, size);
-    if (result == 0 && has_begun()) cuda_graph_instantiated(*exec);
+    if (result == 0 && is_followed(callee)) cuda_graph_instantiated(*exec);
     return result;
 }
 
 HOOK(int, cudaGraphExecUpdate, void * exec, void * graph, void * outcome, void * result_before_12) {
     REAL_OR(cudaGraphExecUpdate, CUDA_INSUFFICIENT_DRIVER);
     const int result = real(exec, graph, outcome, result_before_12);
-    if (result == 0 && has_begun()) cuda_graph_updated(exec);
+    if (result == 0 && is_followed(callee)) cuda_graph_updated(exec);
     return result;
 }
 
@@ -254,7 +261,7 @@ HOOK(int, cudaGraphLaunch, void * exec, void * stream) {
     REAL_OR(cudaGraphLaunch, CUDA_INSUFFICIENT_DRIVER);
     if (!has_begun()) return real(exec, stream);
     struct cuda_launch launch;
-    cuda_launch_begin(&launch, CUDA_GRAPH_LAUNCH, stream);
+    cuda_launch_begin(&launch, CUDA_GRAPH_LAUNCH, stream, callee->is_foreign);
     launch.exec = exec;
     const int result = real(exec, stream);
     cuda_launch_end(&launch, result == 0);
@@ -265,7 +272,7 @@ HOOK(int, cudaGraphLaunch, void * exec, void * stream) {
 
 /* `waited`: the call of the real function. */
 #define WAIT(kind, waited)                                                                                           \
-    if (!has_begun()) return waited;                                                                                 \
+    if (!is_followed(callee)) return waited;                                                                                 \
     const uint64_t start = clock_now();                                                                              \
     const int result = waited;                                                                                       \
     cuda_launched_flush();                                                                                           \

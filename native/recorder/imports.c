@@ -20,6 +20,8 @@ struct imports {
     const char * strings;
     const ElfW(Rela) * tables[2]; /* of the PLT, and of all others */
     size_t bytes[2];
+    const ElfW(Half) * versions; /* of symbols */
+    const ElfW(Verneed) * needed;
 };
 
 /* The loader of glibc has relocated the addresses in the dynamic section, except where that is read-only. */
@@ -38,6 +40,8 @@ static struct imports imports_of(const struct dl_phdr_info * object, const ElfW(
             case DT_PLTRELSZ: found.bytes[0] = entry->d_un.d_val; break;
             case DT_RELA: found.tables[1] = address_in(object, value); break;
             case DT_RELASZ: found.bytes[1] = entry->d_un.d_val; break;
+            case DT_VERSYM: found.versions = address_in(object, value); break;
+            case DT_VERNEED: found.needed = address_in(object, value); break;
             default: break;
         }
     }
@@ -46,6 +50,7 @@ static struct imports imports_of(const struct dl_phdr_info * object, const ElfW(
 
 struct search {
     const void * address;
+    uintptr_t from, end;
     struct imports imports;
 };
 
@@ -54,13 +59,19 @@ static int look(struct dl_phdr_info * object, size_t size, void * data) {
     struct search * search = data;
     const ElfW(Dyn) * dynamic = NULL;
     bool is_sought = false;
+    uintptr_t from = UINTPTR_MAX, end = 0;
     for (int i = 0; i < object->dlpi_phnum; i++) {
         const ElfW(Phdr) * part = &object->dlpi_phdr[i];
         const uintptr_t begin = object->dlpi_addr + part->p_vaddr;
         if (part->p_type == PT_DYNAMIC) dynamic = (const ElfW(Dyn) *) begin;
-        if (part->p_type == PT_LOAD) is_sought |= (uintptr_t) search->address - begin < part->p_memsz;
+        if (part->p_type != PT_LOAD) continue;
+        is_sought |= (uintptr_t) search->address - begin < part->p_memsz;
+        if (begin < from) from = begin;
+        if (begin + part->p_memsz > end) end = begin + part->p_memsz;
     }
     if (!is_sought || !dynamic) return 0;
+    search->from = from;
+    search->end = end;
     search->imports = imports_of(object, dynamic);
     return 1;
 }
@@ -91,4 +102,24 @@ void ** imports_slot(const void * address, const char * function) {
     dl_iterate_phdr(look, &search);
     const ElfW(Rela) * found = relocation_of(&search.imports, function, true);
     return found ? (void **) (search.imports.base + found->r_offset) : NULL;
+}
+
+/* The name of the version of an imported symbol; NULL: it has none. */
+static const char * version_of(const struct imports * imports, size_t symbol) {
+    const ElfW(Half) number = imports->versions ? imports->versions[symbol] & 0x7fff : VER_NDX_LOCAL;
+    const ElfW(Verneed) * file = number > VER_NDX_GLOBAL ? imports->needed : NULL;
+    for (; file; file = file->vn_next ? (const void *) ((const char *) file + file->vn_next) : NULL) {
+        const ElfW(Vernaux) * version = (const void *) ((const char *) file + file->vn_aux);
+        for (; version; version = version->vna_next ? (const void *) ((const char *) version + version->vna_next) : NULL) {
+            if (version->vna_other == number) return imports->strings + version->vna_name;
+        }
+    }
+    return NULL;
+}
+
+struct binding imports_binding(const void * address, const char * function) {
+    struct search search = {.address = address};
+    dl_iterate_phdr(look, &search);
+    const ElfW(Rela) * found = relocation_of(&search.imports, function, false);
+    return (struct binding){search.from, search.end - search.from, found, found ? version_of(&search.imports, ELF64_R_SYM(found->r_info)) : NULL};
 }

@@ -18,8 +18,7 @@ void * library_of(const void * address, const char ** path) {
     return library ? library : dlopen(NULL, RTLD_LAZY);
 }
 
-/* Is the address inside the recorder? */
-static bool is_own(const void * address) {
+bool library_is_own(const void * address) {
     Dl_info own, other;
     return dladdr(&latest, &own) && dladdr(address, &other) && own.dli_fbase == other.dli_fbase;
 }
@@ -28,7 +27,7 @@ static void * find_from(const void * address, const char * name) {
     const char * path;
     void * library = address ? library_of(address, &path) : NULL;
     void * found = library ? dlsym(library, name) : NULL;
-    return found && !is_own(found) ? found : NULL;
+    return found && !library_is_own(found) ? found : NULL;
 }
 
 enum { LIBRARIES_MAX = 1024 };
@@ -53,7 +52,7 @@ static void * find_anywhere(const char * name) {
     for (int i = 0; i < libraries.count && !found; i++) {
         void * library = dlopen(libraries.paths[i], RTLD_LAZY | RTLD_NOLOAD);
         found = library ? dlsym(library, name) : NULL;
-        if (found && is_own(found)) found = NULL;
+        if (found && library_is_own(found)) found = NULL;
         if (library) dlclose(library);
     }
     return found;
@@ -66,7 +65,7 @@ static void * find_anywhere(const char * name) {
  */
 void * library_resolve(const char * name, const void * caller) {
     void * real = dlsym(RTLD_NEXT, name);
-    if (!real) real = find_from(is_own(caller) ? atomic_load(&latest) : caller, name);
+    if (!real) real = find_from(library_is_own(caller) ? atomic_load(&latest) : caller, name);
     if (!real) real = find_from(atomic_load(&latest), name);
     if (!real) real = find_anywhere(name);
     if (real) atomic_store(&latest, real);

@@ -1,6 +1,8 @@
 /* Finds the library that contains an address, and the real functions that hooks replace. */
 #pragma once
 
+#include <stdbool.h>
+
 /* The handle of the library that contains an address, and its path; a search in it includes its dependencies. */
 void * library_of(const void * address, const char ** path);
 
@@ -9,3 +11,6 @@ void * library_of(const void * address, const char ** path);
  * RTLD_LOCAL, where RTLD_NEXT does not look, so the caller's own library is searched.
  */
 void * library_resolve(const char * name, const void * caller);
+
+/* Is the address inside the recorder? */
+bool library_is_own(const void * address);

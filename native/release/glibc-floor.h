@@ -25,6 +25,7 @@ GLIBC_OLD(dlclose);
 GLIBC_OLD(dlerror);
 GLIBC_OLD(dlopen);
 GLIBC_OLD(dlsym);
+GLIBC_OLD(dlvsym);
 GLIBC_OLD(pthread_barrier_destroy);
 GLIBC_OLD(pthread_barrier_init);
 GLIBC_OLD(pthread_barrier_wait);

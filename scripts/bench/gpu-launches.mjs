@@ -20,10 +20,11 @@ const run = (program, args, env = {}) =>
   })
 
 try {
-  run(process.execPath, [join(root, 'scripts/fetch-llama.mjs'), '--cuda'])
+  run(process.execPath, [join(root, 'scripts/fetch-llama.mjs')])
   run('make', ['-s', '-C', join(root, 'test/gpu'), `BUILD=${folder}`])
   run('make', ['-s', '-C', join(root, 'native'), `BUILD=${folder}/native`, `${folder}/native/libggml2perfetto.so`])
   const linked = [
+    '-rdynamic',
     '-lllama',
     '-lggml',
     '-lggml-base',
@@ -34,7 +35,7 @@ try {
   run('cc', ['-O2', join(root, 'test/gpu/launches.c'), '-o', `${folder}/launches`, ...places, ...linked])
   for (const [title, fault] of Object.entries({ 'without CUPTI': 'busy-cupti', 'with the imitation of CUPTI': '' })) {
     const env = { BED_FAULT: fault, LD_LIBRARY_PATH: folder, LD_PRELOAD: `${folder}/native/libggml2perfetto.so` }
-    const outcome = run(`${folder}/launches`, [`${llama}/cuda/libggml-cuda.so`], {
+    const outcome = run(`${folder}/launches`, [], {
       ...env,
       GGML2PERFETTO_OUT: `${folder}/log`,
     })

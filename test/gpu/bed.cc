@@ -128,6 +128,7 @@ static uint64_t run(Stream * stream, const Work & work, uint64_t earliest, uint3
     ran.correlation = Call::correlation();
     ran.graph = graph;
     ran.node = node;
+    if (work.effect) work.effect();
     if (work.kind != Work::EMPTY) report(ran);
     return ran.end;
 }

@@ -20,6 +20,7 @@ struct Work {
     uint64_t bytes = 0; /* of a copy, a fill */
     int copy_kind = 0; /* cudaMemcpyKind */
     uint64_t cost = 0; /* ns */
+    std::function<void()> effect; /* of the few kernels whose results a program cannot do without */
 };
 
 struct Graph;

@@ -1,5 +1,6 @@
 /* How long work lasts: FLOP and bytes against the rates of a small GPU, so that an analysis has something to find. */
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 
 #include "bed.h"
@@ -13,9 +14,29 @@ static uint64_t cost(double flop, double bytes, double rate) {
     return LEAST_NS + (uint64_t) std::max(flop / FLOP_PER_NS, bytes / rate);
 }
 
+/* The program reads the ids of experts, and ends if they are none: those of each row are 0, 1, 2 … */
+static std::function<void()> ids(int32_t * to, size_t rows, int32_t used, size_t stride) {
+    return [=] {
+        for (size_t row = 0; row < rows; row++) {
+            for (int32_t i = 0; i < used; i++) to[row * stride + (size_t) i] = i;
+        }
+    };
+}
+
+static std::function<void()> effect_of(const std::string & name, const uint32_t grid[3], void ** arguments) {
+    const auto pointer = [&](int i) { return *(int32_t **) arguments[i]; };
+    const auto number = [&](int i) { return *(int32_t *) arguments[i]; };
+    /* (const float * x, int * to, int columns, …): a block for each row. */
+    if (name.find("k_argsort_f32_i32") != std::string::npos) return ids(pointer(1), (size_t) grid[0] * grid[1], number(2), (size_t) number(2));
+    /* <int experts, …>(const float * logits, float * weights, int * ids, float * bias, int rows, int used, …) */
+    int experts = 0;
+    if (sscanf(name.c_str(), "_Z13topk_moe_cudaILi%dE", &experts) == 1) return ids(pointer(2), (size_t) number(4), number(5), (size_t) experts);
+    return nullptr;
+}
+
 Work kernel(const std::string & name, const uint32_t grid[3], const uint32_t block[3], void ** arguments) {
-    (void) arguments;
     Work work;
+    work.effect = effect_of(name, grid, arguments);
     work.kind = Work::KERNEL;
     work.name = name;
     std::copy(grid, grid + 3, work.grid);

@@ -4,7 +4,8 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import type { GpuEvent } from '../../lib/core.ts'
-import type { Preset } from '../llama/gguf.mjs'
+import type { ModelSpec, Preset } from '../llama/gguf.mjs'
+import { presets } from '../llama/gguf.mjs'
 import { cudaEnvironment, ensureLlama, type GraphNodeLine, hasLlama, model, run } from '../llama/testbed.ts'
 import { inFolder, newLog, RECORDER, readLog, useRecorder } from '../native/recording.ts'
 
@@ -20,11 +21,19 @@ const CALLS = 7
 /** Without them, a launch is of one node, and made when the node is computed. */
 const PLAIN = { GGML_CUDA_DISABLE_GRAPHS: '1', GGML_CUDA_DISABLE_FUSION: '1' }
 const MODELS: readonly Preset[] = ['tinyDense', 'tinyMoe', 'exact']
+/** Products of cuBLAS, and conversions for them. */
+const HALVES: ModelSpec = { ...presets.exact, weights: 'F16' }
+/** As `--n-cpu-moe 4`. */
+const SOME_EXPERTS = 'blk\\.[0-3]\\.ffn_.*_exps'
+/** Adds the results of devices after a graph: of no node. */
+const ALL_REDUCE = 'ggml_cuda_ar_kernel: undefined'
+const TWO = { BED_DEVICES: '2' }
 
 /** A line of the bed's list. */
 interface Work {
   readonly event: 'work'
   readonly kind: 'kernel' | 'copy' | 'fill'
+  readonly device: number
   readonly stream: number
   readonly ns: number
   readonly isOfGraph: boolean
@@ -39,14 +48,19 @@ type Environment = Readonly<Record<string, string>>
 const bed = () => inFolder('bed')
 
 /** Runs the model as it is. With BED_LOG on its own output, what the bed runs is between the nodes that the program prints. */
-async function plainRun(preset: Preset, args: readonly string[], env: Environment) {
+async function plainRun(preset: Preset | ModelSpec, args: readonly string[], env: Environment) {
   const outcome = await run((await model(preset)).path, args, { env: { ...cudaEnvironment(bed()), ...env } })
   expect([outcome.code, outcome.signal]).toEqual([0, null])
   return outcome
 }
 
 /** Runs it with the recorder, to the same result, and reads the log. */
-async function record(preset: Preset, env: Environment = {}, args: readonly string[] = ARGS, preload = RECORDER) {
+async function record(
+  preset: Preset | ModelSpec,
+  env: Environment = {},
+  args: readonly string[] = ARGS,
+  preload = RECORDER,
+) {
   const log = newLog()
   mkdirSync(dirname(log), { recursive: true })
   const list = join(dirname(log), 'list.jsonl')
@@ -68,28 +82,29 @@ async function record(preset: Preset, env: Environment = {}, args: readonly stri
 
 type Recorded = Awaited<ReturnType<typeof record>>
 
-/** Kernels of a call in the order in which the device began them: what they computed, from the first to the last node. */
+/** Kernels of a call, by device, in the order in which it began them: what they computed, from the first to the last node. */
 const kernelsOf = ({ works, nodeName, text }: Recorded, call: number) =>
   works
     .filter((work) => work.call === call && work.what === 'kernel')
+    .toSorted((a, b) => a.device - b.device)
     .map(({ name, node }) => {
       const range = node && [node.tensor, ...(node.fusedTo === undefined ? [] : [node.fusedTo])].map(nodeName)
       return `${text(name)}: ${range?.join(' … ')}`
     })
 
-/** What the program computes of each call, node by node, and what each launches. */
-async function truth(preset: Preset, more: readonly string[]): Promise<string[][]> {
-  const { lines } = await plainRun(preset, [...ARGS, ...more, '--each-node'], { ...PLAIN, BED_LOG: '-' })
-  const calls: string[][] = []
+/** What the program computes of each call, node by node, and what each launches, by device. */
+async function truth(preset: Preset | ModelSpec, more: readonly string[], env: Environment): Promise<string[][]> {
+  const { lines } = await plainRun(preset, [...ARGS, ...more, '--each-node'], { ...PLAIN, BED_LOG: '-', ...env })
+  const calls: { device: number; kernel: string }[][] = []
   let at: GraphNodeLine | undefined
   for (const line of lines as readonly (GraphNodeLine | Work)[]) {
     if (line.event === 'node') at = line
     else if (line.event === 'work' && line.kind === 'kernel' && at) {
       calls[at.call] ??= []
-      calls[at.call]!.push(`${shortName(line.name)}: ${at.node.op} ${at.node.name}`)
+      calls[at.call]!.push({ device: line.device, kernel: `${shortName(line.name)}: ${at.node.op} ${at.node.name}` })
     }
   }
-  return calls
+  return calls.map((call) => call.toSorted((a, b) => a.device - b.device).map(({ kernel }) => kernel))
 }
 
 /** `rms_norm_f32` of `_Z12rms_norm_f32ILi256…`; without a mangled name, itself. */
@@ -107,17 +122,40 @@ cuda('the recorder with CUDA, on a GPU that does not exist (needs linux-x64, cc,
     execFileSync('make', ['-s', '-C', fileURLToPath(new URL('.', import.meta.url)), `BUILD=${bed()}`])
   })
 
-  test.each<readonly [Preset, ...string[]]>([
-    ...MODELS.map((preset) => [preset] as const),
-    ['tinyDense', '--prompt', '400'],
-    ['tinyMoe', '--prompt', '400'],
-    ['tinyQwen2', '--parallel', '3'],
-  ])('%s %s %s: kernels are of the node that the program computes when they are launched', async (preset, ...more) => {
-    const recorded = await record(preset, PLAIN, [...ARGS, ...more])
-    const calls = await truth(preset, more)
-    expect(calls.length).toBe(CALLS)
-    for (const [call, expected] of calls.entries()) expect(kernelsOf(recorded, call)).toEqual(expected)
-  })
+  test.each<readonly [model: Preset | ModelSpec, options: string, Environment]>([
+    ...MODELS.map((preset) => [preset, '', {}] as const),
+    ...[...MODELS, HALVES].flatMap((preset) => [
+      [preset, '--prompt 400', {}] as const,
+      [preset, '--prompt 400 --flash-attention 0', {}] as const,
+      [preset, '--flash-attention 1', {}] as const,
+    ]),
+    [HALVES, '--parallel 4', {}],
+    [HALVES, '--prompt 400', { BED_CC: '61' }],
+    ['tinyMoe', '--prompt 400', { BED_CC: '75' }],
+    ['tinyDense', '--type-k q8_0 --type-v q8_0 --flash-attention 1', {}],
+    ['tinyQwen2', '--parallel 3', {}],
+    ['big', '--prompt 400', {}],
+    ['tinyDense', '--gpu-layers 3', {}],
+    ['tinyMoe', `--on-cpu ${SOME_EXPERTS}`, {}],
+    ['tinyMoe', `--on-cpu ${SOME_EXPERTS} --prompt 400`, {}],
+    ['tinyDense', '--on-cpu attn_k|ffn_down', {}],
+    ['tinyDense', '', TWO],
+    ['tinyMoe', '--prompt 400', TWO],
+    ['tinyDense', '--split-mode 0', TWO],
+    ['tinyDense', '--split-mode 3', TWO],
+    ['tinyMoe', '--split-mode 3', TWO],
+    ['tinyMoe', '--split-mode 3 --prompt 400', TWO],
+  ])(
+    '%j %s %j: kernels are of the node that the program computes when they are launched',
+    async (preset, more, env) => {
+      const args = more.split(' ').filter(Boolean)
+      const recorded = await record(preset, { ...PLAIN, ...env }, [...ARGS, ...args])
+      const calls = await truth(preset, args, env)
+      expect(calls.length).toBe(CALLS)
+      for (const [call, expected] of calls.entries())
+        expect(kernelsOf(recorded, call).filter((kernel) => kernel !== ALL_REDUCE)).toEqual(expected)
+    },
+  )
 
   test('where nodes are computed in another order, no operator is stated, with the reason', async () => {
     const { works, attributes } = await record('tinyDense', { GGML_CUDA_GRAPH_OPT: '1' })
@@ -214,6 +252,43 @@ cuda('the recorder with CUDA, on a GPU that does not exist (needs linux-x64, cc,
     const partial = await record('tinyMoe', {}, [...ARGS.slice(0, -1), '3'])
     expect(partial.works.filter(({ what, node }) => what === 'kernel' && !node)).toEqual([])
     expect(partial.of('operator').length).toBeGreaterThan(100)
+  })
+
+  describe('other users of CUDA in the process', () => {
+    const source = (name: string) => fileURLToPath(new URL(name, import.meta.url))
+    const linked = (runtime: string) => [`-L${bed()}`, `-l:${runtime}`, `-Wl,-rpath,${bed()}`]
+    const shared = (name: string, more: readonly string[]) => {
+      const library = inFolder(name)
+      execFileSync('cc', ['-shared', '-fPIC', '-o', library, ...more])
+      return library
+    }
+
+    test.each(['local', 'global'])('two runtimes, %s: each library calls its own', (mode) => {
+      const program = inFolder('runtimes')
+      execFileSync('cc', ['-o', program, source('runtimes.c'), '-ldl'])
+      const libraries = ['libcudart.so.13', 'libcudart_other.so.13'].map((runtime, i) =>
+        shared(`lib${i}.so`, ['-DLIBRARY', source('runtimes.c'), ...linked(runtime)]),
+      )
+      for (const order of [libraries, libraries.toReversed()]) {
+        const output = (env: Environment) =>
+          execFileSync(program, [mode, ...order], { env: { ...process.env, ...env }, encoding: 'utf8' })
+        const plain = output({})
+        expect(plain).toBe('101: 101, 0\n101: 0, 101\n101: 101, 0\n101: 0, 101\n')
+        expect(output({ LD_PRELOAD: RECORDER, GGML2PERFETTO_OUT: newLog() })).toBe(plain)
+      }
+    })
+
+    test('what another library launches is of no operator, and no launch of ggml', async () => {
+      const library = shared('libforeign.so', [source('foreign.c'), ...linked('libcudart.so.13')])
+      const { works, listed, of } = await record('tinyDense', {}, ARGS, `${RECORDER}:${library}`)
+      const foreign = listed.filter(({ bytes }) => bytes === 12_345)
+      expect(foreign.length).toBe(CALLS)
+      expect(works.length).toBe(listed.length - foreign.length)
+      expect(works.filter(({ what, node }) => what === 'kernel' && !node)).toEqual([])
+      expect(of('api').filter(({ correlation }) => correlation > 0).length).toBe(
+        new Set(works.map((work) => work.correlation)).size,
+      )
+    })
   })
 
   describe('faults', () => {

@@ -33,6 +33,8 @@ static const char usage[] =
     "  --flash-attention N 1: always, 0: never (as llama.cpp chooses)\n"
     "  --type-k NAME       of the KV cache's keys (f16), --type-v NAME of its values\n"
     "  --gpu-layers N      layers that a GPU computes, counted from the last (0)\n"
+    "  --on-cpu REGEX      weights that remain on the CPU whatever computes their layer, as llama-cli's --override-tensor\n"
+    "  --split-mode N      of the model over GPUs: 0 none, 1 by layers, 2 by rows, 3 by tensors (1)\n"
     "  --no-mmap           read the weights instead of mapping them\n"
     "  --no-repack         leave the weights as they are in the file\n"
     "  --warmup            a warm-up call first, through all experts\n"
@@ -50,13 +52,14 @@ static const char usage[] =
     "  --slow-log          each message for the log takes 100 µs\n";
 
 struct options {
-    const char *lib, *model, *type_k, *type_v;
-    int flash_attention, threads, prompt, decode, parallel, contexts, batch, ubatch, seed, gpu_layers;
+    const char *lib, *model, *type_k, *type_v, *on_cpu;
+    int flash_attention, threads, prompt, decode, parallel, contexts, batch, ubatch, seed, gpu_layers, split_mode;
     bool change_threads, threadpool, no_mmap, no_repack, warmup, times, step, sample, synchronize, dlsym, topk, nodes, each_node, tensors, verbose, slow_log, perf;
 };
 
 static struct options options = {
     .threads = 1, .prompt = 8, .decode = 8, .parallel = 1, .contexts = 1, .batch = 512, .ubatch = 512, .seed = 1, .flash_attention = LLAMA_FLASH_ATTN_TYPE_AUTO,
+    .split_mode = LLAMA_SPLIT_MODE_LAYER,
 };
 
 /* llama_decode, as the program found it. */
@@ -404,10 +407,12 @@ static void parse(char ** arguments) {
         { "--contexts", &options.contexts, 1, MAX_CONTEXTS }, { "--batch", &options.batch, 1, any },
         { "--ubatch", &options.ubatch, 1, any },         { "--seed", &options.seed, 0, any },
         { "--gpu-layers", &options.gpu_layers, 0, any },  { "--flash-attention", &options.flash_attention, 0, 1 },
+        { "--split-mode", &options.split_mode, 0, 3 },
     };
     const struct { const char * name, ** value; } texts[] = {
         { "--lib", &options.lib },                       { "--model", &options.model },
         { "--type-k", &options.type_k },                 { "--type-v", &options.type_v },
+        { "--on-cpu", &options.on_cpu },
     };
     const struct { const char * name; bool * value; } flags[] = {
         { "--change-threads", &options.change_threads }, { "--threadpool", &options.threadpool },
@@ -448,6 +453,9 @@ static struct llama_model * load(void) {
     params.load_mode = options.no_mmap ? LLAMA_LOAD_MODE_NONE : LLAMA_LOAD_MODE_MMAP;
     params.use_extra_bufts = !options.no_repack;
     params.n_gpu_layers = options.gpu_layers;
+    params.split_mode = options.split_mode;
+    const struct llama_model_tensor_buft_override overrides[] = { { options.on_cpu, ggml_backend_cpu_buffer_type() }, { NULL, NULL } };
+    if (options.on_cpu) params.tensor_buft_overrides = overrides;
     const int64_t start = now(CLOCK_MONOTONIC);
     struct llama_model * model = llama_model_load_from_file(options.model, params);
     if (!model) fail("llama.cpp does not load the model", options.model);

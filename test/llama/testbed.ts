@@ -286,6 +286,22 @@ export const aloneOnArm64 = async () => [...ARM64.before, await program('alone.c
 /** The path of endings.c's program, compiled once. */
 export const endingsProgram = () => program('endings.c')
 
+const outcomeOf = (code: number | null, signal: NodeJS.Signals | null, stdout: string, stderr: string): Run => {
+  // A program that is killed may leave half a line.
+  const whole = stdout.slice(0, stdout.lastIndexOf('\n') + 1)
+  const lines = whole
+    .split('\n')
+    .filter(Boolean)
+    .map((text) => JSON.parse(text) as Line)
+  const of = <E extends Line['event']>(event: E) =>
+    lines.filter((line): line is Extract<Line, { event: E }> => line.event === event)
+  const [calls, topk, tensors, children] = [of('call'), of('topk'), of('tensor'), of('child')]
+  const failed = of('failed')
+  const results = of('result')
+  const [result, perf] = [results[0], of('perf')[0]]
+  return { code, signal, stderr, lines, calls, failed, topk, tensors, children, results, result, perf }
+}
+
 const gather = (command: string, args: readonly string[], options: RunOptions) =>
   new Promise<Run>((resolve, reject) => {
     const { env, preload, timeoutMs = 240_000, before = [] } = options
@@ -306,31 +322,11 @@ const gather = (command: string, args: readonly string[], options: RunOptions) =
     })
     child.on('error', reject)
     child.on('close', (code, signal) => {
-      // A program that is killed may leave half a line.
-      const whole = stdout.slice(0, stdout.lastIndexOf('\n') + 1)
-      const lines = whole
-        .split('\n')
-        .filter(Boolean)
-        .map((text) => JSON.parse(text) as Line)
-      const of = <E extends Line['event']>(event: E) =>
-        lines.filter((line): line is Extract<Line, { event: E }> => line.event === event)
-      const [calls, topk, tensors, children] = [of('call'), of('topk'), of('tensor'), of('child')]
-      const failed = of('failed')
-      const results = of('result')
-      resolve({
-        code,
-        signal,
-        stderr,
-        lines,
-        calls,
-        failed,
-        topk,
-        tensors,
-        children,
-        results,
-        result: results[0],
-        perf: of('perf')[0],
-      })
+      try {
+        resolve(outcomeOf(code, signal, stdout, stderr))
+      } catch (error) {
+        reject(error as Error) // a line is no JSON
+      }
     })
   })
 

@@ -336,4 +336,5 @@ export const CUDA_FUNCTIONS = [
   'cudaMemsetAsync',
   'cudaGraphLaunch',
   'cublasGemm',
+  'cudaMemcpy3DPeerAsync',
 ] as const

@@ -11,7 +11,7 @@
 #include "recorder/cuda-api.h"
 
 /* The functions that launch: `buffers` of a GPU_SUBMISSION. */
-enum cuda_function { CUDA_LAUNCH_KERNEL, CUDA_LAUNCH_EX, CUDA_LAUNCH_COOPERATIVE, CUDA_MEMCPY, CUDA_MEMCPY_2D, CUDA_MEMCPY_PEER, CUDA_MEMSET, CUDA_GRAPH_LAUNCH, CUDA_GEMM };
+enum cuda_function { CUDA_LAUNCH_KERNEL, CUDA_LAUNCH_EX, CUDA_LAUNCH_COOPERATIVE, CUDA_MEMCPY, CUDA_MEMCPY_2D, CUDA_MEMCPY_PEER, CUDA_MEMSET, CUDA_GRAPH_LAUNCH, CUDA_GEMM, CUDA_MEMCPY_3D_PEER };
 
 /* Operators of a launch: from the loop over the nodes of a graph; 0: of none. */
 struct cuda_operator {

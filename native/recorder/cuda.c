@@ -182,6 +182,12 @@ HOOK(int, cudaMemcpyPeerAsync, void * to, int to_device, const void * from, int 
     LAUNCH(CUDA_MEMCPY_PEER, stream, LIST(.bytes = size), to, to_device, from, from_device, size, stream);
 }
 
+/* Earlier releases of ggml copy parts of split matrices by it. */
+HOOK(int, cudaMemcpy3DPeerAsync, const void * box, void * stream) {
+    REAL_OR(cudaMemcpy3DPeerAsync, CUDA_INSUFFICIENT_DRIVER);
+    LAUNCH(CUDA_MEMCPY_3D_PEER, stream, box, stream);
+}
+
 HOOK(int, cudaMemsetAsync, void * to, int value, size_t size, void * stream) {
     REAL_OR(cudaMemsetAsync, CUDA_INSUFFICIENT_DRIVER);
     LAUNCH(CUDA_MEMSET, stream, LIST(.bytes = size), to, value, size, stream);

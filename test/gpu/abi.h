@@ -151,3 +151,17 @@ struct GraphData {
     void * dependency;
     void * exec;
 };
+
+/* Of a copy between devices: cudaMemcpy3DPeerParms. */
+struct CopySide {
+    void * array;
+    size_t position[3];
+    char * at;
+    size_t pitch, xsize, ysize;
+    int device;
+};
+
+struct CopyBox {
+    CopySide from, to;
+    size_t width, height, depth;
+};

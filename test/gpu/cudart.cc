@@ -282,6 +282,11 @@ API cudaMemcpyPeerAsync(void * to, int, const void * from, int, size_t size, voi
     memmove(to, from, size);
     return result(submit(stream_of(stream), copy(10, size))); /* CUPTI_ACTIVITY_MEMCPY_KIND_PTOP */
 }
+API cudaMemcpy3DPeerAsync(const CopyBox * box, void * stream) {
+    const Call call(CALL_PEER);
+    for (size_t i = 0; i < box->height; i++) memmove(box->to.at + i * box->to.pitch, box->from.at + i * box->from.pitch, box->width);
+    return result(submit(stream_of(stream), copy(10, box->width * box->height * box->depth)));
+}
 static int set(void * to, int value, size_t size, void * stream) {
     const Call call(CALL_MEMSET);
     memset(to, value, size);

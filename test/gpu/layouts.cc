@@ -15,6 +15,11 @@ SAME((FunctionAttributes, ptx_version), (cudaFuncAttributes, ptxVersion));
 SAME((FunctionAttributes, threads_max), (cudaFuncAttributes, maxThreadsPerBlock));
 static_assert(sizeof(UpdateResult) == sizeof(cudaGraphExecUpdateResultInfo), "size");
 
+static_assert(sizeof(CopyBox) == sizeof(cudaMemcpy3DPeerParms), "size");
+SAME((CopyBox, from.at), (cudaMemcpy3DPeerParms, srcPtr.ptr));
+SAME((CopyBox, to.at), (cudaMemcpy3DPeerParms, dstPtr.ptr));
+SAME((CopyBox, width), (cudaMemcpy3DPeerParms, extent.width));
+
 #if CUDART_VERSION / 1000 == CUDA
 static_assert(PROPERTY_BYTES == sizeof(cudaDeviceProp), "size");
 #define PROPERTY(ours, theirs) static_assert(PROPERTY_##ours == offsetof(cudaDeviceProp, theirs), "offset")

@@ -379,6 +379,7 @@ static void print_perf(struct llama_context * context) {
 }
 
 static void print_tensors(void) {
+#ifndef EARLIER
     struct gguf_context * file = gguf_init_from_file(options.model, (struct gguf_init_params) { .no_alloc = true });
     if (!file) fail("no GGUF file", options.model);
     for (int64_t i = 0; i < gguf_get_n_tensors(file); i++) {
@@ -390,6 +391,7 @@ static void print_tensors(void) {
                gguf_get_tensor_size(file, i));
     }
     gguf_free(file);
+#endif
 }
 
 static int number(const char * name, const char * value, int least, int most) {
@@ -450,7 +452,11 @@ static void parse(char ** arguments) {
 
 static struct llama_model * load(void) {
     struct llama_model_params params = llama_model_default_params();
+#ifdef EARLIER /* than llama.cpp v0.5.0 */
+    params.use_mmap = !options.no_mmap;
+#else
     params.load_mode = options.no_mmap ? LLAMA_LOAD_MODE_NONE : LLAMA_LOAD_MODE_MMAP;
+#endif
     params.use_extra_bufts = !options.no_repack;
     params.n_gpu_layers = options.gpu_layers;
     params.split_mode = options.split_mode;

@@ -1,0 +1,441 @@
+/**
+ * Holds what the recorder makes of CUDA against a real GPU: output unchanged, works equal what an independent observer (observer.c, loaded by
+ * NVIDIA's driver) sees, each kernel is of the operator that is being computed when it is launched, times are on the host's clock, sums agree
+ * with node-by-node computing, and what recording costs. Prints a line a check; exit code 1 if one fails.
+ *
+ *   node scripts/gpu/verify.mjs [--out folder] [--libraries folders] [--bed folder] [--llama folder] [--only word] [--pairs 5]
+ *
+ * `--llama`: its lib, cuda and include, vendor/llama by default. `--libraries`: where libcudart, libcublas, libcupti are, as in LD_LIBRARY_PATH. `--bed`: on the GPU of test/gpu, built in that folder, instead.
+ * Needs linux-x64, cc, `npm run build`, `node scripts/fetch-llama.mjs --cuda`, and with a GPU the toolkit's headers. A machine without a
+ * network gets all that in pieces: pack.mjs.
+ */
+import { execFileSync, spawn } from 'node:child_process'
+import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { analyze, eventsOf, Names } from 'ggml2perfetto'
+import { inputOf } from 'ggml2perfetto/node'
+import { cachedModel, presets } from '../../test/llama/gguf.mjs'
+import { compileObserver, compileProgram } from './programs.mjs'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const { values: options } = parseArgs({
+  options: {
+    out: { type: 'string', default: 'gpu-verify' },
+    libraries: { type: 'string', default: process.env.LD_LIBRARY_PATH ?? '' },
+    bed: { type: 'string' },
+    llama: { type: 'string', default: join(root, 'vendor/llama') },
+    only: { type: 'string', default: '' },
+    pairs: { type: 'string', default: '5' },
+  },
+})
+const out = resolve(options.out)
+const llama = resolve(options.llama)
+const recorder = join(root, 'dist/native/linux-x64/libggml2perfetto.so')
+const bed = options.bed && resolve(options.bed)
+rmSync(join(out, 'logs'), { recursive: true, force: true })
+mkdirSync(join(out, 'logs'), { recursive: true })
+
+/** A program of pack.mjs, or built now. */
+const built = (name, build) => {
+  const ready = join(root, 'kit', name)
+  if (existsSync(ready)) return ready
+  const path = join(out, name)
+  build(path)
+  return path
+}
+const libs = join(llama, 'lib')
+const program = built('run', (path) => compileProgram(llama, path))
+const folders = options.libraries.split(':')
+const observer = bed ? undefined : built('libobserver.so', (path) => compileObserver(path, folders))
+
+const ENVIRONMENT = {
+  GGML_BACKEND_PATH: join(llama, 'cuda/libggml-cuda.so'),
+  LD_LIBRARY_PATH: bed ?? options.libraries,
+}
+/** Without them, a launch is of one node, and made when the node is computed. */
+const PLAIN = { GGML_CUDA_DISABLE_GRAPHS: '1', GGML_CUDA_DISABLE_FUSION: '1' }
+const NO_GRAPHS = { GGML_CUDA_DISABLE_GRAPHS: '1' }
+const observing = (file) => (bed ? { BED_LOG: file } : { CUDA_INJECTION64_PATH: observer, OBSERVER_OUT: file })
+const LAUNCHES = bed ? { BED_LOG: '-' } : { CUDA_INJECTION64_PATH: observer, OBSERVER_CALLS: '1' }
+
+/** Runs the program; its lines of JSON, exit code, seconds. */
+async function run(model, args, env = {}, { signalAfterMs } = {}) {
+  const started = performance.now()
+  const child = spawn(program, ['--lib', libs, '--model', model, '--threads', '1', '--gpu-layers', '99', ...args], {
+    env: { ...process.env, ...ENVIRONMENT, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const [texts, errors] = [[], []]
+  child.stdout.on('data', (text) => texts.push(text))
+  child.stderr.on('data', (text) => errors.push(text))
+  if (signalAfterMs !== undefined) setTimeout(() => child.kill('SIGKILL'), signalAfterMs)
+  const [code, signal] = await new Promise((settle) => child.on('close', (...ended) => settle(ended)))
+  const text = Buffer.concat(texts).toString()
+  const lines = text
+    .split('\n')
+    .flatMap((line) => (line.startsWith('{"event"') && line.endsWith('}') ? [JSON.parse(line)] : []))
+  const result = lines.findLast(({ event }) => event === 'result')
+  const error = Buffer.concat(errors).toString()
+  if (code !== 0 && signalAfterMs === undefined) throw new Error(`exit code ${code ?? signal}: ${error.slice(0, 500)}`)
+  return { code, signal, lines, hash: result?.hash, error, seconds: (performance.now() - started) / 1000 }
+}
+
+let logCount = 0
+const newLog = (name) => join(out, 'logs', `${++logCount}-${name.replace(/[^\w.-]+/g, '-')}.ggtrace`)
+const recording = (log, env = {}) => ({ LD_PRELOAD: recorder, GGML2PERFETTO_OUT: log, ...env })
+
+async function readLog(log) {
+  const names = new Names()
+  const events = []
+  for await (const batch of eventsOf(inputOf(log), names)) events.push(...batch)
+  const ofKind = (kind) => events.filter((event) => event.kind === kind)
+  const tensors = []
+  for (const tensor of ofKind('tensor')) tensors[tensor.id] = tensor
+  const text = (id) => names.text(id)
+  const nodeName = (id) => `${text(tensors[id].op)} ${text(tensors[id].name)}`
+  const works = ofKind('gpu').toSorted((a, b) => a.startNs - b.startNs)
+  const facts = Object.assign({}, ...[...ofKind('input'), ...ofKind('facts')].map(({ attributes }) => attributes))
+  const issues = ofKind('issue').map(({ title, detail }) => `${title}: ${detail}`)
+  return { log, ofKind, text, nodeName, works, facts, issues, op: (id) => text(tensors[id].op) }
+}
+
+async function record(model, name, args, env = {}) {
+  const log = newLog(name)
+  const outcome = await run(model, args, recording(log, env))
+  return { ...(await readLog(log)), ...outcome }
+}
+
+/** `rms_norm_f32` of a mangled name, or of a signature. */
+function shortName(name) {
+  const [, length, rest] = /^_Z(\d+)(.*)$/.exec(name) ?? []
+  if (length !== undefined) return rest.slice(0, Number(length))
+  const base = name.replace(/^(?:static )?void /, '').replace(/[<([].*/s, '')
+  return base.replace(/^.*::/s, '') || name
+}
+
+/** Kernels of a call in the order in which the device began them: what they computed, from the first to the last node. */
+const kernelsOf = ({ works, nodeName, text }, call) =>
+  works
+    .filter((work) => work.call === call && work.what === 'kernel')
+    .map(({ name, node }) => {
+      const range = node && [node.tensor, ...(node.fusedTo === undefined ? [] : [node.fusedTo])].map(nodeName)
+      return `${text(name)}: ${range?.join(' … ') ?? 'no operator'}`
+    })
+
+const counted = (items) => {
+  const counts = new Map()
+  for (const item of items) counts.set(item, (counts.get(item) ?? 0) + 1)
+  return counts
+}
+/** What differs between two lists that have the same items in any order; undefined: nothing. */
+function difference(found, expected) {
+  const [a, b] = [counted(found), counted(expected)]
+  const wrong = [...new Set([...a.keys(), ...b.keys()])].filter((key) => a.get(key) !== b.get(key))
+  return wrong.length === 0
+    ? undefined
+    : wrong
+        .slice(0, 4)
+        .map((key) => `${key}: ${a.get(key) ?? 0}, expected ${b.get(key) ?? 0}`)
+        .join('; ')
+}
+const firstUnequal = (found, expected) => {
+  const at = Array.from({ length: Math.max(found.length, expected.length) }).findIndex(
+    (_, i) => found[i] !== expected[i],
+  )
+  return at < 0 ? undefined : `at ${at} of ${expected.length}: ${found[at]}, expected ${expected[at]}`
+}
+
+const results = []
+/** Runs a check; what it returns are its figures. */
+async function check(name, perform) {
+  if (!name.includes(options.only)) return
+  const started = performance.now()
+  const seconds = () => `${((performance.now() - started) / 1000).toFixed(1)} s`
+  try {
+    const figures = await perform()
+    results.push({ name, ok: true, figures })
+    console.log(`ok      ${name}: ${figures} (${seconds()})`)
+  } catch (error) {
+    results.push({ name, ok: false, figures: error.message })
+    console.log(`FAILED  ${name}: ${error.message} (${seconds()})`)
+  }
+}
+function demand(condition, what) {
+  if (!condition) throw new Error(typeof what === 'function' ? what() : what)
+}
+const noDifference = (wrong) => demand(wrong === undefined, wrong)
+
+const CALLS = 7
+const ARGS = ['--prompt', '8', '--decode', '6']
+const DENSE = presets.tinyDense
+const cases = [
+  ['tiny', DENSE, ARGS],
+  ['MoE', presets.tinyMoe, ARGS],
+  ['f16', { ...DENSE, weights: 'F16' }, ARGS],
+  ['f32', presets.exact, ARGS],
+  ['Qwen2, three sequences', presets.tinyQwen2, [...ARGS, '--parallel', '3']],
+  ['prompt of 400', DENSE, ['--prompt', '400', '--decode', '6']],
+  ['MoE, prompt of 400', presets.tinyMoe, ['--prompt', '400', '--decode', '6']],
+  ['f16, prompt of 400', { ...DENSE, weights: 'F16' }, ['--prompt', '400', '--decode', '6']],
+  ['without flash attention', DENSE, [...ARGS, '--flash-attention', '0']],
+  ['1.1 B', presets.big, ARGS],
+  ['1.1 B, f16', { ...presets.big, weights: 'F16' }, ARGS],
+]
+
+/** On every stream: works do not overlap, and their sum is no longer than the run. */
+function checkStreams({ works }) {
+  let overlapping = 0
+  const sums = new Map()
+  const ends = new Map()
+  for (const { device, stream, startNs, endNs } of works) {
+    const key = `${device}.${stream}`
+    sums.set(key, (sums.get(key) ?? 0) + endNs - startNs)
+    if (startNs < (ends.get(key) ?? 0)) overlapping++
+    ends.set(key, Math.max(endNs, ends.get(key) ?? 0))
+  }
+  const wall = works.at(-1).endNs - works[0].startNs
+  for (const [key, sum] of sums) demand(sum <= wall, `stream ${key}: ${sum} ns of work in ${wall} ns`)
+  return { streams: sums.size, overlapping }
+}
+
+/** A work begins after the host began to launch it, and is over when the host has waited for it. Returns the smallest distance, ns. */
+function checkClock({ works, ofKind }) {
+  const launches = new Map(
+    ofKind('api')
+      .filter(({ correlation }) => correlation > 0)
+      .map((call) => [call.correlation, call]),
+  )
+  let [least, missing] = [Infinity, 0]
+  for (const { correlation, startNs } of works) {
+    const launch = launches.get(correlation)
+    if (launch) least = Math.min(least, startNs - launch.startNs)
+    else missing++
+  }
+  demand(missing === 0, `${missing} works without a launch`)
+  demand(least > 0, `a work begins ${-least} ns before its launch`)
+  return least
+}
+
+async function checkCase([name, spec, args]) {
+  const { path } = await cachedModel(spec)
+  const observed = join(out, 'observed.jsonl')
+  let [plain, recorded] = []
+  await check(`${name}: output unchanged`, async () => {
+    plain = await run(path, args)
+    const again = await run(path, args)
+    recorded = await record(path, name, args)
+    demand(again.hash === plain.hash, 'two runs that are not recorded differ: nothing can be said')
+    demand(recorded.hash === plain.hash, `results ${recorded.hash}, ${plain.hash} without the recorder`)
+    demand(recorded.error === plain.error, recorded.error.slice(0, 300))
+    demand(recorded.issues.length === 0, recorded.issues.join('; '))
+    demand(recorded.facts['gpu.missing'] === undefined, `gpu.missing: ${recorded.facts['gpu.missing']}`)
+    return `${recorded.works.length} works, hash ${plain.hash}`
+  })
+  if (!recorded) return
+  await check(`${name}: works equal the observer's`, async () => {
+    rmSync(observed, { force: true })
+    await run(path, args, observing(observed))
+    const works = readFileSync(observed, 'utf8')
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    const kinds = { kernel: 'kernel', memcpy: 'copy', memset: 'fill' }
+    const { text } = recorded
+    const found = recorded.works.map((work) => {
+      const { what, name, facts } = work
+      return what === 'kernel'
+        ? `kernel ${text(name)} ${facts.grid} ${facts.block}`
+        : `${kinds[what]} of ${facts.bytes}`
+    })
+    const expected = works.map(({ kind, name, grid, block, bytes }) =>
+      kind === 'kernel' ? `kernel ${shortName(name)} ${grid} ${block}` : `${kind} of ${bytes}`,
+    )
+    noDifference(difference(found, expected))
+    const sum = (list) => list.reduce((total, value) => total + value, 0) / 1e6
+    const [own, others] = [
+      sum(recorded.works.map((work) => work.endNs - work.startNs)),
+      sum(works.map((work) => work.ns ?? work.end - work.start)),
+    ]
+    return `${expected.length}; ${own.toFixed(3)} ms of work, ${others.toFixed(3)} ms by the observer`
+  })
+  await check(`${name}: streams, clock, all kernels have an operator`, () => {
+    const { streams, overlapping } = checkStreams(recorded)
+    const least = checkClock(recorded)
+    const without = recorded.works.filter(({ what, node }) => what === 'kernel' && !node)
+    demand(
+      without.length === 0,
+      () =>
+        `${without.length} kernels without an operator: ${[...new Set(without.map((work) => recorded.text(work.name)))].slice(0, 5)}`,
+    )
+    const copies = recorded.works
+      .filter(({ what, node }) => what === 'memcpy' && node)
+      .map(({ node }) => recorded.op(node.tensor))
+    noDifference(copies.find((op) => !/^(?:CPY|CONT|DUP)$/.test(op)))
+    return `${streams} streams, ${overlapping} overlaps; a work begins ≥ ${(least / 1000).toFixed(1)} µs after its launch`
+  })
+  await check(`${name}: kernels are of the node that is computed when they are launched`, async () => {
+    const { lines } = await run(path, [...args, '--each-node'], { ...PLAIN, ...LAUNCHES })
+    const calls = []
+    let at
+    for (const line of lines) {
+      if (line.event === 'node') at = line
+      else if (line.event === 'work' && line.kind === 'kernel' && at) {
+        calls[at.call] ??= []
+        calls[at.call].push(`${shortName(line.name)}: ${at.node.op} ${at.node.name}`)
+      }
+    }
+    const log = await record(path, `${name}-plain`, args, PLAIN)
+    demand(calls.length === CALLS, `${calls.length} calls`)
+    for (const [call, expected] of calls.entries()) noDifference(firstUnequal(kernelsOf(log, call), expected))
+    return `${calls.flat().length} kernels`
+  })
+  await check(`${name}: replays of graphs are of the nodes of eager launches`, async () => {
+    const eager = await record(path, `${name}-eager`, args, NO_GRAPHS)
+    for (let call = 0; call < CALLS; call++)
+      noDifference(firstUnequal(kernelsOf(recorded, call), kernelsOf(eager, call)))
+    const replays = recorded.ofKind('api').filter(({ name }) => recorded.text(name) === 'cudaGraphLaunch').length
+    return `${replays} launches of graphs`
+  })
+}
+
+/** Time of each op of prefill, of the device and with --sync's waits: the latter has all of the former. */
+async function checkSync() {
+  const { path } = await cachedModel({ ...presets.big, weights: 'F16' })
+  const args = ['--prompt', '512', '--decode', '4']
+  const [device, synced] = [
+    await record(path, 'sync-device', args, NO_GRAPHS),
+    await record(path, 'sync', args, { ...NO_GRAPHS, GGML2PERFETTO_SYNC: '1' }),
+  ]
+  const sums = (events, opOf) => {
+    const totals = new Map()
+    for (const event of events) {
+      const op = opOf(event)
+      const total = totals.get(op) ?? { ns: 0, count: 0 }
+      totals.set(op, { ns: total.ns + event.endNs - event.startNs, count: total.count + 1 })
+    }
+    return totals
+  }
+  const first = ({ call }) => call === 0
+  const own = sums(
+    device.works.filter((work) => first(work) && work.node),
+    ({ node }) => device.op(node.tensor),
+  )
+  const waits = sums(synced.ofKind('operator').filter(first), ({ tensor }) => synced.op(tensor))
+  const rows = [...own].toSorted(([, a], [, b]) => b.ns - a.ns).slice(0, 8)
+  const figures = rows.map(([op, { ns, count }]) => {
+    const wait = waits.get(op)
+    return `${op} ${(ns / 1000).toFixed(0)} µs of ${count} kernels, ${wait ? `${(wait.ns / 1000).toFixed(0)} µs of ${wait.count} by --sync` : 'none by --sync'}`
+  })
+  return figures.join('; ')
+}
+
+const secondsOf = ({ lines }) => {
+  const calls = lines.filter(({ event, kind }) => event === 'call' && kind === 'decode').slice(4)
+  return (calls.at(-1).end - calls[0].start) / calls.length / 1000
+}
+
+/** Microseconds a token, by turns. */
+async function checkCost(title, spec, env) {
+  const { path } = await cachedModel(spec)
+  const args = ['--prompt', '8', '--decode', '260', '--times', '--synchronize']
+  const ways = {
+    plain: () => ({}),
+    token: () => recording(newLog('cost'), { GGML2PERFETTO_LEVEL: 'token' }),
+    'without CUPTI': () => recording(newLog('cost'), { GGML2PERFETTO_CUPTI: '/nonexistent' }),
+    op: () => recording(newLog('cost')),
+  }
+  const times = Object.fromEntries(Object.keys(ways).map((way) => [way, []]))
+  for (let i = 0; i < Number(options.pairs); i++) {
+    for (const [way, more] of Object.entries(ways))
+      times[way].push(secondsOf(await run(path, args, { ...env, ...more() })))
+  }
+  const median = (list) => list.toSorted((a, b) => a - b)[Math.floor(list.length / 2)]
+  const base = median(times.plain)
+  const figures = Object.entries(times).map(
+    ([way, list]) => `${way} ${median(list).toFixed(1)} µs (${((median(list) / base - 1) * 100).toFixed(1)} %)`,
+  )
+  return `${title}: ${figures.join(', ')}`
+}
+
+async function checkBusy() {
+  const { path } = await cachedModel(DENSE)
+  const plain = await run(path, ARGS)
+  const log = newLog('busy')
+  const busy = await run(path, ARGS, {
+    ...recording(log),
+    ...(bed ? { BED_FAULT: 'busy-cupti' } : observing(join(out, 'busy.jsonl'))),
+  })
+  const { facts, ofKind, text } = await readLog(log)
+  demand(busy.hash === plain.hash, 'another result')
+  demand(/CUPTI/.test(facts['gpu.missing'] ?? ''), `gpu.missing: ${facts['gpu.missing']}`)
+  return `${facts['gpu.missing']}; ${ofKind('api').filter(({ name }) => text(name) === 'cudaGraphLaunch').length} launches of graphs, ${ofKind('gpu').length} works with times`
+}
+
+async function checkKills() {
+  const { path } = await cachedModel(DENSE)
+  let [readable, works] = [0, 0]
+  const count = 12
+  for (let i = 0; i < count; i++) {
+    const log = newLog('killed')
+    await run(path, ['--prompt', '8', '--decode', '600'], recording(log), { signalAfterMs: 300 + i * 150 })
+    if (!existsSync(log)) continue
+    const found = await readLog(log)
+    readable++
+    works += found.works.length
+    const wrong = found.issues.filter((issue) => !/^(?:run did not end|.*lost)/.test(issue))
+    demand(wrong.length === 0, wrong.join('; '))
+  }
+  return `${readable} of ${count} had begun a log, all readable, ${works} works`
+}
+
+async function checkLong() {
+  const { path } = await cachedModel(DENSE)
+  const args = ['--prompt', '8', '--decode', '2000']
+  const plain = await run(path, args)
+  const found = await record(path, 'long', args)
+  demand(found.hash === plain.hash, 'another result')
+  demand(found.issues.length === 0, found.issues.join('; '))
+  const { streams, overlapping } = checkStreams(found)
+  const without = found.works.filter(({ what, node }) => what === 'kernel' && !node).length
+  demand(without === 0, `${without} of ${found.works.length} kernels without an operator`)
+  return `${found.works.length} works on ${streams} streams, ${overlapping} overlaps, ${plain.seconds.toFixed(2)} s, recorded ${found.seconds.toFixed(2)} s`
+}
+
+/** As a user does it. */
+async function checkCommand() {
+  const { path } = await cachedModel(presets.big)
+  const log = join(out, 'big.ggtrace')
+  const command = [program, '--lib', libs, '--model', path, '--gpu-layers', '99', '--prompt', '64', '--decode', '16']
+  const cli = join(root, 'dist/ggml2perfetto.js')
+  const of = (...args) =>
+    execFileSync(process.execPath, [cli, ...args], {
+      env: { ...process.env, ...ENVIRONMENT },
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+  of('record', '-o', log, '--', ...command)
+  writeFileSync(join(out, 'stats.txt'), ['stats', 'why'].map((verb) => of(verb, log)).join('\n'))
+  of(log, '-o', join(out, 'big.pftrace'))
+  const { verdict } = await analyze(inputOf(log))
+  return JSON.stringify(verdict)
+}
+
+for (const entry of cases) await checkCase(entry)
+await check('CUPTI is used by another', checkBusy)
+await check('2 000 tokens', checkLong)
+await check('killed at any time', checkKills)
+await check('the command', checkCommand)
+await check('time of operators by --sync', checkSync)
+await check('cost, 1.1 B, graphs', () => checkCost('a token', presets.big, {}))
+await check('cost, 1.1 B, without graphs', () => checkCost('a token', presets.big, NO_GRAPHS))
+await check('cost, tiny, graphs', () => checkCost('a token', DENSE, {}))
+const failed = results.filter(({ ok }) => !ok).length
+writeFileSync(join(out, 'results.json'), JSON.stringify(results, null, 1))
+for (const name of ['tiny', 'MoE']) {
+  const log = join(out, 'logs', `${name === 'tiny' ? 1 : 4}-${name}.ggtrace`)
+  if (existsSync(log)) copyFileSync(log, join(out, `${name}.ggtrace`))
+}
+console.log(`${results.length - failed} of ${results.length} checks passed`)
+process.exitCode = failed > 0 ? 1 : 0

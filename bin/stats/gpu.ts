@@ -21,8 +21,9 @@ function deviceSection(device: GpuDevice, { devices }: GpuFigures, top: number):
   if (latency) facts.push(['launch to start', distributionText(latency)])
   if (queue) facts.push(['launched, not begun', `mean ${threeDigits(queue.mean)}, at most ${count(queue.max)}`])
   const tables = [
-    timeTable(device),
-    hostTable(device),
+    timeTable(device, 'time'),
+    ...(device.calls ? [timeTable(device.calls, 'time of work of calls')] : []),
+    hostTable(device.calls ?? device),
     ...(device.kinds.length > 1 ? [kindsTable(device)] : []),
     ...(device.kernels.length > 0 ? [kernelsTable(device, top)] : []),
     ...(device.streams.length > 1 ? [streamsTable(device)] : []),
@@ -37,7 +38,7 @@ const distributionText = ({ mean_ns, p50_ns, p99_ns, max_ns }: Distribution) =>
   `mean ${duration(mean_ns)}, p50 ${duration(p50_ns)}, p99 ${duration(p99_ns)}, at most ${duration(max_ns)}`
 
 /** The parts of the time; they sum up to all. */
-function timeTable({ time, idle }: GpuDevice): StatsTable {
+function timeTable({ time, idle }: Pick<GpuDevice, 'time' | 'idle'>, title: string): StatsTable {
   const parts: readonly (readonly [title: string, ns: number, gaps?: number])[] = time
     ? [
         ['computation', time.computation_ns],
@@ -54,7 +55,7 @@ function timeTable({ time, idle }: GpuDevice): StatsTable {
     : []
   const shown = parts.filter(([, ns]) => duration(ns) !== duration(0))
   return tableOf(shown, { ...(time && { sum: ['all', time.total_ns] }) }, [
-    text('time', ([title]) => title),
+    text(title, ([part]) => part),
     number('', ([, ns]) => duration(ns)),
     number('share', ([, ns]) => shareOf(ns, time!.total_ns)),
     number('gaps', ([, , gaps]) => known(gaps, count)),
@@ -62,7 +63,7 @@ function timeTable({ time, idle }: GpuDevice): StatsTable {
 }
 
 /** Why the GPU waited for launches. */
-function hostTable({ host_wait, idle }: GpuDevice): StatsTable {
+function hostTable({ host_wait, idle }: Pick<GpuDevice, 'host_wait' | 'idle'>): StatsTable {
   return tableOf(host_wait ?? [], {}, [
     text('the program, while the GPU waited for it', ({ what }) => what),
     number('time', ({ time_ns }) => duration(time_ns)),

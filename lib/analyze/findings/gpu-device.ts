@@ -8,11 +8,13 @@ import { type Confidence, doubtful } from './rule.ts'
 /** Work of less than this is no basis for a finding: the beginning and the end of a recording weigh too much. */
 export const PIECES_MIN = 100
 
-/** Devices whose time is known, with enough work. */
+/** Devices whose time is known, with enough work; where calls of `llama_decode` launched it, with the time of that work. */
 export function devicesOf({ gpu }: Analysis): (GpuDevice & { readonly time: GpuTime })[] {
-  return (gpu?.devices ?? []).flatMap((device) =>
-    device.time && device.work >= PIECES_MIN && device.time.total_ns > 0 ? [{ ...device, time: device.time }] : [],
-  )
+  return (gpu?.devices ?? [])
+    .map((device) => ({ ...device, ...device.calls }))
+    .flatMap((device) =>
+      device.time && device.work >= PIECES_MIN && device.time.total_ns > 0 ? [{ ...device, time: device.time }] : [],
+    )
 }
 
 /** `GPU 0`, with the process where there are several devices. */
@@ -35,7 +37,7 @@ export function confidenceIn(analysis: Analysis, { work }: GpuDevice): Confidenc
 }
 
 /** Work of a device in the trace: `ts`, `until`, `launch`, `class` (2: copies and fills, 1: communication, 0: computation). */
-export function workOf({ device, pid }: GpuDevice): string {
+export function workOf({ device, pid, calls }: GpuDevice): string {
   const copies = "'memcpy', 'memset'"
   const communication = "s.name like '%nccl%' or s.name like '%rccl%' or s.name like '%cross_device_reduce%'"
   return (
@@ -43,7 +45,8 @@ export function workOf({ device, pid }: GpuDevice): string {
     `case when extract_arg(s.arg_set_id, 'kind') in (${copies}) or s.name like '__amd_rocclr_%' or s.name like 'MEMORY_COPY_%' ` +
     `then 2 when ${communication} then 1 else 0 end as class ` +
     `from gpu_slice s join gpu_track t on t.id = s.track_id left join process p using (upid) ` +
-    `where extract_arg(t.dimension_arg_set_id, 'gpu') = ${Math.max(0, device ?? 0)}${ofProcess(pid)})`
+    `where extract_arg(t.dimension_arg_set_id, 'gpu') = ${Math.max(0, device ?? 0)}${ofProcess(pid)}` +
+    `${calls ? " and extract_arg(s.arg_set_id, 'call') is not null" : ''})`
   )
 }
 

@@ -7,6 +7,7 @@ import { RANGE_KINDS } from './host-ranges.ts'
 import { type DeviceMeasure, kernelKey, kernelsOf, type Measures } from './measure.ts'
 import type { StepList } from './steps.ts'
 import { boundedBy, ROWS_MAX, restOf } from './tables.ts'
+import type { TimeSweep } from './time-sweep.ts'
 import type { Device } from './work.ts'
 
 interface Of {
@@ -32,9 +33,8 @@ export function deviceFigures(device: Device, subject: Of): GpuDevice {
     name: name?.replace(/^\d+ /, '') ?? null,
     work: device.work,
     work_ns: device.workNs,
-    time: measured?.sweep.figures() ?? null,
-    idle: hasLaunches ? measured.sweep.gaps.figures() : null,
-    host_wait: (hasLaunches && measured.sweep.host?.figures()) || null,
+    ...timesOf(measured?.sweep, hasLaunches),
+    calls: callsOf(device, measured, hasLaunches),
     kinds: kindsOf(device),
     ...kernels(device, subject),
     streams: streamsOf(device, subject, hasLaunches),
@@ -45,6 +45,19 @@ export function deviceFigures(device: Device, subject: Of): GpuDevice {
     launchers: measured ? launchersOf(device, measured, subject) : [],
     ...stepsOf(measured, subject),
   }
+}
+
+const timesOf = (sweep: TimeSweep | undefined, hasLaunches: boolean) => ({
+  time: sweep?.figures() ?? null,
+  idle: (hasLaunches && sweep?.gaps.figures()) || null,
+  host_wait: (hasLaunches && sweep?.host?.figures()) || null,
+})
+
+function callsOf(device: Device, measured: DeviceMeasure | undefined, hasLaunches: boolean): GpuDevice['calls'] {
+  const sweep = measured?.callSweep
+  if (!sweep || sweep.work === 0) return null
+  const transfers = device.transfers.figures(sweep.exposedTransfersNs, 'ofCalls')
+  return { work: sweep.work, ...timesOf(sweep, hasLaunches), time: sweep.figures(), transfers }
 }
 
 function kindsOf({ rows: all, transfers, workNs }: Device): GpuKind[] {

@@ -30,6 +30,8 @@ export interface GpuDevice {
   readonly idle: GpuGaps | null
   /** `idle.host_wait` by what the program did, most time first; null where no calls of llama.cpp were recorded with the work, or too many. */
   readonly host_wait: readonly GpuHostTime[] | null
+  /** Without what was launched outside of calls of `llama_decode`, such as copies of weights, and without warm-ups; null where there is no such work. */
+  readonly calls: GpuCalls | null
   /** By kind, most time first. */
   readonly kinds: readonly GpuKind[]
   /** By name, most time first, at most 100; with names that a program gave its kernels, without streams. */
@@ -52,6 +54,11 @@ export interface GpuDevice {
   readonly steps: readonly GpuStep[]
   /** Steps that are not in the list. */
   readonly further_steps: number
+}
+
+/** The work of calls of `llama_decode`: as of the device, from the first to the last of it. */
+export interface GpuCalls extends Pick<GpuDevice, 'work' | 'idle' | 'host_wait' | 'transfers'> {
+  readonly time: GpuTime
 }
 
 /**

@@ -123,6 +123,8 @@ interface SiteSum {
 /** Figures of a device that need the order of its work, or its launches. */
 export interface DeviceMeasure {
   readonly sweep: TimeSweep
+  /** Of the work of calls. */
+  readonly callSweep: TimeSweep
   readonly queue: LaunchQueue
   /** Launches whose work begins before them. */
   launchesAfterWork: number
@@ -174,7 +176,8 @@ export function measure(
   for (const [pid, launch] of launches) sites.attribute(launch, ranges, pid)
   const devices = work.devices.map(
     (): DeviceMeasure => ({
-      ...{ sweep: new TimeSweep(host?.another()), queue: new LaunchQueue(), launchesAfterWork: 0, launched: 0 },
+      ...{ sweep: new TimeSweep(host?.another()), callSweep: new TimeSweep(host?.another()) },
+      ...{ queue: new LaunchQueue(), launchesAfterWork: 0, launched: 0 },
       sites: new DefaultMap(() => ({ launches: 0, work: 0, timeNs: 0 })),
       steps: steps.list.map(() => new TimeSweep()),
     }),
@@ -238,6 +241,7 @@ function divide(
     const launchNs = launched ? launched.start(at) : NaN
     const device = devices[stream.of.index]!
     device.sweep.take(startNs, endNs, kind, launchNs, transfer)
+    if (work.isOfCall(id)) device.callSweep.take(startNs, endNs, kind, launchNs, transfer)
     addGap(streams[stream.index]!, startNs, endNs, launchNs)
     if (!launched) continue
     const step = steps.at(launchNs)

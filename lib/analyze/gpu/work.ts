@@ -14,11 +14,19 @@ interface TransferSum {
   readonly direction: string
   readonly from: string
   readonly to: string
+  readonly all: Transferred
+  /** Those of calls of `llama_decode`. */
+  readonly ofCalls: Transferred
+}
+
+interface Transferred {
   count: number
   bytes: number
   timeNs: number
   unknownSizes: number
 }
+
+const nothing = (): Transferred => ({ count: 0, bytes: 0, timeNs: 0, unknownSizes: 0 })
 
 /** Copies and fills of a device, by direction and memory. */
 class TransferSums {
@@ -29,21 +37,25 @@ class TransferSums {
     this.bytesKey = names.id('bytes')
   }
 
-  add({ what, name, facts }: GpuEvent, durationNs: number): TransferSum {
+  add({ what, name, facts, call }: GpuEvent, durationNs: number): TransferSum {
     const text = this.names.text(name)
     const own = isList(facts) ? memoryOf(text) : ([textOf(facts['from']), textOf(facts['to'])] as const)
     const sum = this.sumOf(directionOf(what, text), own[0], own[1])
-    sum.count++
-    sum.timeNs += durationNs
     const bytes = this.bytesOf(facts)
-    if (bytes === undefined) sum.unknownSizes++
-    else sum.bytes += bytes
+    for (const transferred of call === undefined ? [sum.all] : [sum.all, sum.ofCalls]) {
+      transferred.count++
+      transferred.timeNs += durationNs
+      if (bytes === undefined) transferred.unknownSizes++
+      else transferred.bytes += bytes
+    }
     return sum
   }
 
   /** Most bytes first. `exposedNs`: by index; undefined where only sums are known. */
-  figures(exposedNs: readonly number[] | undefined): GpuTransfer[] {
+  figures(exposedNs: readonly number[] | undefined, which: 'all' | 'ofCalls' = 'all'): GpuTransfer[] {
     return [...this.sums.values()]
+      .map(({ index, direction, from, to, [which]: sums }) => ({ index, direction, from, to, ...sums }))
+      .filter(({ count }) => count > 0)
       .sort((a, b) => b.bytes - a.bytes || b.timeNs - a.timeNs)
       .map(({ index, direction, from, to, count, bytes, timeNs, unknownSizes }) => ({
         ...{
@@ -63,7 +75,10 @@ class TransferSums {
   /** By direction, without their shares. */
   kinds(): Omit<GpuKind, 'share'>[] {
     const kinds = new Map<string, { kind: string; count: number; time_ns: number }>()
-    for (const { direction, count, timeNs } of this.sums.values()) {
+    for (const {
+      direction,
+      all: { count, timeNs },
+    } of this.sums.values()) {
       const kind = direction === 'memset' ? direction : `memcpy ${direction}`
       const sum = kinds.get(kind) ?? { kind, count: 0, time_ns: 0 }
       sum.count += count
@@ -77,7 +92,7 @@ class TransferSums {
     const key = `${direction} ${from} > ${to}`
     const known = this.sums.get(key)
     if (known) return known
-    const made = { index: this.sums.size, direction, from, to, count: 0, bytes: 0, timeNs: 0, unknownSizes: 0 }
+    const made = { index: this.sums.size, direction, from, to, all: nothing(), ofCalls: nothing() }
     this.sums.set(key, made)
     return made
   }
@@ -133,6 +148,8 @@ export interface WorkRow {
 export const WORK_MAX = 1 << 24
 /** No correlation id, or no launch. */
 export const NONE = 0xffffffff
+/** Set in the number of the row of work that a call of `llama_decode` launched. */
+const OF_CALL = 0x80000000
 
 const WHATS: readonly GpuEvent['what'][] = ['kernel', 'memcpy', 'memset', 'graph']
 
@@ -187,7 +204,7 @@ export class GpuWork {
     }
     this.starts.push(startNs)
     this.durations.push(durationNs)
-    this.rowIds.push(id)
+    this.rowIds.push(event.call === undefined ? id : id + OF_CALL)
     this.launches.push(correlation < 0 ? NONE : correlation)
   }
 
@@ -206,7 +223,12 @@ export class GpuWork {
   }
 
   row(id: number): WorkRow {
-    return this.rows[this.rowIds.at(id)]!
+    return this.rows[this.rowIds.at(id) & ~OF_CALL]!
+  }
+
+  /** Whether a call of `llama_decode` launched it, other than a warm-up. */
+  isOfCall(id: number): boolean {
+    return this.rowIds.at(id) >= OF_CALL
   }
 
   private streamOf(event: GpuEvent): Stream {

@@ -308,7 +308,7 @@ export const TASK_STEPS = [
 /** `what` of a GPU_WORK record, by number. */
 export const GPU_WORKS = ['operator', 'copy', 'fill'] as const
 
-/** `what` of a GPU_WAIT record, by number: the function that waited. */
+/** `what` of a GPU_WAIT record, by number: the function that waited, or what was done to a graph of CUDA. */
 export const GPU_WAITS = [
   'vkWaitForFences',
   'vkWaitSemaphores',
@@ -320,6 +320,12 @@ export const GPU_WAITS = [
   'hipStreamSynchronize',
   'hipEventSynchronize',
   'hipDeviceSynchronize',
+  'capture of a CUDA graph',
+  'cudaGraphInstantiate',
+  'cudaGraphExecUpdate',
+  'capture of a HIP graph',
+  'hipGraphInstantiate',
+  'hipGraphExecUpdate',
 ] as const
 
 /** `api` of a GPU_QUEUE record, by number. */

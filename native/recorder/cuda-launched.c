@@ -48,6 +48,7 @@ struct cuda_named cuda_named(enum cuda_function function, const struct cuda_what
     switch (function) {
         case CUDA_MEMCPY:
         case CUDA_MEMCPY_2D: return (struct cuda_named){.what = GGTRACE_GPU_COPY, .shape = copy_kind(what->kind), .bytes = what->bytes};
+        case CUDA_MEMCPY_3D_PEER:
         case CUDA_MEMCPY_PEER: return (struct cuda_named){.what = GGTRACE_GPU_COPY, .shape = CUPTI_PEER_TO_PEER, .bytes = what->bytes};
         case CUDA_MEMSET: return (struct cuda_named){.what = GGTRACE_GPU_FILL, .bytes = what->bytes};
         default: break;

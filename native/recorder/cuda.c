@@ -182,11 +182,14 @@ HOOK(int, cudaMemcpyPeerAsync, void * to, int to_device, const void * from, int 
     LAUNCH(CUDA_MEMCPY_PEER, stream, LIST(.bytes = size), to, to_device, from, from_device, size, stream);
 }
 
-/* Earlier releases of ggml copy parts of split matrices by it. */
-HOOK(int, cudaMemcpy3DPeerAsync, const void * box, void * stream) {
+#ifndef HIP
+/* Earlier releases of ggml copy parts of split matrices by it. `box`: a struct cudaMemcpy3DPeerParms. */
+HOOK(int, cudaMemcpy3DPeerAsync, const char * box, void * stream) {
     REAL_OR(cudaMemcpy3DPeerAsync, CUDA_INSUFFICIENT_DRIVER);
-    LAUNCH(CUDA_MEMCPY_3D_PEER, stream, box, stream);
+    const struct { size_t width, height, depth; } * extent = (const void *) (box + 144);
+    LAUNCH(CUDA_MEMCPY_3D_PEER, stream, LIST(.bytes = extent->width * extent->height * extent->depth), box, stream);
 }
+#endif
 
 HOOK(int, cudaMemsetAsync, void * to, int value, size_t size, void * stream) {
     REAL_OR(cudaMemsetAsync, CUDA_INSUFFICIENT_DRIVER);
@@ -234,32 +237,55 @@ PRODUCT(cublasStrsmBatched, LIST(void * handle, int side, int uplo, int trans, i
 
 /* ---- Graphs ---- */
 
+/* What the host does for a device, from `start` to now. */
+static void note_host(uint32_t what, uint64_t start) {
+    struct ggtrace_writer * writer = recording_level() >= LEVEL_GRAPH && calls_take() ? recording_writer(GGTRACE_NO_WORKER) : NULL;
+    if (!writer) return;
+    ggtrace_gpu_wait(writer, &(struct ggtrace_gpu_wait_record){
+        .start = start, .end = clock_now(), .what = what, .device = cuda_device(), .call = calls_current()});
+}
+
+static __thread uint64_t capture_start __attribute__((tls_model("initial-exec")));
+
 HOOK(int, cudaStreamBeginCapture, void * stream, int mode) {
     REAL_OR(cudaStreamBeginCapture, CUDA_INSUFFICIENT_DRIVER);
     const int result = real(stream, mode);
-    if (result == 0 && is_followed(callee)) cuda_captures(true);
+    if (result == 0 && is_followed(callee)) {
+        cuda_captures(true);
+        capture_start = clock_now();
+    }
     return result;
 }
 
 HOOK(int, cudaStreamEndCapture, void * stream, void ** graph) {
     REAL_OR(cudaStreamEndCapture, CUDA_INSUFFICIENT_DRIVER);
     const int result = real(stream, graph);
-    if (is_followed(callee)) cuda_captures(false);
+    if (is_followed(callee)) {
+        cuda_captures(false);
+        if (capture_start) note_host(GGTRACE_CUDA_CAPTURE, capture_start);
+        capture_start = 0;
+    }
     return result;
 }
 
 /* With the parameters that it, and the next, had until CUDA 11: passed on, they change nothing. */
 HOOK(int, cudaGraphInstantiate, void ** exec, void * graph, void * flags, void * text, size_t size) {
     REAL_OR(cudaGraphInstantiate, CUDA_INSUFFICIENT_DRIVER);
+    const uint64_t start = clock_now();
     const int result = real(exec, graph, flags, text, size);
-    if (result == 0 && is_followed(callee)) cuda_graph_instantiated(*exec);
+    if (result != 0 || !is_followed(callee)) return result;
+    cuda_graph_instantiated(*exec);
+    note_host(GGTRACE_CUDA_INSTANTIATE, start);
     return result;
 }
 
 HOOK(int, cudaGraphExecUpdate, void * exec, void * graph, void * outcome, void * result_before_12) {
     REAL_OR(cudaGraphExecUpdate, CUDA_INSUFFICIENT_DRIVER);
+    const uint64_t start = clock_now();
     const int result = real(exec, graph, outcome, result_before_12);
-    if (result == 0 && is_followed(callee)) cuda_graph_updated(exec);
+    if (result != 0 || !is_followed(callee)) return result;
+    cuda_graph_updated(exec);
+    note_host(GGTRACE_CUDA_UPDATE, start);
     return result;
 }
 
@@ -277,14 +303,12 @@ HOOK(int, cudaGraphLaunch, void * exec, void * stream) {
 /* ---- Waits ---- */
 
 /* `waited`: the call of the real function. */
-#define WAIT(kind, waited)                                                                                           \
-    if (!is_followed(callee)) return waited;                                                                                 \
-    const uint64_t start = clock_now();                                                                              \
-    const int result = waited;                                                                                       \
-    cuda_launched_flush();                                                                                           \
-    struct ggtrace_writer * writer = recording_level() >= LEVEL_GRAPH && calls_take() ? recording_writer(GGTRACE_NO_WORKER) : NULL; \
-    if (writer) ggtrace_gpu_wait(writer, &(struct ggtrace_gpu_wait_record){                                          \
-        .start = start, .end = clock_now(), .what = kind, .device = cuda_device(), .call = calls_current()});        \
+#define WAIT(kind, waited)                                        \
+    if (!is_followed(callee)) return waited;                              \
+    const uint64_t start = clock_now();                           \
+    const int result = waited;                                    \
+    cuda_launched_flush();                                        \
+    note_host(kind, start);                                       \
     return result
 
 HOOK(int, cudaStreamSynchronize, void * stream) {

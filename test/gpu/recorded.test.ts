@@ -3,32 +3,52 @@ import { expect, test } from '@jest/globals'
 import { analyze, convert } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
 
-/** A stored recording of CUDA: its trace and its statistics. cuda.long.test.ts records anew, and holds the log against the bed's list. */
+/**
+ * Stored recordings of CUDA, their traces and statistics: of the GPU of README.md, and of an H100. cuda.long.test.ts records anew, and holds the
+ * log against the bed's list; scripts/gpu/verify.mjs does so on a real GPU.
+ */
 
-const LOG = fileURLToPath(new URL('logs/nano.ggtrace.gz', import.meta.url))
+const logOf = (name: string) => fileURLToPath(new URL(`logs/${name}.ggtrace.gz`, import.meta.url))
 
-test('a log of CUDA: each kernel, copy and fill is on the row of its stream, with the operator that it is of', async () => {
-  const { gpu } = await analyze(inputOf(LOG))
-  const { work, kinds } = gpu!.devices[0]!
-  const counts = new Map(kinds.map(({ kind, count }) => [kind, count]))
-  expect(work).toBe([...counts.values()].reduce((sum, count) => sum + count, 0))
-  const trace = await openTrace(convert(inputOf(LOG)))
-  const numbers = (sql: string) => trace.query(sql).rows.map((row) => row.map(Number))
-  try {
-    expect(numbers("select count(*) from stats where severity = 'error' and value > 0")).toEqual([[0]])
-    expect(numbers('select count(*) from gpu_slice')).toEqual([[work]])
-    // Copies between device memory are operators (CONT); of weights, inputs and results they are not.
-    const ofNodes = counts.get('kernel')! + counts.get('memcpy DtoD')!
-    expect(numbers("select count(*) from gpu_slice where extract_arg(arg_set_id, 'tensor') is not null")).toEqual([
-      [ofNodes],
-    ])
-    const overlapping = `select count(*) from (
-      select ts + dur as finish, lead(ts) over (partition by track_id order by ts) as next from gpu_slice) where next < finish`
-    expect(numbers(overlapping)).toEqual([[0]])
-    // An arrow from each launch to its work, or to the works of its graph.
-    const arrows = 'select count(distinct slice_in) from flow join gpu_slice on gpu_slice.id = slice_in'
-    expect(numbers(arrows)).toEqual([[work]])
-  } finally {
-    trace.close()
-  }
+test('of an H100: copies of weights are no part of the time of calls, and of no finding', async () => {
+  const { gpu, findings } = await analyze(inputOf(logOf('h100')))
+  const { work, calls, time, transfers, name } = gpu!.devices[0]!
+  expect([name, work, calls!.work]).toEqual(['NVIDIA H100 80GB HBM3', 1280, 1197])
+  expect(time!.exposed_copy_ns).toBeGreaterThan(5 * calls!.time.exposed_copy_ns)
+  const bytes = (list: typeof transfers) => list.find(({ direction }) => direction === 'HtoD')!.bytes
+  expect(bytes(transfers)).toBeGreaterThan(10_000_000)
+  expect(bytes(calls!.transfers)).toBeLessThan(100_000)
+  const rules = findings.findings.map(({ rule }) => rule)
+  expect(rules).toContain('gpu-launches')
+  expect(rules).not.toContain('gpu-copies')
 })
+
+test.each(['nano', 'h100'])(
+  '%s: each kernel, copy and fill is on the row of its stream, with its operator',
+  async (name) => {
+    const LOG = logOf(name)
+    const { gpu } = await analyze(inputOf(LOG))
+    const { work, kinds } = gpu!.devices[0]!
+    const counts = new Map(kinds.map(({ kind, count }) => [kind, count]))
+    expect(work).toBe([...counts.values()].reduce((sum, count) => sum + count, 0))
+    const trace = await openTrace(convert(inputOf(LOG)))
+    const numbers = (sql: string) => trace.query(sql).rows.map((row) => row.map(Number))
+    try {
+      expect(numbers("select count(*) from stats where severity = 'error' and value > 0")).toEqual([[0]])
+      expect(numbers('select count(*) from gpu_slice')).toEqual([[work]])
+      // Copies between device memory are operators (CONT); of weights, inputs and results they are not.
+      const ofNodes = counts.get('kernel')! + (counts.get('memcpy DtoD') ?? 0)
+      expect(numbers("select count(*) from gpu_slice where extract_arg(arg_set_id, 'tensor') is not null")).toEqual([
+        [ofNodes],
+      ])
+      const overlapping = `select count(*) from (
+      select ts + dur as finish, lead(ts) over (partition by track_id order by ts) as next from gpu_slice) where next < finish`
+      expect(numbers(overlapping)).toEqual([[0]])
+      // An arrow from each launch to its work, or to the works of its graph.
+      const arrows = 'select count(distinct slice_in) from flow join gpu_slice on gpu_slice.id = slice_in'
+      expect(numbers(arrows)).toEqual([[work]])
+    } finally {
+      trace.close()
+    }
+  },
+)

@@ -33,7 +33,8 @@ export const firstCall: Rule = {
     )
     return (
       `With page faults that read, the model is read from the disk while it computes: ${ways}. ` +
-      'On a GPU, its shaders are compiled; a cache of them stays between runs'
+      'On a GPU, its shaders are compiled, and a cache of them stays between runs; CUDA loads each kernel when it is first launched ' +
+      '(CUDA_MODULE_LOADING=EAGER: at the start), and captures a graph: the slices of the API show it'
     )
   },
   covers: ['page-faults', 'blocked-workers'],

@@ -107,7 +107,7 @@ export interface GpuGaps {
 
 /**
  * What the recorded program did on any of its threads while the GPU waited for it; the sum is `idle.host_wait.time_ns`. Of activities at the same
- * time the first in this order counts: `compiling pipelines`, `waiting` (for a GPU: it ends a little after the work), `copying` between host and
+ * time the first in this order counts: `compiling pipelines`, `preparing graphs` (CUDA's: captured, instantiated, updated), `waiting` (for a GPU: it ends a little after the work), `copying` between host and
  * backend buffers, `allocating` a graph or memory, `sampling`, `text` (tokenizing, detokenizing), `state` (saved or restored), `media` (images, sound),
  * `submitting` (graph runs that put work into command buffers, and submissions), `graphs elsewhere` (on another backend, such as the CPU),
  * `rest of calls` (building graphs, setting inputs, …), `outside calls`. `launch latency` is the time from the launch to the start of its work.
@@ -115,6 +115,7 @@ export interface GpuGaps {
 export interface GpuHostTime {
   readonly what:
     | 'compiling pipelines'
+    | 'preparing graphs'
     | 'waiting'
     | 'copying'
     | 'allocating'

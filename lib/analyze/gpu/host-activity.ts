@@ -16,7 +16,17 @@ type What = GpuHostTime['what']
 
 /** Of several at a time the first one counts: the most specific. */
 const ORDER: readonly Exclude<What, 'outside calls' | 'launch latency'>[] = [
-  ...(['compiling pipelines', 'waiting', 'copying', 'allocating', 'sampling', 'text', 'state', 'media'] as const),
+  ...([
+    'compiling pipelines',
+    'preparing graphs',
+    'waiting',
+    'copying',
+    'allocating',
+    'sampling',
+    'text',
+    'state',
+    'media',
+  ] as const),
   ...(['submitting', 'graphs elsewhere', 'rest of calls'] as const),
 ]
 const PURPOSES: Readonly<Partial<Record<FunctionPurpose, What>>> = {
@@ -64,6 +74,7 @@ export class HostActivity {
       const text = this.names.text(name)
       const kind = callKindOf(text)
       if (text === 'vkCreateComputePipelines') what = 'compiling pipelines'
+      else if (/ graph$|Graph(?:Instantiate|ExecUpdate)$/.test(text)) what = 'preparing graphs'
       else what = kind === 'launch' ? 'submitting' : kind === 'synchronize' ? 'waiting' : null
       this.ofCalls[name] = what
     }

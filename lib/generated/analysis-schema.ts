@@ -74,7 +74,7 @@ export const ANALYSIS_TYPES: { readonly [name: string]: JsonFields } = {
   GpuGaps: {"host_wait":{"of":"GpuGapSum"},"kernel_wait":{"of":"GpuGapSum"},"other":{"of":"GpuGapSum"}},
   GpuGapSum: {"count":"number","time_ns":"number"},
   GpuHostTime: {"what":{"is":["state","compiling pipelines","preparing graphs","waiting","copying","allocating","sampling","text","media","submitting","graphs elsewhere","rest of calls","outside calls","launch latency"]},"time_ns":"number"},
-  GpuCalls: {"time":{"of":"GpuTime"},"work":"number","idle":{"any":[{"of":"GpuGaps"},"null"]},"host_wait":{"any":[{"list":{"of":"GpuHostTime"}},"null"]},"transfers":{"list":{"of":"GpuTransfer"}}},
+  GpuCalls: {"work":"number","time":{"of":"GpuTime"},"idle":{"any":[{"of":"GpuGaps"},"null"]},"host_wait":{"any":[{"list":{"of":"GpuHostTime"}},"null"]},"transfers":{"list":{"of":"GpuTransfer"}}},
   GpuTransfer: {"direction":"string","from":"string","to":"string","count":"number","bytes":"number","time_ns":"number","exposed_ns":{"any":["number","null"]},"gb_per_s":{"any":["number","null"]},"unknown_sizes":"number"},
   GpuKind: {"kind":"string","count":"number","time_ns":"number","share":"number"},
   GpuKernel: {"name":"string","is_communication":"boolean","count":"number","time_ns":"number","share":"number","duration":{"any":[{"of":"Distribution"},"null"]}},

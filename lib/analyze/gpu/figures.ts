@@ -56,9 +56,13 @@ export interface GpuDevice {
   readonly further_steps: number
 }
 
-/** The work of calls of `llama_decode`: as of the device, from the first to the last of it. */
-export interface GpuCalls extends Pick<GpuDevice, 'work' | 'idle' | 'host_wait' | 'transfers'> {
+/** The work of calls of `llama_decode`, from the first to the last of it; figures are as those of the device. */
+export interface GpuCalls {
+  readonly work: number
   readonly time: GpuTime
+  readonly idle: GpuGaps | null
+  readonly host_wait: readonly GpuHostTime[] | null
+  readonly transfers: readonly GpuTransfer[]
 }
 
 /**

@@ -15,7 +15,7 @@ export function compileProgram(llama, path, lib = join(llama, 'lib')) {
   compile(...options, join(root, 'test/llama/run.c'), '-o', path, ...linked)
 }
 
-/** Compiles observer.c with the toolkit's headers; `folders`: where libcupti is, beside the toolkit's own. */
+/** Compiles observer.c with the toolkit's headers; `folders`: further ones with libcupti. */
 export function compileObserver(path, folders = []) {
   const toolkit = process.env.CUDA_HOME ?? '/usr/local/cuda'
   const places = [`${toolkit}/lib64`, `${toolkit}/extras/CUPTI/lib64`, ...folders].map((folder) => `-L${folder}`)

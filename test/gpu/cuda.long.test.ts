@@ -364,7 +364,7 @@ cuda('the recorder with CUDA, on a GPU that does not exist (needs linux-x64, cc,
         mkdirSync(dirname(log), { recursive: true })
         const env = { ...cudaEnvironment(bed()), GGML2PERFETTO_OUT: log }
         const timeoutMs = 100 + Math.round((i * 400) / KILLS)
-        const { signal } = await run(path, [...ARGS, '--decode', '400'], { preload: RECORDER, env, timeoutMs })
+        const { signal } = await run(path, [...ARGS, '--decode', '2000'], { preload: RECORDER, env, timeoutMs })
         expect(signal).toBe('SIGKILL')
         if (!existsSync(log)) continue // before ggml was called
         const { issues } = await readLog(log)

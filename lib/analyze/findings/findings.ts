@@ -3,6 +3,7 @@ import { barrierWait } from './barrier-wait.ts'
 import { betweenCalls } from './between-calls.ts'
 import { cancelledWork } from './cancelled-work.ts'
 import { contextGrowth } from './context-growth.ts'
+import { clockLimit, crowdedAffinity, slowCores, smtSiblings } from './cores.ts'
 import { cpuLimit } from './cpu-limit.ts'
 import { dividedModel } from './divided-model.ts'
 import { expertImbalance } from './expert-imbalance.ts'
@@ -32,6 +33,7 @@ import { slowerType } from './slower-type.ts'
 import { speculationSlower } from './speculation-slower.ts'
 import { stateSaves } from './state-saves.ts'
 import { thermalThrottling } from './thermal-throttling.ts'
+import { newThreads, teamsOfCallers, twoOpenmpRuntimes } from './thread-teams.ts'
 import { unbalancedOp } from './unbalanced-op.ts'
 import { unusedTensorCores } from './unused-tensor-cores.ts'
 import { weightFaults } from './weight-faults.ts'
@@ -41,6 +43,13 @@ export const RULES: readonly Rule[] = [
   cpuLimit,
   preempted,
   moreThreadsThanCpus,
+  teamsOfCallers,
+  newThreads,
+  twoOpenmpRuntimes,
+  crowdedAffinity,
+  smtSiblings,
+  slowCores,
+  clockLimit,
   passiveWaiting,
   pageFaults,
   blockedWorkers,

@@ -29,6 +29,7 @@ const OF_OTHERS = [
     '--series',
     '--mem',
     '--contents',
+    '--full',
   ],
   '--tensor-type', // of llama-quantize
   ...['-g', '-s', '-pl', '--power-cap', '--cpus', '-e'],

@@ -39,6 +39,15 @@ export interface MadeCall {
   /** Major page faults of the process during it, and bytes that it read from disks. */
   readonly faults?: number
   readonly bytesRead?: number
+  /** The threads of its workers; the first makes the call. */
+  readonly threads?: readonly number[]
+  /** Other workers begin so much later than the first one. */
+  readonly lateNs?: number
+  /** The CPUs on which its workers begin, and those on which they may run. */
+  readonly cpus?: readonly number[]
+  readonly allowed?: readonly string[]
+  /** Other threads of the program that run all the time. */
+  readonly others?: readonly number[]
 }
 
 interface MadeRun {
@@ -75,9 +84,16 @@ export function madeRun({
       let at = START_NS
       for (const [
         call,
-        { phase, tokens = 1, steps, outsideNs = 0, outside, backend, faults, bytesRead = 0 },
+        { phase, tokens = 1, steps, outsideNs = 0, outside, backend, faults, bytesRead = 0, ...made },
       ] of calls.entries()) {
         const start = at
+        const { threads = [100, 101], lateNs = 0, cpus = [], allowed = [], others = [] } = made
+        const tidOf = (worker: number) => threads[worker] ?? 100 + worker
+        for (const [worker, cpu] of cpus.entries()) {
+          const list = names.id(allowed[worker] ?? '')
+          events.push({ kind: 'affinity', worker, tid: tidOf(worker), atNs: start, cpu, allowed: list })
+        }
+        for (const tid of others) events.push({ kind: 'state', tid, cpu: 0, state: 'running', atNs: start })
         for (const { name, op, ns, majorFaults, blockedNs, asleepNs } of steps) {
           let tensor = tensors.get(name)
           if (tensor === undefined) {
@@ -99,8 +115,9 @@ export function madeRun({
           }
           for (const [worker, timeNs] of ns.entries()) {
             const counts = majorFaults === undefined ? {} : { counts: [worker === 0 ? majorFaults : 0] }
-            const times = { startNs: at, endNs: at + timeNs, waitEndNs: end }
-            const who = { tensor, worker, tid: 100 + worker, cpu, call, experts: undefined, inferred: 0 }
+            const late = worker > 0 && at === start ? lateNs : 0
+            const times = { startNs: at + late, endNs: at + timeNs, waitEndNs: end }
+            const who = { tensor, worker, tid: tidOf(worker), cpu, call, experts: undefined, inferred: 0 }
             events.push({ kind: 'operator', ...who, ...times, ...counts })
           }
           at = end
@@ -136,7 +153,7 @@ export function madeRun({
           tokens,
           startNs: start,
           endNs: at,
-          tid: 100,
+          tid: tidOf(0),
           inferred: 0,
           ...resources,
         })

@@ -1,0 +1,137 @@
+import { describe, expect, test } from '@jest/globals'
+import { lookedAt } from '../../../lib/analysis.ts'
+import { analyze, type Finding } from '../../../lib/index.ts'
+import { checkedFindings, decodes, type MadeCall, madeRun } from './made-run.ts'
+
+/** Threads and cores as causes: each is named where there is evidence for it, and nowhere else. */
+
+const of = (found: readonly Finding[]) => found.map(({ rule }) => rule)
+const waiting = { name: 'ffn_up-0', op: 'MUL_MAT', ns: [60_000, 100_000] }
+const even = { ...waiting, ns: [100_000, 100_000] }
+const OPENMP = { 'threads.runtime': 'openmp', 'threads.openmp': '/usr/lib/libgomp.so.1', 'cpus.allowed': '4' }
+
+/** Calls with other threads each time. */
+const moving = (threadsOf: (call: number) => readonly number[], more: Partial<MadeCall> = {}) =>
+  Array.from({ length: 40 }, (_, call) => ({ ...decodes(1, [waiting], more)[0]!, threads: threadsOf(call) }))
+
+describe('teams of threads', () => {
+  const figuresOf = async (calls: readonly MadeCall[], attributes: Record<string, string>) =>
+    lookedAt(await analyze(madeRun({ calls, attributes })))
+
+  test('calls by turns from three threads, each with its own team of OpenMP', async () => {
+    const calls = moving((call) => [1000 + (call % 3), 2000 + (call % 3)])
+    const [first, ...others] = await checkedFindings(madeRun({ calls, attributes: OPENMP }))
+    expect(of(others)).toEqual([])
+    expect(first).toMatchObject({ rule: 'teams-of-callers', evidence: { teams: 3, phase: 'decode' } })
+    expect(first!.sentence).toBe(
+      '39 calls of 40 by another thread than the call before, 39 with other threads of OpenMP (3 teams): 40 % of decode is waiting for them',
+    )
+  })
+
+  test.each([
+    ['the same thread', moving(() => [1000, 2000]), OPENMP],
+    ['one move', moving((call) => [call < 20 ? 1000 : 1001, call < 20 ? 2000 : 2001]), OPENMP],
+    ['a pool that all share', moving((call) => [1000 + (call % 3), 2000]), { ...OPENMP, 'threads.runtime': 'pool' }],
+    ['one team of other workers', moving((call) => [1000 + (call % 3), 2000]), OPENMP],
+    ['an older log', moving((call) => [1000 + (call % 3), 2000 + (call % 3)]), { 'cpus.allowed': '4' }],
+  ] as [string, MadeCall[], Record<string, string>][])('%s: only that they wait', async (_, calls, attributes) => {
+    expect(of(await checkedFindings(madeRun({ calls, attributes })))).toEqual(['barrier-wait'])
+  })
+
+  test('new threads for every graph: where their start takes time', async () => {
+    const started = (lateNs: number) => moving((call) => [1000, 2000 + call], { lateNs })
+    const POOL = { ...OPENMP, 'threads.runtime': 'pool' }
+    const found = await checkedFindings(madeRun({ calls: started(30_000), attributes: POOL }))
+    const finding = found.find(({ rule }) => rule === 'new-threads')!
+    expect(finding.evidence).toMatchObject({ calls: 40, new_threads: 39, start_delay_ns: 39 * 30_000 })
+    expect(finding.sentence).toMatch(
+      /^39 new threads in 40 calls: 29 % of the time of calls passes until they have begun$/,
+    )
+    const quick = await figuresOf(started(1000), POOL)
+    expect(quick.find(({ rule }) => rule === 'new-threads')!.figures).toEqual([
+      { figure: expect.stringMatching(/^39 new threads in 40 calls: 0.97 % of the time/) },
+    ])
+  })
+
+  test('two OpenMP runtimes: where threads of the other one run', async () => {
+    const two = { ...OPENMP, 'threads.openmp_loaded': '/usr/lib/libgomp.so.1; /venv/torch/lib/libgomp-a34b3233.so.1' }
+    const run = (others: readonly number[]) => {
+      const calls = decodes(40, [{ ...waiting, blockedNs: 0 }], { others })
+      return checkedFindings(madeRun({ calls, attributes: two }))
+    }
+    const [first] = await run([300, 301])
+    expect(first).toMatchObject({ rule: 'two-openmp-runtimes', confidence: 'medium' })
+    expect(first!.sentence).toMatch(
+      /^2 OpenMP runtimes are loaded \(libgomp.so.1, libgomp-a34b3233.so.1\): threads that compute nothing of calls run 200 % of their time$/,
+    )
+    expect(of(await run([]))).toEqual(['barrier-wait'])
+  })
+})
+
+/** Four cores of two CPUs, the upper two of another kind, with limited clocks. */
+const MACHINE = {
+  'cpus.allowed': '8',
+  'cpus.allowed_list': '0-7',
+  'topology.online': '0-7',
+  'topology.cores': '0,1|2,3|4,5|6,7',
+  'topology.packages': '0-7',
+}
+const HYBRID = { ...MACHINE, 'topology.kinds': 'core:0-3|atom:4-7', 'topology.capacity': '1024:0,2|512:4,6' }
+
+describe('cores', () => {
+  const on = (cpus: readonly number[], attributes: Record<string, string>, allowed: readonly string[] = []) =>
+    checkedFindings(madeRun({ calls: decodes(20, [even], { cpus, allowed }), attributes }))
+
+  test('two workers on one core, while others are free', async () => {
+    const [first, ...others] = await on([2, 3], MACHINE)
+    expect(of(others)).toEqual([])
+    expect(first).toMatchObject({ rule: 'smt-siblings', time_ns: 20 * 25_000, confidence: 'medium' })
+    expect(first!.sentence).toBe(
+      'in 100 % of the time of calls, two workers share a core though another one is free (2 workers, 4 cores)',
+    )
+  })
+
+  test.each([
+    ['cores of their own', [1, 3], MACHINE],
+    ['one core only may be used', [2, 3], { ...MACHINE, 'cpus.allowed_list': '2-3' }],
+    ['CPUs that are not known', [-1, -1], MACHINE],
+    ['a machine without siblings', [0, 1], { ...MACHINE, 'topology.cores': '0|1|2|3' }],
+    ['no topology', [2, 3], { 'cpus.allowed': '8' }],
+  ] as [string, number[], Record<string, string>][])('%s: no cause', async (_, cpus, attributes) => {
+    expect(of(await on(cpus, attributes))).toEqual([])
+  })
+
+  test('a worker on an efficiency core, while a faster one is free', async () => {
+    const [first, ...others] = await on([0, 4], HYBRID)
+    expect(of(others)).toEqual([])
+    expect(first).toMatchObject({ rule: 'slow-cores', time_ns: 20 * 50_000, evidence: { speed_of_slow_share: 0.5 } })
+    expect(first!.sentence).toBe(
+      'in 100 % of the time of calls, a worker is on an efficiency core though a faster one is free (2 P, 2 E)',
+    )
+    expect(of(await on([0, 2], HYBRID))).toEqual([])
+    expect(of(await on([4, 6], { ...HYBRID, 'cpus.allowed_list': '4-7' }))).toEqual([])
+  })
+
+  test('a clock that the kernel limits', async () => {
+    const limited = { 'topology.max_khz': '4000000:0,2,4,6', 'topology.governor': 'powersave:0,2,4,6' }
+    const [first] = await on([0, 2], { ...MACHINE, ...limited, 'topology.limit_khz': '1000000:0,2,4,6' })
+    expect(first).toMatchObject({ rule: 'clock-limit', time_ns: 20 * 75_000, confidence: 'medium' })
+    expect(first!.sentence).toBe('the kernel permits CPUs 1 of 4 GHz (governor powersave)')
+    expect(of(await on([0, 2], { ...MACHINE, ...limited, 'topology.limit_khz': '4000000:0,2,4,6' }))).toEqual([])
+    expect(of(await on([0, 2], { ...MACHINE, ...limited }))).toEqual([]) // no limit is known
+  })
+
+  test('affinities that put both workers on one CPU', async () => {
+    const run = (allowed: readonly string[], attributes: Record<string, string> = MACHINE) =>
+      checkedFindings(madeRun({ calls: decodes(20, [waiting], { cpus: [3, 3], allowed }), attributes }))
+    const [first, ...others] = await run(['3', '3'])
+    expect(of(others)).toEqual([])
+    expect(first).toMatchObject({ rule: 'crowded-affinity', evidence: { cpus: '3', workers: '0 and 1' } })
+    expect(first!.sentence).toBe('workers 0 and 1 may run on CPU 3 only: 40 % of decode is waiting for each other')
+    expect(of(await run(['2-3', '2-3']))).toEqual(['barrier-wait'])
+    expect(of(await run(['3', '0-7']))).toEqual(['barrier-wait'])
+    // The whole program may use no other CPU.
+    const one = await run(['3', '3'], { ...MACHINE, 'cpus.allowed': '1', 'cpus.allowed_list': '3' })
+    expect(of(one)).toEqual(['more-threads-than-cpus'])
+  })
+})

@@ -4,7 +4,7 @@ import { devicesOf, confidenceIn as gpuConfidence, nameOf as gpuNameOf, PIECES_M
 import { confidenceOfRequests } from '../findings/requests.ts'
 import { confidenceOf, phasesOf } from '../findings/rule.ts'
 import { percent } from '../findings/words.ts'
-import { type Ceiling, ceilingOf, ceilingText, isNear } from './ceiling.ts'
+import { type Ceiling, ceilingOf, ceilingText, gpuOf, isNear } from './ceiling.ts'
 import type { RunVerdict, RunVerdictCause } from './figures.ts'
 import { causeOfSlowest, requestsIn } from './requests.ts'
 
@@ -97,10 +97,11 @@ function toFirstToken(figures: Analysis['first_token']): number | null {
   return until.reduce((sum, { time_ns, before_ns }, i) => sum + (time_ns ?? 0) + (i > 0 ? (before_ns ?? 0) : 0), 0)
 }
 
-function adviceAt({ calls }: Analysis, { by }: Ceiling): string {
-  if (by === 'arithmetic') return 'more or faster cores, or a GPU, would help'
+function adviceAt({ calls }: Analysis, { by, backend }: Ceiling): string {
+  if (by === 'arithmetic')
+    return backend === null ? 'more or faster cores, or a GPU, would help' : 'a faster GPU would help'
   const batch = (calls.sequences ?? 1) > 1.5 ? 'a larger batch' : 'a batch'
-  return `smaller weights, ${batch} or speculation would help; more threads would not`
+  return `smaller weights, ${batch} or speculation would help${backend === null ? '; more threads would not' : ''}`
 }
 
 /** Are there no findings, also of low confidence, but that the machine is the limit? */
@@ -118,7 +119,11 @@ function hintOf(analysis: Analysis, ceiling: Ceiling | undefined): string | null
   const { level, recorded } = analysis.run
   if (!hasCauses(analysis)) return level === null && !recorded.includes('gpu') ? WITH_OPERATORS : null
   const isWithoutPeaks = analysis.rooflines.some(
-    ({ scope, bytes, mbu_share }) => scope === 'phase' && bytes !== null && mbu_share === null,
+    (roofline) =>
+      roofline.scope === 'phase' &&
+      roofline.bytes !== null &&
+      roofline.mbu_share === null &&
+      gpuOf(analysis.rooflines, roofline)?.mbu_share == null,
   )
   return !ceiling && isWithoutPeaks ? WITH_PEAKS : null
 }

@@ -210,11 +210,11 @@ export const LAYOUT = {
     description: `Work of each worker thread from the ${ROWS_AT_ONCE + 1}th on: one slice per operator (node of the graph), then its barrier wait.`,
   }),
 
-  worker: track<of.Worker & { readonly isSummed: boolean }>('run', {
+  worker: track<of.Worker & { readonly isSummed: boolean; readonly place?: string }>('run', {
     rank: ({ worker }) => (worker < ROWS_AT_ONCE ? at(7) : 0) + 16 * worker,
     beyond: ofFurtherWorkers,
     rows: 16,
-    name: ({ worker }) => `worker ${worker}`,
+    name: ({ worker, place }) => (place === undefined ? `worker ${worker}` : `worker ${worker} · ${place}`),
     description: ({ worker, isSummed }) =>
       `Operators that worker ${worker} (ggml's ith) computed. Slices are compute time; the barrier slice after one is ` +
       'the wait for the other workers. The thread that served the worker at the time is the argument tid (--detail full).' +

@@ -98,7 +98,7 @@ export class Timeline implements EventPass<void> {
 
   finish(): void {
     if (!this.ggml) return
-    this.ggml.finish()
+    this.ggml.finish(this.run.attributes)
     this.areas.requests?.finish()
     this.memory.finish()
     this.states.finish()
@@ -168,6 +168,7 @@ export class Timeline implements EventPass<void> {
       case 'input':
         return this.begin(event)
       case 'affinity':
+        return this.ggml.workerCpus.add(event)
       case 'access': // drawn with the log of its process
       case 'mapping':
       case 'kernel-profile': // drawn with the kernels of a log

@@ -150,6 +150,11 @@ export class Lanes {
     private readonly late = false,
   ) {}
 
+  /** The tracks of its rows so far. */
+  get tracks(): readonly number[] {
+    return this.lanes.map(({ track }) => track)
+  }
+
   /** Writes a slice; `extra`: arguments of its own, in place of the label's. */
   place(startNs: number, endNs: number, label: Label, extra?: readonly Arg[]): void {
     const track = this.take(startNs, endNs)

@@ -1,9 +1,9 @@
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
-import { analyze } from '../../lib/index.ts'
+import { analyze, convert } from '../../lib/index.ts'
 import { cpusOf } from '../../lib/model/topology.ts'
-import { inputOf } from '../../lib/node.ts'
+import { inputOf, openTrace } from '../../lib/node.ts'
 import { hasLlama, model, type RunOptions, run } from '../llama/testbed.ts'
 import { CPUS, hasTaskset, ON_CPU } from '../machine.ts'
 import { makeSys } from '../other-machine.ts'
@@ -110,5 +110,12 @@ llama('machine and threads of a run (needs linux-x64 and cc)', () => {
     const place = { allowed: [{ cpus: ON_CPU[1], share: 1 }], cpus: [{ cpu: Number(ON_CPU[1]), share: 1 }], moves: 0 }
     expect(threads!.places!.workers).toEqual([0, 1].map((worker) => ({ worker, ...place, by_kind: {} })))
     expect(threads!.places!.crowded).toBeNull() // the program may use no other CPU
+    const trace = await openTrace(convert(inputOf(log)))
+    try {
+      const names = trace.query("select name from track where name glob 'worker ? ·*' order by name").rows.flat()
+      expect(names).toEqual([0, 1].map((worker) => `worker ${worker} · CPU ${ON_CPU[1]}`))
+    } finally {
+      trace.close()
+    }
   })
 })

@@ -1,6 +1,6 @@
 import { plural } from '../../model/units.ts'
 import { confidenceOf, found, type Limit, partsNs, phasesOf, type Rule } from './rule.ts'
-import { slicesIn } from './sql.ts'
+import { ofWorker, slicesIn } from './sql.ts'
 import { percent } from './words.ts'
 
 const SHARE: Limit = {
@@ -34,7 +34,7 @@ export const moreThreadsThanCpus: Rule = {
         ...confidenceOf(analysis, calls),
         evidence: { phase, workers, cpus: usable, waiting_share: share, barrier_wait_ns: waitNs },
         check: {
-          sql: `select sum(s.dur) ${slicesIn(phase, 'barrier')} and t.name = 'worker 0'`,
+          sql: `select sum(s.dur) ${slicesIn(phase, 'barrier')} and ${ofWorker(0)}`,
           evidence: 'barrier_wait_ns',
         },
       })

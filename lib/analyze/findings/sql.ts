@@ -12,6 +12,9 @@ export const slicesIn = (phase: Phase, category: string) =>
   `from ${callsOf(phase)} c join slice s on s.ts >= c.ts and s.ts < c.ts + c.dur join track t on t.id = s.track_id ` +
   `where s.category = '${category}'`
 
+/** Rows of a worker, among tracks `t`: their names may end in where it runs. */
+export const ofWorker = (worker: number) => `(t.name = 'worker ${worker}' or t.name glob 'worker ${worker} ·*')`
+
 /** A text in a query. */
 export const text = (value: string) => `'${value.replaceAll("'", "''")}'`
 

@@ -2,7 +2,7 @@ import type { Analysis, CallTime, OperatorRow } from '../analysis.ts'
 import { computingNs } from '../operators/computing.ts'
 import { lostIn } from './barrier-wait.ts'
 import { confidenceOf, found, type Limit, type Looked, phasesOf, type Rule } from './rule.ts'
-import { slicesIn, text } from './sql.ts'
+import { ofWorker, slicesIn, text } from './sql.ts'
 import { number, percent } from './words.ts'
 
 const SHARE: Limit = {
@@ -84,7 +84,7 @@ function lookAt(analysis: Analysis, { phase, calls, time_ns }: CallTime): Looked
       },
       check: {
         sql:
-          `select sum(s.dur) ${slicesIn(phase, 'operator')} and t.name = 'worker ${busiest}' ` +
+          `select sum(s.dur) ${slicesIn(phase, 'operator')} and ${ofWorker(busiest)} ` +
           `and s.name = ${text(nameOf(role))}`,
         evidence: 'worker_time_ns',
       },

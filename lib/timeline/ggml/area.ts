@@ -6,6 +6,7 @@ import type {
   ExpertsEvent,
   FunctionEvent,
   GraphEvent,
+  InputEvent,
   OperatorEvent,
   PartEvent,
   SumsEvent,
@@ -29,12 +30,15 @@ import { Operators } from './operators.ts'
 import { Rates } from './rates.ts'
 import { type Wait, Waits } from './waits.ts'
 import { WorkerCounters } from './worker-counters.ts'
+import { WorkerCpus } from './worker-cpus.ts'
 
 /** Operators of a call may come after sums of this many later calls: a block of a log contains up to 13 000 of one worker. */
 const LATE_CALLS = 1024
 
 /** Draws events of ggml and llama.cpp: calls, splits, operators. Memory and threads use them too. */
 export class GgmlArea {
+  /** Where workers may run. */
+  readonly workerCpus: WorkerCpus
   private readonly calls: Calls
   private readonly graphs: Graphs
   private readonly operators: Operators
@@ -56,6 +60,7 @@ export class GgmlArea {
     const { tensors, views, names } = context
     const works = new Works(tensors, (tensor) => names.text(tensor.op))
     this.operators = new Operators(context, works, options)
+    this.workerCpus = new WorkerCpus(names)
     this.flows = new Flows(context, options.flows?.token, (event, wait, arrows) =>
       this.operators.place(event, wait, arrows),
     )
@@ -155,7 +160,8 @@ export class GgmlArea {
     return { workers: this.operators.workerCount, backends: this.graphs.backends }
   }
 
-  finish(): void {
+  /** `attributes`: those of the input. */
+  finish(attributes: InputEvent['attributes']): void {
     this.calls.finish()
     this.graphs.finish()
     if (!this.waits) this.operators.finish() // its last waits belong to runs
@@ -163,6 +169,7 @@ export class GgmlArea {
     this.waits?.finish()
     this.flows.finish()
     this.operators.finish()
+    this.operators.nameWorkers(this.workerCpus.titles(attributes))
     this.memory.cache.finish() // the last calls wait for their runs
     this.experts.finish()
   }

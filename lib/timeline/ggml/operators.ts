@@ -96,6 +96,14 @@ export class Operators {
     for (const rows of this.workers) rows?.finish()
   }
 
+  /** Adds to the names of workers where they run. */
+  nameWorkers(places: ReadonlyMap<number, string>): void {
+    const { tracks, isSummed } = this.context
+    for (const [worker, place] of places)
+      for (const [row, track] of (this.workers[worker]?.lanes.tracks ?? []).entries())
+        tracks.rename(track, 'worker', { worker, isSummed, place }, row)
+  }
+
   /** Number of workers so far. */
   get workerCount(): number {
     return this.workers.filter(Boolean).length

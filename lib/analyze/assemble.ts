@@ -203,7 +203,7 @@ export function documentOf(
     kernel_profiles: null,
     experts: figures.experts.figures,
     memory,
-    placement: placementOf(figures),
+    placement: placementOf(figures, summary.attributes),
     page_faults: accesses.page_faults,
     data_accesses: accesses.data_accesses,
     ...requests,

@@ -61,6 +61,7 @@ export enum RecordType {
   NvtxDomain = 24,
   NvtxCategory = 25,
   Thread = 26,
+  Refusal = 27,
   Operator = 32,
   OperatorInner = 33,
   OperatorFused = 34,
@@ -120,6 +121,7 @@ export const RECORD_BYTES: Readonly<Record<number, number>> = {
   [RecordType.NvtxDomain]: 12,
   [RecordType.NvtxCategory]: 16,
   [RecordType.Thread]: 12,
+  [RecordType.Refusal]: 20,
   [RecordType.Operator]: 20,
   [RecordType.OperatorInner]: 24,
   [RecordType.OperatorFused]: 24,
@@ -192,6 +194,12 @@ export const COPY_KINDS = ['get', 'set', 'copy'] as const
 
 /** `what` of a PART record, by number. */
 export const PARTS = ['allocate', 'reserve', 'recorder'] as const
+
+/** `question` of a REFUSAL record, by number. */
+export const QUESTIONS_OF_SCHEDULER = ['supports-op', 'offload-op', 'supports-memory'] as const
+
+/** Size of a tensor in a REFUSAL record. */
+export const REFUSED_TENSOR_BYTES = 72
 
 /** `state` of a STATE record, by number. */
 export const THREAD_STATES = ['running', 'runnable', 'blocked', 'ended'] as const

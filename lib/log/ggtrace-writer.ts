@@ -11,6 +11,8 @@ import {
   GPU_APIS,
   GRAPH_NODES_MAX,
   HEADER_BYTES,
+  QUESTIONS_OF_SCHEDULER,
+  REFUSED_TENSOR_BYTES,
   RecordType,
 } from './ggtrace-layout.ts'
 import { type GgtraceGpuQueue, GgtraceThread } from './ggtrace-thread.ts'
@@ -58,6 +60,19 @@ export interface GgtraceTensor {
   readonly sources?: readonly number[]
   readonly viewSource?: number
   readonly viewOffset?: number
+}
+
+/** What a device refused: a node and its sources, or a type of memory (`op`). */
+export interface GgtraceRefusal {
+  readonly question: (typeof QUESTIONS_OF_SCHEDULER)[number]
+  readonly device: string
+  readonly op: string
+  readonly tensors: readonly {
+    readonly name?: string
+    readonly type: string
+    readonly ne: readonly number[]
+    readonly nb?: readonly number[]
+  }[]
 }
 
 /** The same instant on three clocks, in nanoseconds. */
@@ -224,6 +239,23 @@ export class GgtraceWriter {
   nvtxCategory(domain: number, category: number, name: string): void {
     const id = this.name(name)
     this.define(RecordType.NvtxCategory, 16).u32(domain).u32(category).u32(id)
+  }
+
+  /** Records that a device refused a question of a scheduler. */
+  refusal({ question, device, op, tensors }: GgtraceRefusal): void {
+    const number = numberOf(QUESTIONS_OF_SCHEDULER, question, 'question')
+    const [deviceId, opId] = [this.name(device), this.name(op)]
+    const own = tensors.map(({ name = '', type, ...tensor }) => ({
+      ...tensor,
+      ids: [this.name(name), this.name(type)],
+    }))
+    const record = this.define(RecordType.Refusal, 20 + REFUSED_TENSOR_BYTES * own.length)
+    record.u32s(number, deviceId, opId, own.length)
+    for (const { ids, ne, nb = [] } of own) {
+      record.u32s(...ids)
+      for (let i = 0; i < 4; i++) record.u64(ne[i] ?? 1)
+      for (let i = 0; i < 4; i++) record.u64(nb[i] ?? 0)
+    }
   }
 
   /** Sets the program's name of one of its threads. */

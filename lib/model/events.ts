@@ -12,6 +12,7 @@ import {
   type GraphNodesEvent,
   type OperatorEvent,
   type PartEvent,
+  type RefusalEvent,
 } from './graph-events.ts'
 import type { IssueEvent } from './issues.ts'
 import {
@@ -75,6 +76,7 @@ export type TraceEvent =
   | OperatorEvent
   | GraphEvent
   | GraphNodesEvent
+  | RefusalEvent
   | TokenEvent
   | ExpertsEvent
   | CopyEvent

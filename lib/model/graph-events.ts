@@ -62,6 +62,32 @@ export interface GraphNodesEvent {
   readonly nodes: Int32Array
 }
 
+/** A tensor of a question, by its shape: it has no memory yet. */
+export interface AskedTensor {
+  readonly name: number
+  /** Name of the element type. */
+  readonly type: number
+  readonly ne: readonly number[]
+  /** Strides in bytes. */
+  readonly nb: readonly number[]
+}
+
+/**
+ * A device refused what a scheduler, or llama.cpp when it placed weights, asked it for. Of each op with sources of these types, the first
+ * shapes only.
+ */
+export interface RefusalEvent {
+  readonly kind: 'refusal'
+  /** Can it compute the node; should it, although a weight is in memory of the host; can it use memory of this type. */
+  readonly question: 'supports-op' | 'offload-op' | 'supports-memory'
+  /** Name of the device, which is that of its backend. */
+  readonly device: number
+  /** Name of the op; of memory, of its type. */
+  readonly op: number
+  /** The node, then its sources; empty for memory. */
+  readonly tensors: readonly AskedTensor[]
+}
+
 /** A counter that has a value for each operator. Comes before the operators. */
 export interface CountedEvent {
   readonly kind: 'counted'
@@ -97,7 +123,7 @@ export interface PartEvent {
 
 /** Their ranges. */
 export const GRAPH_BOUNDS: Bounds<
-  OperatorEvent | GraphEvent | GraphNodesEvent | CountedEvent | ExpertsEvent | PartEvent
+  OperatorEvent | GraphEvent | GraphNodesEvent | RefusalEvent | CountedEvent | ExpertsEvent | PartEvent
 > = {
   operator: ({ startNs, endNs, waitEndNs, tensor, worker, tid, cpu, call, fusedTo }) =>
     wrongSpan(startNs, endNs) ??
@@ -110,6 +136,7 @@ export const GRAPH_BOUNDS: Bounds<
     orUnknown('call', call),
   graph: (event) => wrongSpan(event.startNs, event.endNs) ?? orUnknown('call', event.call) ?? wrongAmount(event),
   'graph-nodes': (event) => wrongNumber('id', event.id, ID_MAX) ?? wrongAmount(event),
+  refusal: wrongAmount,
   counted: (event) => wrongNumber('index', event.index, COUNTED_MAX) ?? wrongAmount(event),
   experts: (event) =>
     wrongTime(event.atNs) ??

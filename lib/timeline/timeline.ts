@@ -173,6 +173,7 @@ export class Timeline implements EventPass<void> {
       case 'mapping':
       case 'kernel-profile': // drawn with the kernels of a log
       case 'graph-nodes': // drawn with what computes them
+      case 'refusal': // in the analysis
       case 'left-out': // counted in the summary
         return
     }

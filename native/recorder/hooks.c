@@ -18,6 +18,7 @@
 #include "recorder/loading.h"
 #include "recorder/operators.h"
 #include "recorder/parts.h"
+#include "recorder/placement.h"
 #include "recorder/recorder.h"
 #include "recorder/registry.h"
 #include "recorder/runs.h"
@@ -156,6 +157,7 @@ HOOK(int, ggml_backend_sched_graph_compute_async, void * scheduler, void * cgrap
     const bool is_call = !calls_inside() && recorder_ready(CALLER) >= LEVEL_TOKEN;
     call.since = allocated_at(scheduler);
     if (is_call) calls_begin(&call, scheduler, calls_read_graph(&call, cgraph), CALLER);
+    placement_report_devices();
     struct run run;
     runs_schedule(&run, cgraph, recording_level());
     const int status = real(scheduler, cgraph);

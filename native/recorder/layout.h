@@ -56,6 +56,9 @@ struct init_params {
     F(int, buffer_get_usage, (void * buffer), "ggml_backend_buffer_get_usage")              \
     F(bool, buffer_is_host, (void * buffer), "ggml_backend_buffer_is_host")                 \
     F(bool, buffer_is_multi, (void * buffer), "ggml_backend_buffer_is_multi_buffer")        \
+    F(const char *, dev_name, (void * device), "ggml_backend_dev_name")                     \
+    F(const char *, dev_description, (void * device), "ggml_backend_dev_description")       \
+    F(const char *, buft_name, (void * buffer_type), "ggml_backend_buft_name")              \
     F(const char *, version, (void), "ggml_version")
 #define LAYOUT_POINTER(result, name, parameters, exported) result (*name) parameters;
 struct ggml_api {

@@ -11,6 +11,7 @@ static const char * const reasons[FULL_TABLES] = {
     [FULL_CONTEXTS] = "states of contexts: the recorder's table of contexts is full",
     [FULL_COMMANDS] = "work of a GPU: the recorder's table of command buffers is full",
     [FULL_FENCES] = "work of a GPU: the recorder's table of fences is full",
+    [FULL_REFUSALS] = "refusals of devices: the recorder's table of them is full",
     [FULL_QUEUES] = "work of a GPU: the recorder's table of queues is full",
 };
 

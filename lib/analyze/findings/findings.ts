@@ -18,6 +18,7 @@ import { moreThreadsThanCpus } from './more-threads-than-cpus.ts'
 import { outsideGraphs } from './outside-graphs.ts'
 import { blockedWorkers, pageFaults } from './page-faults.ts'
 import { passiveWaiting } from './passive-waiting.ts'
+import { flashAttentionOff, layersOnCpu, movedOperators } from './placement.ts'
 import { powerCap } from './power-cap.ts'
 import { preempted } from './preempted.ts'
 import { adviceOf } from './program.ts'
@@ -63,6 +64,9 @@ export const RULES: readonly Rule[] = [
   logOutput,
   outsideGraphs,
   betweenCalls,
+  movedOperators,
+  layersOnCpu,
+  flashAttentionOff,
   dividedModel,
   gpuLaunches,
   gpuCommunication,

@@ -2,6 +2,10 @@ import type { Phase } from '../../model/events.ts'
 
 /** Where the model is, and where it is computed: from the graphs that a scheduler divides into splits, each for one backend. */
 export interface PlacementFigures {
+  /** Devices that the program found; null where the log does not contain them. */
+  readonly devices: readonly PlacementDevice[] | null
+  /** Ops that devices refused when they were asked, also while memory was reserved for graphs that were not computed; by device and op. */
+  readonly refusals: readonly RefusedOp[]
   /** Names of the backends that compute graphs. */
   readonly backends: readonly string[]
   /** Layers by where their weights are, in order; successive equal ones are one row. */
@@ -11,6 +15,29 @@ export interface PlacementFigures {
   readonly phases: readonly PhasePlacement[]
   /** Operators that another backend than that of their layer computes, by reason; most time first. */
   readonly moved: readonly MovedOperators[]
+}
+
+/** A device that the program found. */
+export interface PlacementDevice {
+  readonly name: string
+  /** `CPU`, `GPU`, `integrated GPU` or `accelerator` (a library on the CPU), and its description. */
+  readonly description: string
+}
+
+/** An op that a device refused. */
+export interface RefusedOp {
+  readonly device: string
+  readonly op: string
+  /** `supports-op`: it cannot compute it. `offload-op`: it need not, where a weight is in memory of the host: too few tokens. */
+  readonly question: 'supports-op' | 'offload-op'
+  /** Do the graphs of calls contain this op? Where they do not, llama.cpp may have built others for that reason. */
+  readonly is_computed: boolean
+  /** The most columns (tokens of a product) among the shapes. */
+  readonly columns_max: number
+  /** Shapes that are in the log. */
+  readonly shapes: number
+  /** Types and shapes of the first one. */
+  readonly example: string
 }
 
 /** Successive layers with their weights in the same places. */
@@ -75,6 +102,8 @@ export interface BackendPart {
 
 /** Why a backend computes an operator of a layer that belongs to another one. */
 export type MovedReason =
+  /** The backend of its layer refused it when the scheduler asked (`ggml_backend_supports_op`). */
+  | 'refused'
   /** It reads a weight in memory of this backend: `detail` is the buffer. */
   | 'weights'
   /** It reads or writes a KV cache in memory of this backend: `detail` is the buffer. */
@@ -92,6 +121,8 @@ export interface MovedOperators {
   readonly reason: MovedReason
   /** What the reason is about; empty of an unknown one. */
   readonly detail: string
+  /** Types and shapes that the backend of the layer refused: of the node, or of an operator that reads the weight; null: none is known. */
+  readonly refused: string | null
   /** Ops of those with the reason, most nodes first. */
   readonly ops: readonly string[]
   /** Other ops in the same splits: they read the results of these, or make what they read. */

@@ -14,8 +14,6 @@ export interface NodeGroup {
   /** Name of the buffer of a KV cache that it reads or writes. */
   readonly cache: string | undefined
   count: number
-  /** Id of one of them. */
-  readonly example: number
 }
 
 /** What a graph consists of. Graphs that differ in sizes only have the same parts. */
@@ -28,6 +26,8 @@ export interface GraphParts {
 /** A graph: its parts, and what the scheduler copies to its backend for it. */
 export interface KnownGraph {
   readonly parts: GraphParts
+  /** Ids of one node of each group of the parts. */
+  readonly examples: Int32Array
   readonly inputs: number
   readonly inputBytes: number
 }
@@ -52,6 +52,7 @@ export class GraphPartsFinder {
     const layers = this.layersOf(nodes)
     const groups = new Map<string, NodeGroup>()
     const copies = new Set<number>()
+    const examples: number[] = []
     for (const [i, node] of nodes.entries()) {
       const tensor = tensors[node]
       if (!tensor) continue
@@ -69,7 +70,10 @@ export class GraphPartsFinder {
       ].join('\0')
       const group = groups.get(key)
       if (group) group.count++
-      else groups.set(key, { op, layer, role, weights, cache, count: 1, example: node })
+      else {
+        examples.push(node)
+        groups.set(key, { op, layer, role, weights, cache, count: 1 })
+      }
     }
     const found = { backend, groups: [...groups.values()], nodes: nodes.length }
     const key = [backend, ...[...groups].map(([key, { count }]) => `${key}\0${count}`)].join('\u0001')
@@ -77,7 +81,7 @@ export class GraphPartsFinder {
     this.byKey.set(key, parts)
     let inputBytes = 0
     for (const id of copies) inputBytes += Math.max(0, tensors[id]!.sizeBytes)
-    return { parts, inputs: copies.size, inputBytes }
+    return { parts, examples: Int32Array.from(examples), inputs: copies.size, inputBytes }
   }
 
   /** Types and shapes of a node and of its sources: `f32 64×8 of q f32 64×1×8, k q5_1 64×256×2`. */
@@ -120,6 +124,13 @@ export class GraphPartsFinder {
     if (!tensor) return undefined
     const name = copiedName(this.defined.names.text(tensor.name))
     return name === undefined ? tensor : (this.byName.get(nameOfBase(name)) ?? tensor)
+  }
+
+  /** Names of the weights that a node reads. */
+  weightsRead(node: number): string[] {
+    const { tensors, names, isWeight } = this.defined
+    const sources = (tensors[node]?.sources ?? []).flatMap((source) => this.originalOf(source) ?? [])
+    return sources.filter(isWeight).map(({ name }) => names.text(name))
   }
 
   private weightsOf({ sources }: TensorEvent): string | undefined {

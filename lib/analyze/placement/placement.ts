@@ -1,12 +1,13 @@
-import { DefaultMap } from '../../model/default-map.ts'
-import type { CopyEvent, GraphEvent, GraphNodesEvent, Phase, TokenEvent } from '../../model/events.ts'
+import { DefaultMap, getOrMake } from '../../model/default-map.ts'
+import type { CopyEvent, GraphEvent, GraphNodesEvent, Phase, RefusalEvent, TokenEvent } from '../../model/events.ts'
 import { copiedName } from '../../model/tensors.ts'
 import type { Statistic } from '../common/statistic.ts'
 import type { Defined } from '../graph/defined.ts'
-import type { OutsideLayers, PhasePlacement, PlacementFigures } from './figures.ts'
+import type { OutsideLayers, PhasePlacement, PlacementFigures, RefusedOp } from './figures.ts'
 import { type GraphParts, GraphPartsFinder, type KnownGraph } from './graph-parts.ts'
 import { homesOf, layerRows, placeOf } from './homes.ts'
 import { type MovedOf, movedRows } from './moved.ts'
+import { Refusals } from './refusals.ts'
 
 /** Calls whose graphs wait for the call's end; copies of a thread that do. */
 const OPEN_MAX = 1 << 12
@@ -15,7 +16,7 @@ const COPIES_MAX = 1 << 14
 const PENDING_MAX = 1 << 10
 
 /** The figures of one input; waits are those of the time of its calls. */
-export type PlacementOfInput = Omit<PlacementFigures, 'phases'> & {
+export type PlacementOfInput = Omit<PlacementFigures, 'phases' | 'devices'> & {
   readonly phases: readonly Omit<PhasePlacement, 'waiting_ns'>[]
 }
 
@@ -31,15 +32,17 @@ class PhaseSums {
   readonly backends = new DefaultMap<number, { splits: number; nodes: number; ns: number }>(() => {
     return { splits: 0, nodes: 0, ns: 0 }
   })
-  readonly parts = new DefaultMap<GraphParts, { runs: number; ns: number; inputBytes: number }>(() => {
-    return { runs: 0, ns: 0, inputBytes: 0 }
-  })
+  readonly parts = new Map<
+    GraphParts,
+    { readonly examples: Int32Array; runs: number; ns: number; inputBytes: number }
+  >()
 }
 
 /** Sums the graph runs of calls, by phase and by what they consist of. A log contains a call after its graphs and copies. */
-export class Placement implements Statistic<object, 'graph-nodes' | 'graph' | 'copy' | 'token'> {
-  readonly kinds = ['graph-nodes', 'graph', 'copy', 'token'] as const
+export class Placement implements Statistic<object, 'graph-nodes' | 'refusal' | 'graph' | 'copy' | 'token'> {
+  readonly kinds = ['graph-nodes', 'refusal', 'graph', 'copy', 'token'] as const
   private readonly finder: GraphPartsFinder
+  private readonly refusals: Refusals
   private readonly nodes = new Map<number, GraphNodesEvent>()
   private readonly known = new Map<number, KnownGraph>()
   private readonly open = new Map<number, GraphEvent[]>()
@@ -48,12 +51,15 @@ export class Placement implements Statistic<object, 'graph-nodes' | 'graph' | 'c
 
   constructor(private readonly defined: Defined) {
     this.finder = new GraphPartsFinder(defined)
+    this.refusals = new Refusals(defined.names)
   }
 
-  event(event: GraphNodesEvent | GraphEvent | CopyEvent | TokenEvent): void {
+  event(event: GraphNodesEvent | RefusalEvent | GraphEvent | CopyEvent | TokenEvent): void {
     switch (event.kind) {
       case 'graph-nodes':
         return this.define(event)
+      case 'refusal':
+        return this.refusals.add(event)
       case 'graph':
         return this.graph(event)
       case 'copy': {
@@ -132,7 +138,12 @@ export class Placement implements Statistic<object, 'graph-nodes' | 'graph' | 'c
     if (!known) return
     sums.inputs += known.inputs
     sums.inputBytes += known.inputBytes
-    const parts = sums.parts.of(known.parts)
+    const parts = getOrMake(sums.parts, known.parts, () => ({
+      examples: known.examples,
+      runs: 0,
+      ns: 0,
+      inputBytes: 0,
+    }))
     parts.runs++
     parts.ns += ns
     parts.inputBytes += known.inputBytes
@@ -147,9 +158,10 @@ export class Placement implements Statistic<object, 'graph-nodes' | 'graph' | 'c
     ]
     const devices = backends.filter((name) => placeOf(name) === name && name !== placeOf(''))
     const homes = homesOf(this.defined, this.finder, [...all], devices)
-    const moved: MovedOf = { names, finder: this.finder, homes, devices }
+    const moved: MovedOf = { defined: this.defined, finder: this.finder, homes, devices, refusals: this.refusals }
     return {
       placement: {
+        refusals: this.refusedOps(all),
         backends,
         layers: layerRows(homes),
         outside_layers: this.outsideLayers(all),
@@ -171,6 +183,25 @@ export class Placement implements Statistic<object, 'graph-nodes' | 'graph' | 'c
       ...{ input_bytes: sums.inputBytes, copies: sums.copies, copied_bytes: sums.copiedBytes },
       copying_ns: sums.copyingNs,
     }
+  }
+
+  private refusedOps(all: ReadonlySet<GraphParts>): RefusedOp[] {
+    const { names } = this.defined
+    const computed = new Set([...all].flatMap(({ groups }) => groups.map(({ op }) => op)))
+    const rows = new Map<string, RefusedOp>()
+    for (const refusal of this.refusals.all) {
+      const { question, tensors } = refusal
+      if (question === 'supports-memory') continue
+      const [device, op] = [names.text(refusal.device), names.text(refusal.op)]
+      const key = [device, op, question].join('\0')
+      const before = rows.get(key)
+      rows.set(key, {
+        ...{ device, op, question, is_computed: computed.has(op), shapes: (before?.shapes ?? 0) + 1 },
+        columns_max: Math.max(before?.columns_max ?? 0, tensors[0]?.ne[1] ?? 0),
+        example: before?.example ?? this.refusals.describe(refusal),
+      })
+    }
+    return [...rows.values()]
   }
 
   private outsideLayers(all: ReadonlySet<GraphParts>): OutsideLayers[] {

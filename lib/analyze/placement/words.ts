@@ -38,10 +38,14 @@ export const movedOps = ({ ops, further_ops }: MovedOperators): string =>
   ops.length === 0 ? further_ops.join(', ') : ops.join(', ')
 
 /** Why a backend computes them, in words. */
-export function reasonText({ reason, detail }: MovedOperators): string {
+export function reasonText({ reason, detail, refused, layer_backend }: MovedOperators): string {
   switch (reason) {
+    case 'refused':
+      return `${layer_backend} refused it (${detail}): ${refused}`
     case 'weights':
-      return `their weights are in ${detail}`
+      return refused === null
+        ? `their weights are in ${detail}`
+        : `their weights are in ${detail}: ${layer_backend} refused ${refused}`
     case 'kv-cache':
       return `the KV cache is in ${detail}`
     case 'unknown':

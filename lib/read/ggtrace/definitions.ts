@@ -15,6 +15,7 @@ import type { Report } from './blocks.ts'
 import { type LogClock, readAddress, readText, readU64 } from './fields.ts'
 import { GpuRecords } from './gpu.ts'
 import { NvtxNames } from './nvtx.ts'
+import { readRefusal } from './refusals.ts'
 
 /** A graph that a GRAPH record defines. */
 export interface LogGraph {
@@ -114,6 +115,8 @@ export class LogDefinitions {
         return this.readGraph(view, at, end, byte)
       case RecordType.Counted:
         return this.readCounted(view, at, byte)
+      case RecordType.Refusal:
+        return this.readRefusal(view, at, end, byte)
       case RecordType.GpuQueue:
         return this.batch.add(this.gpu.define(view, at, byte))
       default:
@@ -269,6 +272,12 @@ export class LogDefinitions {
       if (tensor !== undefined) nodes.push(tensor)
     }
     this.batch.add({ kind: 'graph-nodes', id: graph.id, backend: graph.backend, nodes: Int32Array.from(nodes) })
+  }
+
+  private readRefusal(view: DataView, at: number, end: number, byte: number): void {
+    const event = readRefusal(view, at, end, (id) => this.name(id, byte))
+    if (event) this.batch.add(event)
+    else this.report('damaged-record', 'expected a known question and its tensors within its REFUSAL record', byte)
   }
 
   private readCounted(view: DataView, at: number, byte: number): void {

@@ -22,7 +22,7 @@ export interface MadeSplits {
   readonly layers: readonly MadeLayer[]
   /** Decode calls, after a prefill. */
   readonly decodes?: number
-  /** Type of the KV cache. */
+  /** Is attention FLASH_ATTN_EXT? By default. */
   readonly hasFlash?: boolean
   readonly facts?: Readonly<Record<string, string>>
   /** Called with the log before its events. */
@@ -40,7 +40,7 @@ interface Split {
 }
 
 /** The log: each call has the same splits, and one copy of 1 KiB before each split but the first. */
-export function madeSplits({ layers, decodes = 4, facts = {}, define }: MadeSplits): Uint8Array {
+export function madeSplits({ layers, decodes = 4, hasFlash = true, facts = {}, define }: MadeSplits): Uint8Array {
   const writer = new GgtraceWriter({ originNs: ORIGIN_NS })
   writer.run({ 'format.version': '0', command: './llama-cli -m tiny.gguf', level: 'op', ...facts })
   for (const [name, number] of Object.entries({ f32: F32, q4_0: Q4_0, q5_1: Q5_1 })) writer.type(number, name)
@@ -97,7 +97,7 @@ export function madeSplits({ layers, decodes = 4, facts = {}, define }: MadeSpli
       { name: `cache_k_l${i} (view)`, ...view, buffer: buffers[`${cacheHome} cache`].id, sizeBytes: BYTES.cache },
       cacheHome,
     )
-    const attended = node(attention ?? home, `__fattn__-${i}`, FLASH_ATTN_EXT, [query, keys])
+    const attended = node(attention ?? home, `__fattn__-${i}`, hasFlash ? FLASH_ATTN_EXT : MUL_MAT, [query, keys])
     const output = node(home, `attn_out-${i}`, MUL_MAT, [weight(`blk.${i}.attn_output.weight`, weights), attended])
     const lower = down === undefined ? weights : down === 'CPU' ? 'CPU_Mapped' : 'CUDA0'
     const ffn = node(down ?? home, `ffn_out-${i}`, MUL_MAT, [weight(`blk.${i}.ffn_down.weight`, lower), output])

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import { type Analysis, analyze } from '../../../lib/index.ts'
 import { at, run, useFolder } from '../../cli/helpers.ts'
+import { expectChecks } from '../findings/made-run.ts'
 import { BYTES, type MadeSplits, madeSplits, NS } from './made-splits.ts'
 
 useFolder()
@@ -93,6 +94,95 @@ describe('where layers are, and what computes them', () => {
   })
 })
 
+/** The CPU for what a device refused: of the node of layer `i`, as the scheduler asked for it. */
+const attention = (type: string) => ({
+  ...({ question: 'supports-op', device: 'CUDA0', op: 'FLASH_ATTN_EXT' } as const),
+  tensors: [
+    { name: '__fattn__-0', type: 'f32', ne: [64] },
+    { name: 'Qcur-0', type: 'f32', ne: [64] },
+    { name: 'cache_k_l0 (view)', type, ne: [64] },
+  ],
+})
+
+describe('what devices refused', () => {
+  test('the reason of an operator is the refusal of a node with its types', async () => {
+    const layers = [{ attention: 'CPU' }, {}] as const
+    const refusing = (type: string) => placed({ layers, define: (writer) => writer.refusal(attention(type)) })
+    const { moved, refusals } = await refusing('q5_1')
+    expect(short(moved[0]!)).toBe('decode: FLASH_ATTN_EXT: CPU for CUDA0: refused supports_op: 0')
+    expect(moved[0]!.refused).toBe('f32 64 of f32 64, q5_1 64')
+    expect(refusals).toEqual([
+      {
+        ...{ device: 'CUDA0', op: 'FLASH_ATTN_EXT', question: 'supports-op', is_computed: true, columns_max: 1 },
+        ...{ shapes: 1, example: 'f32 64 of f32 64, q5_1 64' },
+      },
+    ])
+    expect((await refusing('f16')).moved[0]).toMatchObject({ reason: 'unknown', refused: null })
+  })
+
+  test('the refusal of a weight, because of which it is in other memory', async () => {
+    const down = {
+      ...({ question: 'supports-op', device: 'CUDA0', op: 'MUL_MAT' } as const),
+      tensors: [
+        { type: 'f32', ne: [64, 512] },
+        { name: 'blk.0.ffn_down.weight', type: 'q4_0', ne: [64, 64] },
+        { type: 'f32', ne: [64, 512] },
+      ],
+    }
+    const { moved } = await placed({ layers: [{ down: 'CPU' }, {}], define: (writer) => writer.refusal(down) })
+    expect(moved[0]).toMatchObject({ reason: 'weights', refused: 'f32 64×512 of q4_0 64×64, f32 64×512' })
+  })
+})
+
+describe('findings', () => {
+  const found = async (splits: MadeSplits) => {
+    const input = { name: 'made', source: madeSplits(splits) }
+    const analysis = await analyze(input)
+    await expectChecks(analysis, input)
+    return analysis.findings.filter(({ rule }) => /operators|layers|flash|divided/.test(rule))
+  }
+  const GPU = { 'device.CPU': 'CPU: x', 'device.CUDA0': 'GPU: y' }
+
+  test('none of a model on one backend, of one on the CPU without a device, and of one layer after another on two', async () => {
+    expect(await found({ layers: [{}, {}], facts: GPU })).toEqual([])
+    expect(await found({ layers: [{ weights: 'CPU_Mapped' }], facts: { 'device.CPU': 'CPU: x' } })).toEqual([])
+  })
+
+  test('attention on the CPU, in one sentence', async () => {
+    const [first, ...others] = await found({
+      ...{ layers: [{ attention: 'CPU' }, { attention: 'CPU' }, {}], facts: GPU, decodes: 10 },
+      define: (writer) => writer.refusal(attention('q5_1')),
+    })
+    expect(first!.sentence).toBe(
+      'FLASH_ATTN_EXT of 2 layers runs on the CPU: 2 of 6 splits, 84.6 µs of 141 µs a decode call: CUDA0 refused it (supports_op): f32 64 of f32 64, q5_1 64',
+    )
+    expect(first).toMatchObject({ rule: 'moved-operators', confidence: 'high', evidence: { splits: 2, layers: '0–1' } })
+    expect(others.map(({ rule, evidence }) => [rule, evidence['phase']])).toEqual([['moved-operators', 'prefill']])
+  })
+
+  test('layers on the CPU beside a device, and all of them', async () => {
+    const cpu = { weights: 'CPU_Mapped' } as const
+    const some = await found({ layers: [cpu, cpu, {}], facts: GPU })
+    expect(some[0]!.sentence).toMatch(/^2 layers of 3 \(0–1\) are on the CPU although CUDA0 was there: 40 µs of /)
+    const all = await found({ layers: [cpu, cpu], facts: GPU })
+    expect(all[0]!.sentence).toMatch(/^the model is wholly on the CPU although CUDA0 was there: 40 µs of /)
+    expect(new Set([...some, ...all].map(({ rule }) => rule))).toEqual(new Set(['layers-on-cpu']))
+  })
+
+  test('flash attention that was switched off', async () => {
+    const refusal = { ...attention('q5_1'), op: 'FLASH_ATTN_EXT' }
+    const define: MadeSplits['define'] = (writer) => writer.refusal(refusal)
+    const off = await found({ layers: [{}, {}], facts: GPU, define, hasFlash: false })
+    expect(off.map(({ rule, sentence }) => [rule, sentence])).toEqual([
+      [
+        'flash-attention-off',
+        'flash attention was switched off: CUDA0 refused FLASH_ATTN_EXT (supports_op) for f32 64 of f32 64, q5_1 64',
+      ],
+    ])
+    expect(await found({ layers: [{}, {}], facts: GPU, define })).toEqual([])
+  })
+})
+
 describe('stats', () => {
   const stats = (splits: MadeSplits, ...args: string[]) => {
     writeFileSync(at('made.ggtrace'), madeSplits(splits))
@@ -110,7 +200,7 @@ describe('stats', () => {
     )
     expect(text).toMatch(/^ {2}FLASH_ATTN_EXT +decode +CPU +CUDA0 +0–1 +2 +80 µs +8\.5 KiB +reason unknown$/m)
     expect(stats({ layers })).toMatch(
-      /^ {2}placement +layers 0–1 CUDA0, 2 CPU; FLASH_ATTN_EXT of 2 on CPU; 7 splits a dec/m,
+      /^ {2}placement +layers 0–1 CUDA0, 2 CPU; FLASH_ATTN_EXT of 2 on CPU; 7 splits a/m,
     )
   })
 

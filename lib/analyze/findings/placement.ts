@@ -1,0 +1,139 @@
+import { isOnHost } from '../../model/backends.ts'
+import { duration, plural, threeDigits } from '../../model/units.ts'
+import type { Analysis, CallTime, MovedOperators, PhasePlacement, PlacementFigures } from '../analysis.ts'
+import { layersByBackend, movedOps, rangesText, reasonText } from '../placement/words.ts'
+import { confidenceOf, found, type Limit, phasesOf, type Rule } from './rule.ts'
+
+const NONE: Limit = { value: 0, why: 'a model that is wholly on one backend has none' }
+const CHECK = 'ggml2perfetto stats <logs>'
+
+/** Phases with their splits, the longest first. */
+function placedPhases(analysis: Analysis) {
+  const { placement } = analysis
+  return phasesOf(analysis).flatMap((time) => {
+    const row = placement?.phases.find(({ phase }) => phase === time.phase)
+    return placement && row ? [{ placement, time, row }] : []
+  })
+}
+
+/** Of a sample of calls, time is that of all calls. */
+const scaled = (ns: number, row: { readonly calls: number }, time: CallTime) => (ns / row.calls) * time.calls
+
+/** Splits with moved operators are on the CPU, and what they read is copied to them. */
+export const movedOperators: Rule = {
+  id: 'moved-operators',
+  title: 'The CPU computes operators of layers that are on a device',
+  limits: { splits: NONE },
+  advice:
+    'Choose what the device supports (types of the KV cache, flash attention, a later version), or place the weights on it; each split waits for the one before',
+  covers: ['divided-model'],
+  look: (analysis) =>
+    placedPhases(analysis).flatMap(({ placement, time, row }) => {
+      const moved = placement.moved.filter(
+        ({ phase, backend, splits }) => phase === row.phase && splits > NONE.value && isOnHost(backend),
+      )
+      return moved.flatMap((operators) => {
+        const copyingNs = row.input_bytes > 0 ? (row.copying_ns * operators.input_bytes) / row.input_bytes : 0
+        const ns = (operators.time_ns + copyingNs) / row.calls
+        const [splits, all] = [operators.splits / row.calls, row.splits / row.calls]
+        const cost = `${threeDigits(splits)} of ${threeDigits(all)} splits, ${duration(ns)} of ${duration(time.time_ns / time.calls)} a ${row.phase} call`
+        const sentence = `${movedOps(operators)} of ${plural(operators.layers.length, 'layer')} runs on the CPU: ${cost}: ${reasonText(operators)}`
+        return found(sentence, {
+          time_ns: scaled(operators.time_ns + copyingNs, row, time),
+          ...confidenceOf(analysis, time.calls),
+          evidence: evidenceOf(operators, row),
+          check: { command: CHECK, evidence: 'splits' },
+        })
+      })
+    }),
+}
+
+const evidenceOf = (operators: MovedOperators, row: PhasePlacement) => ({
+  phase: row.phase,
+  splits: operators.splits / row.calls,
+  computing_ns: operators.time_ns / row.calls,
+  copied_bytes: operators.input_bytes / row.calls,
+  layers: rangesText(operators.layers),
+  reason: operators.reason,
+  example: operators.example,
+})
+
+const DEVICE = /^(GPU|integrated GPU)\b/
+
+/** Names of devices that could compute, and of those that do. */
+function devicesOf({ devices, backends }: PlacementFigures): string[] {
+  const found = (devices ?? []).filter(({ description }) => DEVICE.test(description)).map(({ name }) => name)
+  return [...new Set([...backends.filter((name) => !isOnHost(name)), ...found])]
+}
+
+/** Layers that remain on the CPU although there is a device. */
+export const layersOnCpu: Rule = {
+  id: 'layers-on-cpu',
+  title: 'Layers are on the CPU although a device is there',
+  limits: { layers: NONE },
+  advice:
+    'Offload more layers (-ngl), as many as the memory of the device has room for; of MoE only the experts on the CPU (--n-cpu-moe)',
+  covers: ['divided-model'],
+  look: (analysis) =>
+    placedPhases(analysis).flatMap(({ placement, time, row }) => {
+      const devices = devicesOf(placement)
+      const byBackend = layersByBackend(placement)
+      const onCpu = byBackend.get('CPU') ?? []
+      const count = [...byBackend.values()].reduce((sum, layers) => sum + layers.length, 0)
+      if (devices.length === 0 || count === 0) return []
+      const figure = `${onCpu.length} of ${plural(count, 'layer')} on the CPU, beside ${devices.join(', ')}`
+      if (onCpu.length <= NONE.value) return [{ figure }]
+      const cpuNs = row.by_backend.reduce((sum, part) => sum + (isOnHost(part.backend) ? part.time_ns : 0), 0)
+      const movedNs = placement.moved
+        .filter(({ phase, backend }) => phase === row.phase && isOnHost(backend))
+        .reduce((sum, moved) => sum + moved.time_ns, 0)
+      const ns = Math.max(0, cpuNs - movedNs)
+      const all = onCpu.length === count
+      const where = all
+        ? `the model is wholly on the CPU although ${devices.join(', ')} was there`
+        : `${plural(onCpu.length, 'layer')} of ${count} (${rangesText(onCpu)}) are on the CPU although ${devices.join(', ')} was there`
+      const cost = `${duration(ns / row.calls)} of ${duration(time.time_ns / time.calls)} a ${row.phase} call`
+      return found(`${where}: ${cost}${belowThreshold(analysis, placement, row)}`, {
+        time_ns: scaled(ns, row, time),
+        ...confidenceOf(analysis, time.calls),
+        evidence: {
+          phase: row.phase,
+          layers: rangesText(onCpu),
+          layers_on_cpu: onCpu.length,
+          computing_ns: ns / row.calls,
+          devices: devices.join(', '),
+        },
+        check: { command: CHECK, evidence: 'layers_on_cpu' },
+      })
+    }),
+}
+
+/** Products with weights in memory of the host are computed by a device from some number of tokens on: it was asked. */
+function belowThreshold({ calls }: Analysis, { refusals }: PlacementFigures, { phase }: PhasePlacement): string {
+  const refusal = refusals.find(({ op, question }) => op === 'MUL_MAT' && question === 'offload-op')
+  const figures = calls.by_phase[phase]
+  if (phase !== 'prefill' || !refusal || !figures?.tokens || figures.calls === 0) return ''
+  const tokens = figures.tokens / figures.calls
+  if (tokens > refusal.columns_max) return ''
+  return `; ${refusal.device} did not take products of ${threeDigits(refusal.columns_max)} tokens with weights of the host (offload_op)`
+}
+
+/** `-fa auto` tries whether the device takes the op, and builds graphs without it if not. */
+export const flashAttentionOff: Rule = {
+  id: 'flash-attention-off',
+  title: 'Flash attention was switched off because a device does not support it',
+  limits: { shapes: NONE },
+  advice:
+    'Choose a type of the KV cache, or a version, with which the device supports it; --flash-attn on makes the CPU compute it',
+  look: (analysis) =>
+    (analysis.placement?.refusals ?? []).flatMap(({ op, question, is_computed, device, example, shapes }) => {
+      if (op !== 'FLASH_ATTN_EXT' || question !== 'supports-op' || is_computed) return []
+      return found(`flash attention was switched off: ${device} refused FLASH_ATTN_EXT (supports_op) for ${example}`, {
+        time_ns: 0,
+        confidence: 'medium',
+        confidence_reason: 'inferred: it was refused when memory was reserved, and no recorded graph contains it',
+        evidence: { device, shapes, example },
+        check: { command: CHECK, evidence: 'shapes' },
+      })
+    }),
+}

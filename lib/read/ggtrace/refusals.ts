@@ -1,0 +1,23 @@
+import { QUESTIONS_OF_SCHEDULER, REFUSED_TENSOR_BYTES } from '../../log/ggtrace-layout.ts'
+import type { AskedTensor, RefusalEvent } from '../../model/graph-events.ts'
+import { readU64 } from './fields.ts'
+
+/** The event of a REFUSAL record; undefined for questions of later versions, and for one that is shorter than its tensors. */
+export function readRefusal(
+  view: DataView,
+  at: number,
+  end: number,
+  nameOf: (id: number) => number,
+): RefusalEvent | undefined {
+  const question = QUESTIONS_OF_SCHEDULER[view.getUint32(at + 4, true)]
+  const count = view.getUint32(at + 16, true)
+  if (!question || at + 20 + count * REFUSED_TENSOR_BYTES > end) return undefined
+  const four = (place: number) => [0, 8, 16, 24].map((field) => readU64(view, place + field))
+  const tensors = Array.from({ length: count }, (_, i): AskedTensor => {
+    const place = at + 20 + i * REFUSED_TENSOR_BYTES
+    const [name, type] = [nameOf(view.getUint32(place, true)), nameOf(view.getUint32(place + 4, true))]
+    return { name, type, ne: four(place + 8), nb: four(place + 40) }
+  })
+  const [device, op] = [nameOf(view.getUint32(at + 8, true)), nameOf(view.getUint32(at + 12, true))]
+  return { kind: 'refusal', question, device, op, tensors }
+}

@@ -1,0 +1,140 @@
+import { execFileSync } from 'node:child_process'
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { type Analysis, analyze } from '../../lib/index.ts'
+import { inputOf } from '../../lib/node.ts'
+import type { ModelSpec } from '../llama/gguf.mjs'
+import { cudaEnvironment, ensureLlama, hasLlama, model, run, vulkanEnvironment } from '../llama/testbed.ts'
+import { inFolder, newLog, RECORDER, useRecorder } from '../native/recording.ts'
+
+/**
+ * Operators and layers that llama.cpp leaves on the CPU for planted reasons, on its real CUDA backend (README.md) and on Vulkan by lavapipe:
+ * what the Analysis names, and the findings. Runs without a plant have none.
+ */
+
+const ARGS = ['--threads', '1', '--prompt', '8', '--decode', '6']
+const DECODES = 6
+const BASE: ModelSpec = {
+  ...{ layers: 4, width: 256, feedForward: 256, heads: 4, kvHeads: 2, vocabulary: 1400, context: 512 },
+}
+/** No kernel of CUDA has heads of 48, none of Vulkan such that 8 does not divide. */
+const HEADS_48: ModelSpec = { ...BASE, width: 192 }
+const HEADS_20: ModelSpec = { ...BASE, width: 160, heads: 8, kvHeads: 4 }
+const MOE: ModelSpec = { ...BASE, experts: 4, expertsUsed: 2 }
+const OURS = /^(moved-operators|layers-on-cpu|flash-attention-off)$/
+
+type Where = 'CUDA0' | 'Vulkan0' | 'CPU'
+type Environment = Readonly<Record<string, string>>
+
+const bed = () => inFolder('bed')
+
+function environmentOf(where: Where): Environment {
+  if (where === 'CPU') return {}
+  return where === 'CUDA0' ? cudaEnvironment(bed()) : (vulkanEnvironment as Environment)
+}
+
+/** Records it, with the same result as without the recorder. */
+async function recorded(
+  spec: ModelSpec,
+  where: Where,
+  args: readonly string[],
+  more: Environment = {},
+): Promise<Analysis> {
+  const log = newLog()
+  mkdirSync(dirname(log), { recursive: true })
+  const { path } = await model(spec)
+  const env = { ...environmentOf(where), ...more }
+  const plain = await run(path, [...ARGS, ...args], { env })
+  const traced = await run(path, [...ARGS, ...args], { preload: RECORDER, env: { ...env, GGML2PERFETTO_OUT: log } })
+  expect([traced.code, traced.stderr, traced.result?.hash]).toEqual([0, plain.stderr, plain.result?.hash])
+  return analyze(inputOf(log))
+}
+
+const foundIn = ({ findings }: Analysis) => findings.filter(({ rule }) => OURS.test(rule))
+
+const linux = hasLlama() ? describe : describe.skip
+
+linux('operators and layers on the CPU (needs linux-x64, cc, c++ and make)', () => {
+  useRecorder()
+  beforeAll(async () => {
+    await ensureLlama({ cuda: true, vulkan: true })
+    execFileSync('make', ['-s', '-C', fileURLToPath(new URL('.', import.meta.url)), `BUILD=${bed()}`])
+  })
+
+  const onVulkan = vulkanEnvironment ? ([['Vulkan0', HEADS_20, [], /f16 20×/]] as const) : []
+  test.each<readonly [Where, ModelSpec, readonly string[], RegExp]>([
+    ['CUDA0', HEADS_48, [], /f16 48×/],
+    ['CUDA0', BASE, ['--type-k', 'iq4_nl', '--type-v', 'iq4_nl'], /iq4_nl 64×/],
+    ...onVulkan,
+  ])('flash attention that %s refuses: %o %o', async (where, spec, args, refused) => {
+    const analysis = await recorded(spec, where, ['--gpu-layers', '99', '--flash-attention', '1', ...args])
+    const { moved, phases } = analysis.placement!
+    const decode = moved.filter(({ phase }) => phase === 'decode')
+    expect(decode).toEqual([
+      expect.objectContaining({
+        ...{ ops: ['FLASH_ATTN_EXT'], backend: 'CPU', layer_backend: where, layers: [0, 1, 2, 3], reason: 'refused' },
+        ...{ nodes: 4 * DECODES, splits: 4 * DECODES, refused: expect.stringMatching(refused) },
+      }),
+    ])
+    expect(phases.find(({ phase }) => phase === 'decode')!.splits).toBe(10 * DECODES)
+    for (const { rule, sentence } of foundIn(analysis)) {
+      expect([rule, sentence]).toEqual([
+        'moved-operators',
+        expect.stringMatching(/^FLASH_ATTN_EXT of 4 layers runs on/),
+      ])
+      expect(sentence).toMatch(refused)
+    }
+  })
+
+  test('flash attention that llama.cpp switches off by itself', async () => {
+    const analysis = await recorded(HEADS_48, 'CUDA0', ['--gpu-layers', '99'])
+    expect(analysis.placement!.moved).toEqual([])
+    expect(foundIn(analysis).map(({ rule, sentence }) => [rule, sentence])).toEqual([
+      ['flash-attention-off', expect.stringMatching(/^flash attention was switched off: CUDA0 refused .* f16 48×/)],
+    ])
+  })
+
+  test('layers that remain on the CPU, and a model that does', async () => {
+    const some = await recorded(BASE, 'CUDA0', ['--gpu-layers', '3'])
+    expect(
+      some.placement!.layers.map(({ first_layer, last_layer, backend }) => [first_layer, last_layer, backend]),
+    ).toEqual([
+      [0, 1, 'CPU'],
+      [2, 3, 'CUDA0'],
+    ])
+    const all = await recorded(BASE, 'CUDA0', ['--gpu-layers', '0'])
+    expect(all.placement!.devices!.map(({ name }) => name)).toEqual(['CPU', 'CUDA0'])
+    for (const [analysis, expected] of [
+      [some, /^2 layers of 4 \(0–1\) are on the CPU although CUDA0 was there/],
+      [all, /^the model is wholly on the CPU although CUDA0 was there/],
+    ] as const) {
+      const found = foundIn(analysis)
+      expect(found.length).toBeGreaterThan(0)
+      for (const { rule, sentence } of found)
+        expect([rule, sentence]).toEqual(['layers-on-cpu', expect.stringMatching(expected)])
+    }
+    const prefill = foundIn(all).find(({ evidence }) => evidence['phase'] === 'prefill')
+    if (prefill) expect(prefill.sentence).toMatch(/CUDA0 did not take products of \d+ tokens .*\(offload_op\)$/)
+  })
+
+  test.each<readonly [string, ModelSpec, Where, readonly string[], Environment]>([
+    ['on the CPU', BASE, 'CPU', [], {}],
+    ['on a device', BASE, 'CUDA0', ['--gpu-layers', '99'], {}],
+    [
+      'with a KV cache of another type',
+      BASE,
+      'CUDA0',
+      ['--gpu-layers', '99', '--flash-attention', '1', '--type-k', 'q5_1', '--type-v', 'q5_1'],
+      {},
+    ],
+    ['of experts', MOE, 'CUDA0', ['--gpu-layers', '99'], {}],
+    ['on two devices', BASE, 'CUDA0', ['--gpu-layers', '99'], { BED_DEVICES: '2' }],
+    ['without a device', BASE, 'CUDA0', ['--gpu-layers', '99'], { BED_FAULT: 'no-device' }],
+    ...(vulkanEnvironment ? ([['on Vulkan', BASE, 'Vulkan0', ['--gpu-layers', '99'], {}]] as const) : []),
+  ])('nothing is found in a run %s', async (_, spec, where, args, env) => {
+    const analysis = await recorded(spec, where, args, env)
+    expect([foundIn(analysis), analysis.placement!.moved]).toEqual([[], []])
+  })
+})

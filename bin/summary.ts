@@ -87,6 +87,8 @@ export function missingParts(summary: Summary): string[] {
       lines.push(`operators of ${others.join(', ')} were not seen: ${why}; ${sync}`)
     } else if (operators + summary.gpu_operators === 0) lines.push(`no operators: ${whyNoOperators(summary)}`)
   }
+  const [times, why] = [attributes['gpu.times'], attributes['gpu.missing']]
+  if (times !== undefined && !lines.some((line) => line.includes(`${why}`))) lines.push(`${why}`)
   if (end !== undefined) lines.push(`ends of operators are ${end} (${library})`)
   if (attributes['graphs'] !== undefined) lines.push(`graphs are ${attributes['graphs']}`)
   return lines

@@ -71,6 +71,12 @@ export const OPTIONS = {
       'libcupti.so of the CUDA toolkit',
     ),
   ),
+  'gpu-events': seldom(
+    flag(
+      'Without CUPTI, time each node on CUDA devices by events on its stream, not only each graph run; costs some µs a node, and ' +
+        'kernels of neighbouring nodes do not overlap',
+    ),
+  ),
   sync: seldom(flag('Compute node by node, to time operators of backends such as GPUs, too; makes the run slower')),
   states: seldom({
     ...flag('Record when threads ran, waited for a CPU, and were blocked (needs no root); --no-states: do not'),
@@ -168,6 +174,7 @@ const OWN = [
     'children',
     'gpu',
     'cupti',
+    'gpuEvents',
     'sync',
     'states',
     'functions',

@@ -314,7 +314,7 @@ export const TASK_STEPS = [
 ] as const
 
 /** `what` of a GPU_WORK record, by number. */
-export const GPU_WORKS = ['operator', 'copy', 'fill'] as const
+export const GPU_WORKS = ['operator', 'copy', 'fill', 'graph'] as const
 
 /** `what` of a GPU_WAIT record, by number: the function that waited, or what was done to a graph of CUDA. */
 export const GPU_WAITS = [

@@ -5,13 +5,15 @@
 #include "ggtrace-requests.h"
 
 /* `what` of a GPU_WORK, a GPU_WAIT: docs/reference/ggtrace-format.md explains them. */
-enum ggtrace_gpu_work { GGTRACE_GPU_OPERATOR, GGTRACE_GPU_COPY, GGTRACE_GPU_FILL };
+enum ggtrace_gpu_work { GGTRACE_GPU_OPERATOR, GGTRACE_GPU_COPY, GGTRACE_GPU_FILL, GGTRACE_GPU_GRAPH };
 enum ggtrace_gpu_wait { GGTRACE_WAIT_FENCES, GGTRACE_WAIT_SEMAPHORES, GGTRACE_WAIT_QUEUE, GGTRACE_WAIT_DEVICE,
                         GGTRACE_WAIT_CUDA_STREAM, GGTRACE_WAIT_CUDA_EVENT, GGTRACE_WAIT_CUDA_DEVICE,
                         GGTRACE_WAIT_HIP_STREAM, GGTRACE_WAIT_HIP_EVENT, GGTRACE_WAIT_HIP_DEVICE,
                         GGTRACE_CUDA_CAPTURE, GGTRACE_CUDA_INSTANTIATE, GGTRACE_CUDA_UPDATE,
                         GGTRACE_HIP_CAPTURE, GGTRACE_HIP_INSTANTIATE, GGTRACE_HIP_UPDATE };
 enum ggtrace_gpu_api { GGTRACE_API_VULKAN, GGTRACE_API_CUDA, GGTRACE_API_HIP };
+/* `flags` of a CUDA stream: its times are those of events, so they are of spans on the stream, not of kernels. */
+enum { GGTRACE_CUDA_BY_EVENTS = 1 };
 
 /* The structures have the fields of the record, after its first word. */
 struct ggtrace_gpu_queue {

@@ -19,7 +19,8 @@ struct cuda_launch_config {
     uint32_t attribute_count;
 };
 
-enum { CUDA_INSUFFICIENT_DRIVER = 35, CUBLAS_NOT_INITIALIZED = 1 }; /* cudaError_t, cublasStatus_t */
+enum { CUDA_INSUFFICIENT_DRIVER = 35, CUDA_NOT_READY = 600, CUBLAS_NOT_INITIALIZED = 1 }; /* cudaError_t, cublasStatus_t */
+enum { CUDA_EVENT_RECORD_EXTERNAL = 1 };
 enum { CUDA_NAME_BYTES = 256 }; /* of cudaDeviceProp, which begins with the name */
 
 /* CUpti_ActivityKind, CUpti_CallbackDomain, CUpti_CallbackIdResource, CUpti_ExternalCorrelationKind, CUptiResult. */

@@ -10,6 +10,7 @@
 #include "common/clock.h"
 #include "common/table.h"
 #include "recorder/cuda-api.h"
+#include "recorder/cuda-devices.h"
 #include "recorder/cuda-names.h"
 #include "recorder/cuda-work.h"
 #include "recorder/cupti.h"
@@ -169,7 +170,7 @@ static void end(void) {
     count("gpu.without_launch", counts.without_launch);
 }
 
-void cuda_records_start(void) {
+const char * cuda_records_start(void) {
     static const struct cupti_listener listener = {cuda_node_created, cuda_node_cloned, take, end};
-    cupti_start(&listener);
+    return cupti_start(&listener);
 }

@@ -8,6 +8,8 @@
 #include "common/hold.h"
 #include "common/table.h"
 #include "recorder/calls.h"
+#include "recorder/cuda-devices.h"
+#include "recorder/cuda-events.h"
 #include "recorder/cupti.h"
 #include "recorder/full.h"
 #include "recorder/graph.h"
@@ -17,8 +19,8 @@
 #include "recorder/registry.h"
 #include "recorder/runs.h"
 
-enum { LAUNCHES = 1 << 16, NODES = 1 << 18, NODE_TRIES = 16, OPEN_MAX = 64, AHEAD_MAX = 64, DEVICES_MAX = 64, STREAMS_MAX = 4096, EXECS_MAX = 4096 };
-enum { NO_NODE = -1, NO_API = -1 };
+enum { LAUNCHES = 1 << 16, NODES = 1 << 18, NODE_TRIES = 16, OPEN_MAX = 64, AHEAD_MAX = 64, EXECS_MAX = 4096 };
+enum { NO_NODE = -1 };
 
 /* A launch, until others have taken its place: more are made in the time in which CUPTI reports it only if it is stuck. */
 struct launch {
@@ -38,13 +40,6 @@ static struct launch * launches;
 static struct node * nodes;
 static _Atomic uint32_t launch_count = 1u << 31; /* ids of Vulkan's submissions begin at 1 */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static const char * device_names[DEVICES_MAX];
-static _Atomic int used_api = NO_API;
-
-bool cuda_use(enum ggtrace_gpu_api api) {
-    int before = NO_API;
-    return atomic_compare_exchange_strong(&used_api, &before, (int) api) || before == (int) api;
-}
 
 /* Of this thread: where the loop over its graph is, and what was launched or captured there. */
 static __thread struct {
@@ -57,7 +52,6 @@ static __thread struct {
     _Atomic bool * flags[OPEN_MAX]; /* of launches */
 } loop __attribute__((tls_model("initial-exec")));
 static __thread bool is_capturing __attribute__((tls_model("initial-exec")));
-static __thread int device __attribute__((tls_model("initial-exec")));
 
 /* What this thread captured or instantiated last: the number of the graph, CUPTI's or else our own, and of how many nodes. */
 static __thread struct exec { uint32_t graph, count; } captured, instantiated;
@@ -66,15 +60,8 @@ void cuda_captures(bool begins) {
     if (!begins) cuda_settle();
     else runs_know_graph();
     is_capturing = begins;
+    cuda_events_captures(begins, cuda_device());
     if (begins) captured.graph = captured.count = 0;
-}
-
-void cuda_set_device(int number) {
-    device = number;
-}
-
-uint32_t cuda_device(void) {
-    return (uint32_t) device;
 }
 
 /* ---- The loop over a graph's nodes ---- */
@@ -94,12 +81,14 @@ static void settle(int next) {
     }
     loop.open_count = 0;
     cuda_launched_flush();
+    cuda_events_node_ends();
 }
 
 void cuda_settle(void) {
     if (loop.graph && loop.index != NO_NODE) settle(loop.graph->node_count);
     loop.graph = NULL;
     loop.index = NO_NODE;
+    cuda_events_run_ends();
 }
 
 /* The index of a node behind the current one; NO_NODE: the tensor is none, such as a source that the backend looks at. */
@@ -129,28 +118,76 @@ void cuda_node(const void * tensor) {
     loop.parts = 0;
 }
 
-/* The operator of what is launched now. Its last node is set when the next one begins. */
-static bool open_operator(struct cuda_operator * operator, _Atomic bool * flag) {
-    *operator = (struct cuda_operator){0};
+static bool is_at_node(void) {
     const struct run * run = runs_current();
-    if (!run || !run->graph) return false;
-    operator->graph = run->graph->id;
-    if (loop.graph != run->graph || loop.run != run->start || loop.index == NO_NODE) return false;
+    return run && run->graph && loop.graph == run->graph && loop.run == run->start && loop.index != NO_NODE;
+}
+
+/* The operator of this thread's loop. Its last node is set, and the flag cleared, when the next one begins. False: it is not known. */
+static bool follow_operator(struct cuda_operator * operator, _Atomic bool * flag) {
+    const struct run * run = runs_current();
+    *operator = (struct cuda_operator){.graph = run && run->graph ? run->graph->id : 0};
+    if (!is_at_node()) return false;
     operator->tensor = loop.graph->ids[loop.index];
-    operator->part = loop.parts++;
     if (loop.open_count == OPEN_MAX) return false;
     loop.flags[loop.open_count] = flag;
     loop.open[loop.open_count++] = operator;
     return true;
 }
 
+/* That of what is launched now. */
+static bool open_operator(struct cuda_operator * operator, _Atomic bool * flag) {
+    const bool is_open = follow_operator(operator, flag);
+    if (operator->tensor) operator->part = loop.parts++;
+    return is_open;
+}
+
 /* ---- Launches ---- */
 
+static struct cuda_at at(void * stream) {
+    const struct run * run = runs_current();
+    const bool is_known = run && run->graph;
+    return (struct cuda_at){
+        .device = cuda_device(),
+        .queue = cuda_stream_queue(cuda_device(), stream),
+        .graph = is_known ? run->graph->id : 0,
+        .stream = stream,
+        .run = is_known ? run->start : 0,
+        .is_at_node = is_at_node(),
+    };
+}
+
+/* Without CUPTI: the number of spans between events that begin with a launch. */
+static uint32_t begin_spans(void * stream, uint32_t id) {
+    if (!cuda_events_are_on()) return 0;
+    struct cuda_operator * operator = NULL;
+    const struct cuda_at here = at(stream);
+    const uint32_t count = cuda_events_launch(&here, id, &operator);
+    if (!operator) return count;
+    const uint32_t part = operator->part;
+    follow_operator(operator, NULL);
+    operator->part = part;
+    return count;
+}
+
+void cuda_graph_launch_begin(struct cuda_launch * launch) {
+    if (!cuda_events_are_on()) return;
+    const struct cuda_at here = at(launch->stream);
+    launch->spans = cuda_events_graph_begin(&here, launch->exec, launch->id);
+}
+
+void cuda_graph_launch_end(const struct cuda_launch * launch) {
+    cuda_events_graph_end(launch->exec, launch->stream, launch->id);
+}
+
 void cuda_launch_begin(struct cuda_launch * launch, enum cuda_function function, void * stream, bool is_foreign) {
-    launch->id = 0;
+    launch->id = launch->spans = 0;
     launch->function = function;
     launch->stream = stream;
-    if (is_capturing) return;
+    if (is_capturing) {
+        begin_spans(stream, 0);
+        return;
+    }
     const bool is_taken = !is_foreign && recording_level() >= LEVEL_GRAPH && calls_take();
     if (is_taken && !launches) {
         HOLD(&lock);
@@ -170,6 +207,7 @@ void cuda_launch_begin(struct cuda_launch * launch, enum cuda_function function,
     if (!is_open) atomic_store_explicit(&kept->is_open, false, memory_order_relaxed);
     atomic_store_explicit(&kept->id, launch->id, memory_order_release);
     cupti_launch_begins(launch->id);
+    if (function != CUDA_GRAPH_LAUNCH) launch->spans = begin_spans(stream, launch->id);
     launch->start = clock_now();
 }
 
@@ -191,9 +229,9 @@ void cuda_launch_end(const struct cuda_launch * launch, bool is_done) {
         .start = launch->start,
         .end = end,
         .id = launch->id,
-        .queue = cuda_queue(cuda_device(), cupti_stream(cuda_device(), launch->stream)),
+        .queue = cuda_stream_queue(cuda_device(), launch->stream),
         .buffers = launch->function,
-        .works = launch->function == CUDA_GRAPH_LAUNCH ? works_of(launch->exec) : 1,
+        .works = cuda_events_are_on() ? launch->spans : launch->function == CUDA_GRAPH_LAUNCH ? works_of(launch->exec) : 1,
         .call = launched->call,
         .graph = launched->graph,
     };
@@ -203,7 +241,7 @@ void cuda_launch_end(const struct cuda_launch * launch, bool is_done) {
         cuda_launched_hold(&submission, &launched->operator, &named);
         return;
     }
-    if (!is_timed && is_graph) write_graph(&submission, launch->exec);
+    if (!is_timed && is_graph && !cuda_events_have_nodes()) write_graph(&submission, launch->exec);
     ggtrace_gpu_submission(writer, &submission);
 }
 
@@ -295,6 +333,7 @@ static struct exec * exec_of(const void * handle) {
 }
 
 void cuda_graph_instantiated(const void * handle) {
+    cuda_events_instantiated(handle);
     HOLD(&lock);
     struct exec * exec = exec_of(handle);
     if (!cupti_is_on() && captured.graph) {
@@ -306,6 +345,7 @@ void cuda_graph_instantiated(const void * handle) {
 }
 
 void cuda_graph_updated(const void * handle) {
+    cuda_events_instantiated(handle);
     HOLD(&lock);
     const struct exec * exec = exec_of(handle);
     if (exec && exec->graph) copy_nodes(captured.graph, exec->graph, captured.count);
@@ -334,36 +374,4 @@ bool cuda_node_operator(uint64_t id, struct cuda_operator * operator) {
     if (!node || node->id != id) return false;
     *operator = node->operator;
     return true;
-}
-
-/* ---- Devices and streams ---- */
-
-void cuda_name_device(uint32_t number, const char * name) {
-    static char texts[DEVICES_MAX][256];
-    HOLD(&lock);
-    if (number >= DEVICES_MAX || device_names[number]) return;
-    strncpy(texts[number], name, sizeof(texts[number]) - 1);
-    device_names[number] = texts[number];
-}
-
-uint32_t cuda_queue(uint32_t number, uint32_t stream) {
-    static struct table queues;
-    static uint32_t count;
-    HOLD(&lock);
-    struct entry * entry = table_at(&queues, mix(mix(15, number), stream));
-    if (!entry) return 0;
-    if (entry->id) return entry->id;
-    if (count == STREAMS_MAX) return full_count(FULL_QUEUES), 0;
-    entry->id = ++count;
-    const char * name = number < DEVICES_MAX ? device_names[number] : NULL;
-    ggtrace_define_gpu_queue(recording.log, &(struct ggtrace_gpu_queue){
-        .id = entry->id,
-        .device = number,
-        .name = registry_name(name ? name : "GPU"),
-        .index = stream,
-        .bits = cupti_is_on() ? 64 : 0,
-        .api = (uint32_t) used_api,
-        .period = 1,
-    });
-    return entry->id;
 }

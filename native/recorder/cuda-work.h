@@ -10,9 +10,6 @@
 #include "log/ggtrace-gpu.h"
 #include "recorder/cuda-launched.h"
 
-/* The process computes with this API of GPUs. False: it does so with another one. */
-bool cuda_use(enum ggtrace_gpu_api api);
-
 /* A launch that is made now; `id` 0: it is not recorded. */
 struct cuda_launch {
     uint32_t id;
@@ -21,11 +18,16 @@ struct cuda_launch {
     uint64_t start;
     struct cuda_what what;
     const void * exec; /* the graph that is launched */
+    uint32_t spans; /* between events, that begin with it */
 };
 
 /* Around the function that launches; what another library launches (`is_foreign`) is not recorded. In between, the caller sets `what`, and `exec` of a CUDA_GRAPH_LAUNCH. */
 void cuda_launch_begin(struct cuda_launch * launch, enum cuda_function function, void * stream, bool is_foreign);
 void cuda_launch_end(const struct cuda_launch * launch, bool is_done);
+
+/* Between these two, too: around the launch of a graph, as events see it. */
+void cuda_graph_launch_begin(struct cuda_launch * launch);
+void cuda_graph_launch_end(const struct cuda_launch * launch);
 
 /* The loop over a graph's nodes arrives at one; the graph run of this thread ends, or what it captured does: its last node is known. */
 void cuda_node(const void * tensor);
@@ -53,11 +55,3 @@ struct cuda_launched {
     struct cuda_operator operator;
 };
 bool cuda_launched(uint32_t id, struct cuda_launched * launched, bool * is_open);
-
-/* The queue of a stream, defined in the log now if necessary; `number`: CUPTI's of the stream. */
-uint32_t cuda_queue(uint32_t device, uint32_t number);
-
-/* This thread's current device; the name of a device. */
-void cuda_set_device(int device);
-uint32_t cuda_device(void);
-void cuda_name_device(uint32_t device, const char * name);

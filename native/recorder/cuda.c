@@ -13,6 +13,8 @@
 #include "recorder/callees.h"
 #include "recorder/calls.h"
 #include "recorder/cuda-api.h"
+#include "recorder/cuda-devices.h"
+#include "recorder/cuda-events.h"
 #include "recorder/cuda-work.h"
 #include "recorder/cuda-records.h"
 #include "recorder/cupti.h"
@@ -70,13 +72,18 @@ static bool is_wanted(void) {
 #define API "HIP"
 #define API_NUMBER GGTRACE_API_HIP
 
-static void times_start(void) {
+static void times_start(const void * caller) {
+    (void) caller;
     cupti_missing("times of HIP's kernels: AMD's profiler is not used");
 }
 #else
 #define API "CUDA"
 #define API_NUMBER GGTRACE_API_CUDA
-#define times_start cuda_records_start
+
+static void times_start(const void * caller) {
+    const char * problem = cuda_records_start();
+    if (problem) cuda_events_start(caller, problem);
+}
 #endif
 
 /* ggml's backend looks for devices: begins with them. */
@@ -94,7 +101,7 @@ static void begin(const void * caller) {
         const char * optimises = getenv("GGML_CUDA_GRAPH_OPT");
         has_other_order = optimises && atoi(optimises) != 0;
         if (has_other_order) cupti_missing("operators of " API ": GGML_CUDA_GRAPH_OPT computes nodes in another order than that of the graph");
-        times_start();
+        times_start(caller);
         atomic_store(&is_begun, true);
     } else cupti_missing(API ": this backend's loop over the nodes of a graph cannot be followed");
 }
@@ -259,6 +266,7 @@ HOOK(int, cudaStreamBeginCapture, void * stream, int mode) {
 
 HOOK(int, cudaStreamEndCapture, void * stream, void ** graph) {
     REAL_OR(cudaStreamEndCapture, CUDA_INSUFFICIENT_DRIVER);
+    if (is_followed(callee)) cuda_settle(); /* its last event is of the capture */
     const int result = real(stream, graph);
     if (is_followed(callee)) {
         cuda_captures(false);
@@ -295,10 +303,34 @@ HOOK(int, cudaGraphLaunch, void * exec, void * stream) {
     struct cuda_launch launch;
     cuda_launch_begin(&launch, CUDA_GRAPH_LAUNCH, stream, callee->is_foreign);
     launch.exec = exec;
+    cuda_graph_launch_begin(&launch);
     const int result = real(exec, stream);
+    cuda_graph_launch_end(&launch);
     cuda_launch_end(&launch, result == 0);
     return result;
 }
+
+#ifndef HIP
+HOOK(int, cudaGraphExecDestroy, void * exec) {
+    REAL_OR(cudaGraphExecDestroy, CUDA_INSUFFICIENT_DRIVER);
+    if (is_followed(callee)) cuda_events_destroyed(exec);
+    return real(exec);
+}
+
+/* ---- Streams that wait for others ---- */
+
+HOOK(int, cudaEventRecord, void * event, void * stream) {
+    REAL_OR(cudaEventRecord, CUDA_INSUFFICIENT_DRIVER);
+    if (is_followed(callee)) cuda_events_divide(stream);
+    return real(event, stream);
+}
+
+HOOK(int, cudaStreamWaitEvent, void * stream, void * event, unsigned flags) {
+    REAL_OR(cudaStreamWaitEvent, CUDA_INSUFFICIENT_DRIVER);
+    if (is_followed(callee)) cuda_events_divide(stream);
+    return real(stream, event, flags);
+}
+#endif
 
 /* ---- Waits ---- */
 

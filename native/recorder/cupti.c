@@ -3,17 +3,16 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "common/clock.h"
 #include "common/environment.h"
 #include "recorder/cuda-api.h"
+#include "recorder/cuda-thread.h"
 #include "recorder/recorder.h"
 
-enum { BUFFER_BYTES = 1 << 20, FLUSH_MS = 100, END_MS = 1000 };
+enum { BUFFER_BYTES = 1 << 20 };
 
 static struct {
     int (*Subscribe)(void ** subscriber, void (*callback)(void *, int, uint32_t, const void *), void * user);
@@ -52,15 +51,9 @@ void cupti_launch_ends(void) {
     if (cupti_is_on()) cupti.ActivityPopExternalCorrelationId(CUPTI_CUSTOM0, &last);
 }
 
-uint32_t cupti_stream(uint32_t device, void * stream) {
-    static __thread struct { void * stream; uint32_t device, id; } latest;
-    if (latest.id && latest.stream == stream && latest.device == device) return latest.id;
+uint32_t cupti_stream(void * stream) {
     uint32_t id = 0;
-    if (!cupti_is_on() || cupti.GetStreamIdEx(NULL, stream, 0, &id) != 0) return (uint32_t) (uintptr_t) stream & 0xffff;
-    latest.stream = stream;
-    latest.device = device;
-    latest.id = id;
-    return id;
+    return cupti.GetStreamIdEx(NULL, stream, 0, &id) == 0 ? id : 0;
 }
 
 /* ---- Graphs ---- */
@@ -121,58 +114,13 @@ static bool find_functions(void * library) {
         FIND(GetResultString);
 }
 
-/* The thread that asks CUPTI for what is complete. */
-static pthread_mutex_t flush_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t flush_wakes, flush_ends;
-static enum { FLUSH_RUNS, FLUSH_LAST, FLUSH_OVER } flush_state;
-
-static struct timespec after(uint32_t ms) {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    const uint64_t ns = (uint64_t) until.tv_nsec + (uint64_t) ms * 1000000;
-    until.tv_sec += (time_t) (ns / 1000000000);
-    until.tv_nsec = (long) (ns % 1000000000);
-    return until;
-}
-
-/* Holds the lock neither for CUPTI nor for the listener: the end of the program waits for them only so long. */
-static void * flush(void * unused) {
-    (void) unused;
-    bool is_last = false;
-    while (!is_last) {
-        const struct timespec until = after(FLUSH_MS);
-        pthread_mutex_lock(&flush_lock);
-        if (flush_state == FLUSH_RUNS) pthread_cond_timedwait(&flush_wakes, &flush_lock, &until);
-        is_last = flush_state == FLUSH_LAST;
-        pthread_mutex_unlock(&flush_lock);
-        cupti.ActivityFlushAll(is_last);
-    }
+/* Of the recorder's thread. */
+static void ask(bool is_last) {
+    cupti.ActivityFlushAll(is_last);
+    if (!is_last) return;
     pthread_mutex_lock(&take_lock);
     listener->end();
     pthread_mutex_unlock(&take_lock);
-    pthread_mutex_lock(&flush_lock);
-    flush_state = FLUSH_OVER;
-    pthread_cond_signal(&flush_ends);
-    pthread_mutex_unlock(&flush_lock);
-    return NULL;
-}
-
-static bool start_thread(void) {
-    sigset_t all, before;
-    pthread_t thread;
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&flush_wakes, &attributes);
-    pthread_cond_init(&flush_ends, &attributes);
-    pthread_condattr_destroy(&attributes);
-    sigfillset(&all);
-    sigdelset(&all, SIGBUS); /* blocked, a fault in a page of a truncated log would kill the program */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const bool is_there = pthread_create(&thread, NULL, flush, NULL) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (is_there) pthread_detach(thread);
-    return is_there;
 }
 
 static const int kinds[] = {CUPTI_RUNTIME, CUPTI_EXTERNAL, CUPTI_KERNEL, CUPTI_MEMCPY, CUPTI_MEMCPY2, CUPTI_MEMSET};
@@ -191,7 +139,7 @@ static const char * record(void * subscriber, size_t * enabled) {
         cupti.ActivityEnableDriverApi(CUPTI_LAUNCH_KERNEL, 1);
         cupti.ActivityEnableDriverApi(CUPTI_LAUNCH_KERNEL_EX, 1);
     }
-    return start_thread() ? NULL : "times of CUDA's devices: no thread can be started";
+    return cuda_thread_start(ask) ? NULL : "times of CUDA's devices: no thread can be started";
 }
 
 /* Begins with a CUPTI, or returns why not; `is_only`: no other will be better. */
@@ -227,12 +175,9 @@ static const char * start(void) {
     return problem;
 }
 
-void cupti_start(const struct cupti_listener * own) {
-    static _Atomic bool is_tried;
-    if (atomic_exchange(&is_tried, true)) return;
+const char * cupti_start(const struct cupti_listener * own) {
     listener = own;
-    const char * problem = start();
-    if (problem) cupti_missing(problem);
+    return start();
 }
 
 void cupti_forked(void) {
@@ -241,12 +186,5 @@ void cupti_forked(void) {
 
 void cupti_finish(void) {
     if (!atomic_exchange(&is_on, false)) return;
-    const struct timespec until = after(END_MS);
-    pthread_mutex_lock(&flush_lock);
-    flush_state = FLUSH_LAST;
-    pthread_cond_signal(&flush_wakes);
-    int error = 0;
-    while (flush_state != FLUSH_OVER && !error) error = pthread_cond_timedwait(&flush_ends, &flush_lock, &until);
-    pthread_mutex_unlock(&flush_lock);
-    if (error) cupti_missing("the last times of CUDA's devices: CUPTI did not return within a second");
+    if (!cuda_thread_finish()) cupti_missing("the last times of CUDA's devices: CUPTI did not return within a second");
 }

@@ -13,8 +13,8 @@ struct cupti_listener {
     void (*end)(void);
 };
 
-/* Before the program's first use of a device. Without CUPTI, a fact `gpu.missing` in the log says why. */
-void cupti_start(const struct cupti_listener * listener);
+/* Once, before the program's first use of a device. Returns why there is no CUPTI; NULL: it is used. */
+const char * cupti_start(const struct cupti_listener * listener);
 
 /* The fact `gpu.missing`. */
 void cupti_missing(const char * why);
@@ -32,8 +32,8 @@ bool cupti_is_on(void);
 void cupti_launch_begins(uint32_t id);
 void cupti_launch_ends(void);
 
-/* CUPTI's number of a stream. */
-uint32_t cupti_stream(uint32_t device, void * stream);
+/* Its number of a stream of the current device; 0: unknown. */
+uint32_t cupti_stream(void * stream);
 
 /* When the program ends: writes what devices have completed. Waits for a stuck device for a second at most. */
 void cupti_finish(void);

@@ -11,6 +11,7 @@
 #include "nvtx/emit.h"
 #include "nvtx/listen.h"
 #include "recorder/calls.h"
+#include "recorder/cuda-events.h"
 #include "recorder/cupti.h"
 #include "recorder/functions.h"
 #include "recorder/losses.h"
@@ -23,6 +24,7 @@
 
 static void in_child(void) {
     cupti_forked();
+    cuda_events_forked();
     if (!recording.log) return;
     atomic_store(&recording.level, LEVEL_OFF);
     operators_forked();
@@ -54,6 +56,7 @@ static void record_clocks(void) {
 __attribute__((destructor)) static void finish(void) {
     if (!recorder_end()) return;
     cupti_finish();
+    cuda_events_finish();
     calls_finish();
     functions_finish();
     operators_finish();

@@ -4,6 +4,8 @@ export interface BedWork {
   readonly kind: 'kernel' | 'copy' | 'fill'
   readonly device: number
   readonly stream: number
+  /** When it began, in ns of CLOCK_MONOTONIC, and how long it lasted. */
+  readonly start: number
   readonly ns: number
   readonly isOfGraph: boolean
   readonly grid: string

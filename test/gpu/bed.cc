@@ -68,8 +68,8 @@ static void report(const Ran & ran) {
     static const char * const kinds[] = {"kernel", "copy", "fill", "empty"};
     if (list()) {
         const Work & work = ran.work;
-        fprintf(list(), "{\"event\":\"work\",\"kind\":\"%s\",\"device\":%u,\"stream\":%u,\"ns\":%llu,\"isOfGraph\":%s,\"grid\":\"%u,%u,%u\",\"block\":\"%u,%u,%u\",\"bytes\":%llu,\"name\":\"%s\"}\n",
-                kinds[work.kind], ran.device, ran.stream, (unsigned long long) (ran.end - ran.start), ran.node ? "true" : "false",
+        fprintf(list(), "{\"event\":\"work\",\"kind\":\"%s\",\"device\":%u,\"stream\":%u,\"start\":%llu,\"ns\":%llu,\"isOfGraph\":%s,\"grid\":\"%u,%u,%u\",\"block\":\"%u,%u,%u\",\"bytes\":%llu,\"name\":\"%s\"}\n",
+                kinds[work.kind], ran.device, ran.stream, (unsigned long long) ran.start, (unsigned long long) (ran.end - ran.start), ran.node ? "true" : "false",
                 work.grid[0], work.grid[1], work.grid[2], work.block[0], work.block[1], work.block[2], (unsigned long long) work.bytes,
                 work.name.c_str());
         fflush(list());
@@ -121,7 +121,7 @@ Stream * stream_of(void * handle) {
 static uint64_t run(Stream * stream, const Work & work, uint64_t earliest, uint32_t graph, uint64_t node) {
     Ran ran;
     ran.work = work;
-    ran.start = std::max(now(), earliest);
+    ran.start = earliest;
     ran.end = ran.start + work.cost;
     ran.device = (uint32_t) stream->device;
     ran.stream = stream->id;
@@ -135,21 +135,26 @@ static uint64_t run(Stream * stream, const Work & work, uint64_t earliest, uint3
 
 static std::atomic<int> launches;
 
-int submit(Stream * stream, const Work & work) {
-    const std::lock_guard<std::mutex> lock(mutex);
-    if (has_fault("launch-error") && work.kind == Work::KERNEL && ++launches == 100) return 719; /* cudaErrorLaunchFailure */
-    if (!stream->capture) {
-        stream->end = run(stream, work, stream->end, 0, 0);
-        return 0;
-    }
+static void capture(Stream * stream, const Work & work, Event * event) {
     Graph & graph = *stream->capture->graph;
     Node node;
     node.id = (uint64_t) graph.id << 32 | graph.nodes.size();
     node.work = work;
+    node.event = event;
     node.after = stream->last;
     stream->last = {(uint32_t) graph.nodes.size()};
     graph.nodes.push_back(node);
     if (listener().changed) listener().changed(Change::NODE_CREATED, graph, &graph.nodes.back(), 0);
+}
+
+int submit(Stream * stream, const Work & work) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (has_fault("launch-error") && work.kind == Work::KERNEL && ++launches == 100) return 719; /* cudaErrorLaunchFailure */
+    if (!stream->capture) {
+        stream->end = run(stream, work, std::max(stream->end, now()), 0, 0);
+        return 0;
+    }
+    capture(stream, work, nullptr);
     return 0;
 }
 
@@ -163,6 +168,7 @@ int launch(Stream * stream, const Graph & graph) {
         for (const uint32_t before : graph.nodes[i].after) earliest = std::max(earliest, ends[before]);
         ends[i] = run(stream, graph.nodes[i].work, earliest, graph.id, graph.nodes[i].id);
         last = std::max(last, ends[i]);
+        if (graph.nodes[i].event) graph.nodes[i].event->time = ends[i];
     }
     stream->end = last;
     return 0;
@@ -188,12 +194,20 @@ int begin_capture(Stream * stream) {
     return 0;
 }
 
+/* Has the stream waited for all that was captured? */
+static bool is_joined(const Graph & graph, const std::vector<uint32_t> & last) {
+    std::vector<bool> is_awaited(graph.nodes.size());
+    for (const Node & node : graph.nodes) for (const uint32_t before : node.after) is_awaited[before] = true;
+    for (const uint32_t node : last) is_awaited[node] = true;
+    return std::find(is_awaited.begin(), is_awaited.end(), false) == is_awaited.end();
+}
+
 int end_capture(Stream * stream, Graph ** graph) {
     const std::lock_guard<std::mutex> lock(mutex);
     if (!stream->capture) return 901; /* cudaErrorStreamCaptureInvalidated */
     *graph = stream->capture->graph;
     stream->capture.reset();
-    return 0;
+    return is_joined(**graph, stream->last) ? 0 : 904; /* cudaErrorStreamCaptureUnjoined */
 }
 
 Graph * clone(const Graph & graph) {
@@ -215,19 +229,27 @@ bool update(Graph & exec, const Graph & graph) {
     if (exec.nodes.size() != graph.nodes.size()) return false;
     for (size_t i = 0; i < exec.nodes.size(); i++) {
         const Node & from = graph.nodes[i], & to = exec.nodes[i];
-        if (from.work.kind != to.work.kind || from.after != to.after) return false;
+        if (from.work.kind != to.work.kind || !from.event != !to.event || from.after != to.after) return false;
     }
-    for (size_t i = 0; i < exec.nodes.size(); i++) exec.nodes[i].work = graph.nodes[i].work;
+    for (size_t i = 0; i < exec.nodes.size(); i++) {
+        exec.nodes[i].work = graph.nodes[i].work;
+        exec.nodes[i].event = graph.nodes[i].event;
+    }
     return true;
 }
 
 /* ---- Events ---- */
 
-void record(Event * event, Stream * stream) {
+bool record(Event * event, Stream * stream, bool is_external) {
     const std::lock_guard<std::mutex> lock(mutex);
+    if (is_external) {
+        if (stream->capture) capture(stream, Work(), event);
+        return stream->capture != nullptr;
+    }
     event->capture = stream->capture;
     event->last = stream->last;
     event->time = std::max(stream->end, now());
+    return true;
 }
 
 void wait(Stream * stream, const Event * event) {

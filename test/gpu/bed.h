@@ -24,10 +24,12 @@ struct Work {
 };
 
 struct Graph;
+struct Event;
 
 struct Node {
     uint64_t id = 0; /* of its graph << 32 | number in it: kept by clones */
     Work work;
+    Event * event = nullptr; /* that it records (cudaEventRecordExternal) */
     std::vector<uint32_t> after; /* indexes of nodes */
 };
 
@@ -111,7 +113,8 @@ Graph * clone(const Graph & graph);
 /* Takes the parameters of another graph with the same nodes; false: they are others. */
 bool update(Graph & exec, const Graph & graph);
 
-void record(Event * event, Stream * stream);
+/* `is_external`: in a capture, as a node of the graph; else it is where another stream joins. False: not in a capture. */
+bool record(Event * event, Stream * stream, bool is_external = false);
 void wait(Stream * stream, const Event * event);
 
 Work kernel(const std::string & name, const uint32_t grid[3], const uint32_t block[3], void ** arguments);

@@ -1,25 +1,22 @@
 import { execFileSync } from 'node:child_process'
-import { copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { beforeAll, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import type { GpuEvent } from '../../lib/core.ts'
 import type { ModelSpec, Preset } from '../llama/gguf.mjs'
 import { presets } from '../llama/gguf.mjs'
-import { cudaEnvironment, ensureLlama, type GraphNodeLine, hasLlama, model, run } from '../llama/testbed.ts'
-import { inFolder, newLog, RECORDER, readLog, useRecorder } from '../native/recording.ts'
+import { cudaEnvironment, hasLlama, model, run } from '../llama/testbed.ts'
+import { inFolder, newLog, RECORDER, readLog } from '../native/recording.ts'
+import { type BedWork, shortName } from './bed-list.ts'
+import { ARGS, bed, CALLS, type Environment, kernelsOf, PLAIN, record, truth, useBed } from './recording.ts'
 
 /**
  * llama.cpp's real CUDA backend, recorded on the GPU of README.md: each kernel, copy and fill has the operator that launched it. The truth
  * is the program's own, which computes node by node, and the list of what the bed ran.
  */
 
-const ARGS = ['--threads', '1', '--prompt', '8', '--decode', '6', '--gpu-layers', '99']
 const KILLS = 60
-/** One of prefill, and of decode. */
-const CALLS = 7
-/** Without them, a launch is of one node, and made when the node is computed. */
-const PLAIN = { GGML_CUDA_DISABLE_GRAPHS: '1', GGML_CUDA_DISABLE_FUSION: '1' }
 const MODELS: readonly Preset[] = ['tinyDense', 'tinyMoe', 'exact']
 /** Products of cuBLAS, and conversions for them. */
 const HALVES: ModelSpec = { ...presets.exact, weights: 'F16' }
@@ -29,98 +26,10 @@ const SOME_EXPERTS = 'blk\\.[0-3]\\.ffn_.*_exps'
 const ALL_REDUCE = 'ggml_cuda_ar_kernel: undefined'
 const TWO = { BED_DEVICES: '2' }
 
-/** A line of the bed's list. */
-interface Work {
-  readonly event: 'work'
-  readonly kind: 'kernel' | 'copy' | 'fill'
-  readonly device: number
-  readonly stream: number
-  readonly ns: number
-  readonly isOfGraph: boolean
-  readonly grid: string
-  readonly block: string
-  readonly bytes: number
-  readonly name: string
-}
-
-type Environment = Readonly<Record<string, string>>
-
-const bed = () => inFolder('bed')
-
-/** Runs the model as it is. With BED_LOG on its own output, what the bed runs is between the nodes that the program prints. */
-async function plainRun(preset: Preset | ModelSpec, args: readonly string[], env: Environment) {
-  const outcome = await run((await model(preset)).path, args, { env: { ...cudaEnvironment(bed()), ...env } })
-  expect([outcome.code, outcome.signal]).toEqual([0, null])
-  return outcome
-}
-
-/** Runs it with the recorder, to the same result, and reads the log. */
-async function record(
-  preset: Preset | ModelSpec,
-  env: Environment = {},
-  args: readonly string[] = ARGS,
-  preload = RECORDER,
-) {
-  const log = newLog()
-  mkdirSync(dirname(log), { recursive: true })
-  const list = join(dirname(log), 'list.jsonl')
-  const plain = await plainRun(preset, args, env)
-  const recorded = await run((await model(preset)).path, args, {
-    preload,
-    env: { ...cudaEnvironment(bed()), GGML2PERFETTO_OUT: log, BED_LOG: list, ...env },
-  })
-  expect([recorded.code, recorded.stderr, recorded.result?.hash]).toEqual([0, plain.stderr, plain.result?.hash])
-  const recording = await readLog(log)
-  expect(recording.issues).toEqual([])
-  const { of, text, tensor } = recording
-  const nodeName = (id: number) => `${text(tensor(id).op)} ${text(tensor(id).name)}`
-  const works = of('gpu').toSorted((a, b) => a.startNs - b.startNs)
-  const fact = (key: string) => recording.attributes[key]
-  const listed = readFileSync(list, 'utf8').trimEnd().split('\n')
-  return { ...recording, log, works, nodeName, fact, listed: listed.map((line) => JSON.parse(line) as Work) }
-}
-
-type Recorded = Awaited<ReturnType<typeof record>>
-
-/** Kernels of a call, by device, in the order in which it began them: what they computed, from the first to the last node. */
-const kernelsOf = ({ works, nodeName, text }: Recorded, call: number) =>
-  works
-    .filter((work) => work.call === call && work.what === 'kernel')
-    .toSorted((a, b) => a.device - b.device)
-    .map(({ name, node }) => {
-      const range = node && [node.tensor, ...(node.fusedTo === undefined ? [] : [node.fusedTo])].map(nodeName)
-      return `${text(name)}: ${range?.join(' … ')}`
-    })
-
-/** What the program computes of each call, node by node, and what each launches, by device. */
-async function truth(preset: Preset | ModelSpec, more: readonly string[], env: Environment): Promise<string[][]> {
-  const { lines } = await plainRun(preset, [...ARGS, ...more, '--each-node'], { ...PLAIN, BED_LOG: '-', ...env })
-  const calls: { device: number; kernel: string }[][] = []
-  let at: GraphNodeLine | undefined
-  for (const line of lines as readonly (GraphNodeLine | Work)[]) {
-    if (line.event === 'node') at = line
-    else if (line.event === 'work' && line.kind === 'kernel' && at) {
-      calls[at.call] ??= []
-      calls[at.call]!.push({ device: line.device, kernel: `${shortName(line.name)}: ${at.node.op} ${at.node.name}` })
-    }
-  }
-  return calls.map((call) => call.toSorted((a, b) => a.device - b.device).map(({ kernel }) => kernel))
-}
-
-/** `rms_norm_f32` of `_Z12rms_norm_f32ILi256…`; without a mangled name, itself. */
-function shortName(mangled: string): string {
-  const [, length, rest] = /^_Z(\d+)(.*)$/.exec(mangled) ?? []
-  return length === undefined ? mangled : rest!.slice(0, Number(length))
-}
-
 const cuda = hasLlama() ? describe : describe.skip
 
 cuda('the recorder with CUDA, on a GPU that does not exist (needs linux-x64, cc, c++ and make)', () => {
-  useRecorder()
-  beforeAll(async () => {
-    await ensureLlama({ cuda: true })
-    execFileSync('make', ['-s', '-C', fileURLToPath(new URL('.', import.meta.url)), `BUILD=${bed()}`])
-  })
+  useBed()
 
   test.each<readonly [model: Preset | ModelSpec, options: string, Environment]>([
     ...MODELS.map((preset) => [preset, '', {}] as const),
@@ -210,7 +119,7 @@ cuda('the recorder with CUDA, on a GPU that does not exist (needs linux-x64, cc,
     const { works, listed, text, of } = await record(preset)
     const facts = (work: GpuEvent) => work.facts as Readonly<Record<string, string | number>>
     const kinds = { kernel: 'kernel', memcpy: 'copy', memset: 'fill', graph: 'graph' } as const
-    const shape = (work: Work) =>
+    const shape = (work: BedWork) =>
       work.kind === 'kernel' ? `${work.grid} ${work.block} ${shortName(work.name)}` : `${work.bytes}`
     for (const stream of new Set(listed.map((work) => work.stream))) {
       const inLog = works.filter((work) => work.stream === stream)
@@ -295,9 +204,9 @@ cuda('the recorder with CUDA, on a GPU that does not exist (needs linux-x64, cc,
     test.each([
       ['busy-cupti', /another profiler uses CUPTI/],
       ['no-driver', /CUPTI cannot be used/],
-    ])('%s: no times, with the reason', async (fault, reason) => {
+    ])('%s: no times of kernels, with the reason', async (fault, reason) => {
       const { works, fact, of, text } = await record('tinyDense', { BED_FAULT: fault })
-      expect(works).toEqual([])
+      expect(new Set(works.map(({ what }) => what))).toEqual(new Set(['graph'])) // by events: events.long.test.ts
       expect(fact('gpu.missing')).toMatch(reason)
       expect(of('api').some(({ name }) => text(name) === 'cudaGraphLaunch')).toBe(true)
     })
@@ -350,7 +259,10 @@ cuda('the recorder with CUDA, on a GPU that does not exist (needs linux-x64, cc,
     test('a program that has loaded CUPTI keeps it, unless it is named; the level of tokens has nothing of CUDA', async () => {
       const cupti = join(bed(), 'libcupti.so.13')
       const own = await record('tinyDense', {}, ARGS, `${RECORDER}:${cupti}`)
-      expect([own.works.length, own.fact('gpu.missing')]).toEqual([0, expect.stringMatching(/has loaded CUPTI/)])
+      expect([own.fact('gpu.times'), own.fact('gpu.missing')]).toEqual([
+        'events around graph runs',
+        expect.stringMatching(/has loaded CUPTI/),
+      ])
       const named = await record('tinyDense', { GGML2PERFETTO_CUPTI: cupti }, ARGS, `${RECORDER}:${cupti}`)
       expect(named.works.length).toBe(named.listed.length)
       const { works, of, fact } = await record('tinyDense', { GGML2PERFETTO_LEVEL: 'token' })

@@ -15,7 +15,7 @@
 
 using namespace bed;
 
-enum { SUCCESS = 0, INVALID_VALUE = 1, NO_MEMORY = 2, NO_DEVICE = 100, UPDATE_FAILURE = 910 };
+enum { SUCCESS = 0, INVALID_VALUE = 1, NO_MEMORY = 2, NO_DEVICE = 100, INVALID_HANDLE = 400, UPDATE_FAILURE = 910 };
 /* Of CUPTI's list of runtime calls (cupti_runtime_cbid.h). */
 enum { CALL_MEMCPY = 41, CALL_MEMSET = 51, CALL_PEER = 161, CALL_COOPERATIVE = 269, CALL_GRAPH = 311, CALL_EX = 430, CALL_KERNEL = 505 };
 
@@ -326,14 +326,21 @@ API cudaEventRecord(Event * event, void * stream) {
     record(event, stream_of(stream));
     return SUCCESS;
 }
-API cudaEventRecordWithFlags(Event * event, void * stream, unsigned) { return cudaEventRecord(event, stream); }
-API cudaEventQuery(Event * event) { return event->time <= now() ? SUCCESS : 600; /* cudaErrorNotReady */ }
+/* 1: cudaEventRecordExternal, of no use but in a capture. */
+API cudaEventRecordWithFlags(Event * event, void * stream, unsigned flags) { return record(event, stream_of(stream), flags == 1) ? SUCCESS : result(INVALID_VALUE); }
+API cudaEventQuery(Event * event) { return event->time <= now() ? SUCCESS : result(600); /* cudaErrorNotReady */ }
+API cudaThreadExchangeStreamCaptureMode(int * mode) {
+    static thread_local int current; /* cudaStreamCaptureModeGlobal */
+    std::swap(current, *mode);
+    return SUCCESS;
+}
 API cudaEventSynchronize(Event * event) {
     wait_until(event->time);
     return SUCCESS;
 }
 API cudaEventElapsedTime(float * ms, const Event * from, const Event * to) {
-    *ms = (float) ((double) (to->time - from->time) / 1e6);
+    if (!from->time || !to->time) return result(INVALID_HANDLE);
+    *ms = (float) ((double) (int64_t) (to->time - from->time) / 1e6);
     return SUCCESS;
 }
 

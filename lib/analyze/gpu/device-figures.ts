@@ -17,13 +17,15 @@ interface Of {
   readonly names: Names
   /** `0 NVIDIA H100, 1 NVIDIA H100` */
   readonly gpus: string
+  /** The fact `gpu.times`; null where there is none. */
+  readonly times: string | null
 }
 
 const shareOf = (timeNs: number, allNs: number) => (allNs > 0 ? timeNs / allNs : 0)
 
 /** All figures of a device. */
 export function deviceFigures(device: Device, subject: Of): GpuDevice {
-  const { measures, gpus } = subject
+  const { measures, gpus, times } = subject
   const measured = measures?.devices[device.index]
   const hasLaunches = measured !== undefined && measured.launched > 0
   const name = gpus.split(/, (?=\d+ )/).find((gpu) => gpu.startsWith(`${device.device} `))
@@ -31,6 +33,7 @@ export function deviceFigures(device: Device, subject: Of): GpuDevice {
     device: orNull(device.device),
     pid: orNull(device.pid),
     name: name?.replace(/^\d+ /, '') ?? null,
+    times,
     work: device.work,
     work_ns: device.workNs,
     ...timesOf(measured?.sweep, hasLaunches),

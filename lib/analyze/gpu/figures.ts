@@ -20,6 +20,8 @@ export interface GpuDevice {
   readonly pid: number | null
   /** Null where it is not recorded. */
   readonly name: string | null
+  /** Where its times are not those of kernels: what CUDA's events are around, `events around nodes` or `events around graph runs`; else null. */
+  readonly times: string | null
   /** Pieces of work: kernels, copies, fills, and CUDA graphs that were recorded as a whole. */
   readonly work: number
   /** Sum of their durations; work of several streams overlaps. */

@@ -135,6 +135,7 @@ export class GpuStatistics implements Statistic<object, Kind> {
   private readonly stepNames: (boolean | undefined)[] = []
   private readonly host: HostActivity
   private gpus = ''
+  private times: string | null = null
   private made: { readonly figures: GpuOfInput | undefined } | undefined
   private hasRanges = true
   private rangesLeftOut = 0
@@ -203,7 +204,7 @@ export class GpuStatistics implements Statistic<object, Kind> {
     const measures = work.isOver ? undefined : measure(work, launches, ranges, steps, this.host.sums())
     const devices = work.devices
       .toSorted((a, b) => a.device - b.device || a.pid - b.pid)
-      .map((device) => deviceFigures(device, { measures, steps, names, gpus: this.gpus }))
+      .map((device) => deviceFigures(device, { measures, steps, names, gpus: this.gpus, times: this.times }))
     const figures = { devices, processes, ...this.projected.figures() }
     return { figures, undetermined: this.undetermined(figures) }
   }
@@ -214,6 +215,8 @@ export class GpuStatistics implements Statistic<object, Kind> {
 
   private name({ attributes }: InputEvent | FactsEvent): void {
     this.gpus = String(attributes['gpus'] ?? this.gpus)
+    const times = attributes['gpu.times']
+    if (times !== undefined) this.times = String(times)
   }
 
   private api(event: ApiEvent): void {

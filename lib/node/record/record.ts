@@ -45,6 +45,8 @@ export interface RecordOptions {
   readonly gpu?: boolean | undefined
   /** Path of NVIDIA's libcupti, for times of CUDA's devices; by default it is searched as other libraries are. */
   readonly cupti?: string | undefined
+  /** Without CUPTI, times each node on CUDA's devices by cudaEvents: spans on a stream, not kernels. By default only each graph run. */
+  readonly gpuEvents?: boolean | undefined
   /** Computes node by node, to time operators of backends without an operator hook (GPUs): slower. */
   readonly sync?: boolean | undefined
   /** Records when threads ran, waited for a CPU, and were blocked; by default yes, if the kernel reports it. */
@@ -275,11 +277,9 @@ function recorderEnvironment(
     ops,
     counters,
   } = options
-  const { paused, toggle, ring, guard, nvtxEmit, slow } = options
+  const { paused, toggle, ring, guard, nvtxEmit, slow, gpuEvents } = options
   const bytesMax = options.bytesMax ?? (slow === undefined ? undefined : SLOW_BYTES_MAX)
-  const isListener = !env['NVTX_INJECTION64_PATH']
-  const last = tokens?.[1] === Infinity ? '' : tokens?.[1]
-  const before = env['LD_PRELOAD']
+  const [before, isListener] = [env['LD_PRELOAD'], !env['NVTX_INJECTION64_PATH']]
   return {
     ...env,
     // After the user's own libraries: some of them (sanitizers) must be first.
@@ -293,10 +293,11 @@ function recorderEnvironment(
     [RECORDER_ENVIRONMENT.children]: children ? '1' : undefined,
     [RECORDER_ENVIRONMENT.gpu]: gpu ? undefined : '0',
     [RECORDER_ENVIRONMENT.cupti]: cupti && resolve(cupti),
+    [RECORDER_ENVIRONMENT.gpuEvents]: gpuEvents ? '1' : undefined,
     [RECORDER_ENVIRONMENT.sync]: sync ? '1' : undefined,
     [RECORDER_ENVIRONMENT.states]: states ? undefined : '0',
     [RECORDER_ENVIRONMENT.functions]: functions ? undefined : '0',
-    [RECORDER_ENVIRONMENT.tokens]: tokens && `${tokens[0]}..${last}`,
+    [RECORDER_ENVIRONMENT.tokens]: tokens && `${tokens[0]}..${tokens[1] === Infinity ? '' : tokens[1]}`,
     [RECORDER_ENVIRONMENT.every]: every?.toString(),
     [RECORDER_ENVIRONMENT.ops]: ops?.join(','),
     [RECORDER_ENVIRONMENT.counters]: counters?.join(','),

@@ -12,6 +12,8 @@ interface Queue {
   /** The times at which it worked are recorded. */
   readonly isTimed: boolean
   readonly api: (typeof GPU_APIS)[number]
+  /** Times are of events on the stream: of spans, not of kernels. */
+  readonly isByEvents: boolean
 }
 
 /** What the records of GPUs refer to. */
@@ -39,10 +41,13 @@ const QUEUE_USES = [
   ['transfer', 4],
   ['graphics', 1],
 ] as const
+/** `flags` of a stream of CUDA. */
+const BY_EVENTS = 1
 const WORKS: Readonly<Record<(typeof GPU_WORKS)[number], GpuEvent['what']>> = {
   operator: 'kernel',
   copy: 'memcpy',
   fill: 'memset',
+  graph: 'graph',
 }
 /** Submissions of a thread that wait for their graph: it is written after them. */
 const SUBMISSIONS_MAX = 4096
@@ -75,7 +80,7 @@ export class GpuRecords {
       api === 'vulkan'
         ? { ...UNKNOWN_PLACE, device: device!, stream: id!, queue }
         : { ...UNKNOWN_PLACE, device: device!, stream: index! }
-    this.queues.set(id!, { place, isTimed: bits !== 0, api })
+    this.queues.set(id!, { place, isTimed: bits !== 0, api, isByEvents: api === 'cuda' && flags === BY_EVENTS })
     const gpus = [...this.devices].sort(([a], [b]) => a - b).map(([subject, named]) => `${subject} ${named}`)
     return { kind: 'facts', attributes: { gpus: gpus.join(', ') } }
   }
@@ -113,9 +118,10 @@ export class GpuRecords {
     const [correlation, queue, , , , call] = numbersAt(view, at + 20, 6)
     const work = this.whatOf(view, at, place.byte)
     if (readU64(view, at + 12) === 0) return this.hold(place.tid, correlation!, work)
+    const facts = this.queues.get(queue!)?.isByEvents ? { ...work.facts, times: 'events' } : work.facts
     return {
       kind: 'gpu',
-      ...work,
+      ...{ ...work, facts },
       startNs: place.atNs,
       endNs: this.end(view, at, place.atNs),
       ...this.placeOf(queue!),
@@ -132,6 +138,7 @@ export class GpuRecords {
     const api = this.queues.get(queue!)?.api ?? 'vulkan'
     const signature = this.references.name(kernel!, byte)
     const shape = api === 'vulkan' || what !== 'operator' ? '' : names.text(this.references.name(dispatches!, byte))
+    const ofOperator = { ...dispatchesOf(api, dispatches!, shape), ...(part! > 0 && { part }) }
     return {
       what: WORKS[what],
       name:
@@ -139,7 +146,7 @@ export class GpuRecords {
           ? this.references.name(kernel!, byte) || names.id(what)
           : names.id(this.nameOf(what, dispatches!, signature)),
       signature: api === 'vulkan' ? 0 : signature,
-      facts: what === 'operator' ? { ...dispatchesOf(api, dispatches!, shape), ...(part! > 0 && { part }) } : { bytes },
+      facts: what === 'operator' ? ofOperator : what === 'graph' ? {} : { bytes },
       node: tensor === 0 ? undefined : this.node(view, at, byte),
     }
   }
@@ -176,8 +183,8 @@ export class GpuRecords {
   private submission(view: DataView, at: number, place: Place): ApiEvent {
     const [correlation, queue, buffers, works, call, graph] = numbersAt(view, at + 20, 6)
     const { isTimed, api } = this.queues.get(queue!) ?? { isTimed: false, api: 'vulkan' }
-    if (works === 0) this.whole.add(correlation!)
-    const launched = isTimed ? works || 1 : 0
+    if (works === 0 && api === 'vulkan') this.whole.add(correlation!)
+    const launched = isTimed ? (api === 'cuda' ? works! : works || 1) : 0
     const facts = api === 'vulkan' ? { command_buffers: buffers! } : {}
     const isOfGraph = graph !== 0
     if (isOfGraph) {

@@ -99,6 +99,14 @@ export const LAYOUT = {
       `Successive calls of one kind: prefill, decode, failed; load = before the first call; idle = no call for ${idleMs} ms.`,
   }),
 
+  loading: track('run', {
+    rank: at(0, 8),
+    rows: 7,
+    name: 'Loading',
+    description:
+      'What the program called to load the model before its first call, stage by stage; the thread that loads first.',
+  }),
+
   queueLength: counter('run', {
     rank: at(1),
     name: 'queue length',

@@ -44,7 +44,7 @@ test('from the first allocation to the first call', async () => {
   expect(load).toBe('Phase | 0–20000000 load {bytes: 200, inferred: begin: first allocation of a backend buffer}')
 })
 
-test('the stages of loading nest in the load', async () => {
+test('the stages of loading are in a row of their own, and nest', async () => {
   const writer = new GgtraceWriter({ originNs: 1n, blockBytes: 4096 })
   writer.buffer({ name: 'CPU', base: 4096, sizeBytes: 100, atNs: 3 * MS })
   const host = writer.thread(700)
@@ -58,15 +58,19 @@ test('the stages of loading nest in the load', async () => {
   host.token({ startNs: 20 * MS, endNs: 25 * MS, call: 0, tokens: 4 })
   host.function({ what: 'create-context', startNs: 30 * MS, endNs: 31 * MS })
   writer.end(40 * MS)
-  const lines = await drawn({ name: 'log', source: writer.take() }, {}, { rows: /^Phase/, args: ['bytes', 'inferred'] })
+  const lines = await drawn(
+    { name: 'log', source: writer.take() },
+    {},
+    { rows: /^(Phase|Loading)/, args: ['bytes', 'inferred'] },
+  )
   expect(lines).toEqual([
     'Phase | 1000000–20000000 load {bytes: 100}',
-    'Phase | 1000000–6000000 load > load-model: tiny.gguf',
-    'Phase | 2000000–3000000 load > load-model: tiny.gguf > read-header',
-    'Phase | 4000000–5000000 load > load-model: tiny.gguf > copy-weights {bytes: 100}',
-    'Phase | 7000000–9000000 load > create-context',
-    'Phase | 7000000–8000000 load > create-context > reserve',
     'Phase | 20000000–25000000 prefill {inferred: phase}',
+    'Loading | 1000000–6000000 load-model: tiny.gguf',
+    'Loading | 2000000–3000000 load-model: tiny.gguf > read-header',
+    'Loading | 4000000–5000000 load-model: tiny.gguf > copy-weights {bytes: 100}',
+    'Loading | 7000000–9000000 create-context',
+    'Loading | 7000000–8000000 create-context > reserve',
   ])
 })
 

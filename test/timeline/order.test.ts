@@ -32,6 +32,7 @@ test('a run: called by model, workers and backend; calls, graphs, workers, rates
     const workers = ['worker 0', 'worker 0: state', 'worker 1', 'worker 1: state']
     const rows = [
       'Phase',
+      'Loading',
       'Tokens',
       'tok/s',
       'Graphs',

@@ -2,6 +2,7 @@ import type { Arg } from '../../model/args.ts'
 import { CallOrder } from '../../model/call-order.ts'
 import { decodingIn, hasRate, isFailed, isVerification, meaningOf, sequencesOf } from '../../model/calls.ts'
 import { type CallBatch, type EngineStep, Inferred, type SequenceSpan, type TokenEvent } from '../../model/events.ts'
+import type { FunctionEvent } from '../../model/request-events.ts'
 import { Roles } from '../../model/roles.ts'
 import { duration, nounFor, plural } from '../../model/units.ts'
 import type { Label } from '../../sink/label.ts'
@@ -206,10 +207,18 @@ export class Calls {
     const words = isIdle ? `${LOAD_BEGIN}; ${LOAD_END}` : LOAD_BEGIN
     if (stages.length === 0) extra.push(make.word('inferred', words))
     const label = this.phaseLabel('load', extra)
-    const inner = stages.map((event) => ({ ...event, label: functionLabel(event, 'load_stage', make) }))
     this.context.spans.phase('load', firstNs, isIdle ? lastNs : callNs)
-    this.phases.placeAround(firstNs, isIdle ? lastNs : callNs, label, inner)
+    this.phases.place(firstNs, isIdle ? lastNs : callNs, label)
+    this.drawStages(stages)
     if (isIdle) this.phase('idle', lastNs, callNs, [])
+  }
+
+  /** In a row of their own: nested in the load, they would make the row Phase three times as high, for the whole run. */
+  private drawStages(stages: readonly FunctionEvent[]): void {
+    const { tracks, make } = this.context
+    const rows = tracks.nested('loading', {})
+    for (const event of stages) rows.place(event.startNs, event.endNs, functionLabel(event, 'load_stage', make))
+    rows.finish()
   }
 
   /** The colours of phases are those of their calls. */

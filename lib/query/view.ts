@@ -91,8 +91,7 @@ const MARGIN = 0.05
 const WORKSPACE = 'ggml'
 
 /** Names of the rows of a run, as far as it has them; of workers, the first ones. */
-const ROWS =
-  'Findings|Phase|.ueue.*|slot.*|In flight|Benchmark|Tokens.*|tok/s|Graphs|worker .(: state)?|Copies|G.*/s'
+const ROWS = 'Findings|Phase|.ueue.*|slot.*|In flight|Benchmark|Tokens.*|tok/s|Graphs|worker .(: state)?|Copies|G.*/s'
 /** What the UI adds to names in Chrome JSON: the number of a thread, or the unit of a counter. */
 const OF_JSON = '( [^>]*)?'
 /** CPUs of the scheduler, as the UI draws them. */

@@ -252,7 +252,9 @@ async function checkCost(title, spec, env) {
   const ways = {
     plain: () => ({}),
     token: () => recording(newLog('cost'), { GGML2PERFETTO_LEVEL: 'token' }),
-    'without CUPTI': () => recording(newLog('cost'), { GGML2PERFETTO_CUPTI: '/nonexistent' }),
+    'events around graph runs': () => recording(newLog('cost'), { GGML2PERFETTO_CUPTI: '/nonexistent' }),
+    'events around nodes': () =>
+      recording(newLog('cost'), { GGML2PERFETTO_CUPTI: '/nonexistent', GGML2PERFETTO_GPU_EVENTS: '1' }),
     op: () => recording(newLog('cost')),
   }
   const times = Object.fromEntries(Object.keys(ways).map((way) => [way, []]))
@@ -266,6 +268,29 @@ async function checkCost(title, spec, env) {
     ([way, list]) => `${way} ${median(list).toFixed(1)} µs (${((median(list) / base - 1) * 100).toFixed(1)} %)`,
   )
   return `${title}: ${figures.join(', ')}`
+}
+
+/** Without CUPTI: events around nodes last as long as their kernels, and the gaps between them; events around graph runs as long as all of that. */
+async function checkEvents(title, spec, args, env) {
+  const { path } = await cachedModel(spec)
+  const plain = await run(path, args, env)
+  const none = { GGML2PERFETTO_CUPTI: '/nonexistent', ...env }
+  const nodes = await record(path, 'events-nodes', args, { ...none, GGML2PERFETTO_GPU_EVENTS: '1' })
+  const runs = await record(path, 'events-runs', args, none)
+  const exact = await record(path, 'events-exact', args, env)
+  for (const { hash, issues } of [nodes, runs]) {
+    demand(hash === plain.hash, `results ${hash}, ${plain.hash} without the recorder`)
+    demand(issues.length === 0, issues.join('; '))
+  }
+  const sum = ({ works }) =>
+    works.reduce((total, { call, startNs, endNs }) => total + (call > 0 ? endNs - startNs : 0), 0) / 1e3
+  const missing = nodes.works.filter(({ what, node }) => what === 'kernel' && !node).length
+  const [least, leastOfRuns] = [checkClock(nodes), checkClock(runs)]
+  return (
+    `${title}: of decode ${sum(exact).toFixed(0)} µs by CUPTI (${exact.works.length} works), ${sum(nodes).toFixed(0)} µs by events around nodes ` +
+    `(${nodes.works.length}, ${missing} without one; ≥ ${(least / 1000).toFixed(1)} µs after their launch; ${nodes.facts['gpu.times']}; clock error ` +
+    `${nodes.facts.gpu_clock_error_ns} ns), ${sum(runs).toFixed(0)} µs around graph runs (${runs.works.length}; ≥ ${(leastOfRuns / 1000).toFixed(1)} µs after)`
+  )
 }
 
 async function checkBusy() {
@@ -333,6 +358,9 @@ async function checkCommand() {
 
 for (const entry of cases) await checkCase(entry)
 await check('CUPTI is used by another', checkBusy)
+await check('times by events, graphs', () => checkEvents('tiny', DENSE, ARGS, {}))
+await check('times by events, without graphs', () => checkEvents('tiny', DENSE, ARGS, NO_GRAPHS))
+await check('times by events, 1.1 B', () => checkEvents('1.1 B', presets.big, ARGS, {}))
 await check('2 000 tokens', checkLong)
 await check('killed at any time', checkKills)
 await check('the command', checkCommand)

@@ -285,7 +285,9 @@ async function checkEvents(title, spec, args, env) {
   const sum = ({ works }) =>
     works.reduce((total, { call, startNs, endNs }) => total + (call > 0 ? endNs - startNs : 0), 0) / 1e3
   const missing = nodes.works.filter(({ what, node }) => what === 'kernel' && !node).length
-  const [least, leastOfRuns] = [checkClock(nodes), checkClock(runs)]
+  // A float in milliseconds, and the resolution of events: docs/reference/recorder.md.
+  const errorOf = ({ facts }) => Number(facts.gpu_clock_error_ns) + 61 + 500
+  const [least, leastOfRuns] = [checkClock(nodes, errorOf(nodes)), checkClock(runs, errorOf(runs))]
   return (
     `${title}: of decode ${sum(exact).toFixed(0)} µs by CUPTI (${exact.works.length} works), ${sum(nodes).toFixed(0)} µs by events around nodes ` +
     `(${nodes.works.length}, ${missing} without one; ≥ ${(least / 1000).toFixed(1)} µs after their launch; ${nodes.facts['gpu.times']}; clock error ` +

@@ -14,6 +14,7 @@
 #include "recorder/reach.h"
 #include "recorder/recording.h"
 #include "recorder/registry.h"
+#include "recorder/thread-runtimes.h"
 
 enum { NO_SCHEDULER = -1 };
 /* Number of graphs computed since the scheduler began. */
@@ -50,8 +51,13 @@ void runs_scheduled(const struct run * run, void * cgraph, int level, int status
     else if (has_none && status == 0 && level >= LEVEL_GRAPH && calls_take() && graphs_has_nodes(cgraph)) note_bound();
 }
 
+static void fact(const char * key, const char * value) {
+    ggtrace_fact(recording.log, key, value);
+}
+
 void runs_prepare(int level) {
     static struct run test;
+    if (level >= LEVEL_TOKEN) thread_runtimes_prepare(fact);
     if (level < LEVEL_OPERATOR || current) return;
     current = &test; /* the test's graph passes hooks, too */
     reach_find();

@@ -73,10 +73,12 @@ void thread_runtimes_find(const void * address, fact_function fact) {
     write_loaded(fact);
 }
 
+void thread_runtimes_prepare(fact_function fact) {
+    if (!atomic_load(&is_found)) thread_runtimes_find(library_resolve("ggml_graph_compute_with_ctx", NULL), fact);
+}
+
 void thread_runtimes_finish(fact_function fact) {
-    const void * address = atomic_load(&is_found) ? NULL : library_resolve("ggml_graph_compute_with_ctx", NULL);
-    if (address) thread_runtimes_find(address, fact);
-    else write_loaded(fact);
+    if (atomic_load(&is_found)) write_loaded(fact);
 }
 
 /* ---- ggml's pools ---- */

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +30,9 @@ static const char usage[] =
     "  --ubatch N          tokens at most in a graph, split up from there by llama.cpp (512)\n"
     "  --seed N            of the prompt (1)\n"
     "  --change-threads    each call from a fresh thread\n"
+    "  --callers N         so many threads make the calls, by turns (the program's main thread)\n"
     "  --threadpool        workers live as long as the context, as in llama.cpp's own tools\n"
+    "  --pool-cpu N        with --threadpool: all threads of it, and the one that calls, on this CPU\n"
     "  --flash-attention N 1: always, 0: never (as llama.cpp chooses)\n"
     "  --type-k NAME       of the KV cache's keys (f16), --type-v NAME of its values\n"
     "  --gpu-layers N      layers that a GPU computes, counted from the last (0)\n"
@@ -53,13 +56,13 @@ static const char usage[] =
 
 struct options {
     const char *lib, *model, *type_k, *type_v, *on_cpu;
-    int flash_attention, threads, prompt, decode, parallel, contexts, batch, ubatch, seed, gpu_layers, split_mode;
+    int flash_attention, threads, prompt, decode, parallel, contexts, batch, ubatch, seed, gpu_layers, split_mode, callers, pool_cpu;
     bool change_threads, threadpool, no_mmap, no_repack, warmup, times, step, sample, synchronize, dlsym, topk, nodes, each_node, tensors, verbose, slow_log, perf;
 };
 
 static struct options options = {
     .threads = 1, .prompt = 8, .decode = 8, .parallel = 1, .contexts = 1, .batch = 512, .ubatch = 512, .seed = 1, .flash_attention = LLAMA_FLASH_ATTN_TYPE_AUTO,
-    .split_mode = LLAMA_SPLIT_MODE_LAYER,
+    .split_mode = LLAMA_SPLIT_MODE_LAYER, .pool_cpu = -1,
 };
 
 /* llama_decode, as the program found it. */
@@ -208,6 +211,37 @@ static void * decode(void * data) {
     return NULL;
 }
 
+/* Threads that make the calls by turns, as those of a server do. */
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t turned = PTHREAD_COND_INITIALIZER;
+static struct call * next_call;
+static int next_caller = -1;
+
+static void * call_by_turns(void * data) {
+    pthread_mutex_lock(&turn);
+    for (;;) {
+        while (next_caller != (int) (intptr_t) data) pthread_cond_wait(&turned, &turn);
+        decode(next_call);
+        next_caller = -1;
+        pthread_cond_broadcast(&turned);
+    }
+    return NULL;
+}
+
+static void decode_by_turns(struct call * call) {
+    static int started;
+    pthread_t thread;
+    for (; started < options.callers; started++) {
+        if (pthread_create(&thread, NULL, call_by_turns, (void *) (intptr_t) started) != 0) fail("no thread for calls", NULL);
+    }
+    pthread_mutex_lock(&turn);
+    next_call = call;
+    next_caller = call->session->calls % options.callers;
+    pthread_cond_broadcast(&turned);
+    while (next_caller >= 0) pthread_cond_wait(&turned, &turn);
+    pthread_mutex_unlock(&turn);
+}
+
 static void decode_batch(struct session * session, const char * kind) {
     struct call call = { .session = session, .kind = kind };
     while (options.step && getchar() != '\n') if (feof(stdin)) fail("no line on stdin", kind);
@@ -215,6 +249,8 @@ static void decode_batch(struct session * session, const char * kind) {
         pthread_t thread;
         if (pthread_create(&thread, NULL, decode, &call) != 0) fail("no thread for a call", NULL);
         pthread_join(thread, NULL);
+    } else if (options.callers) {
+        decode_by_turns(&call);
     } else {
         decode(&call);
     }
@@ -306,6 +342,13 @@ static void * cpu_function(const char * name) {
 static void attach_pool(struct session * session) {
     struct ggml_threadpool_params params = ggml_threadpool_params_default(options.threads);
     struct ggml_threadpool * (*create)(struct ggml_threadpool_params *) = cpu_function("ggml_threadpool_new");
+    if (options.pool_cpu >= 0) {
+        cpu_set_t cpus;
+        CPU_ZERO(&cpus);
+        CPU_SET(options.pool_cpu, &cpus);
+        if (sched_setaffinity(0, sizeof cpus, &cpus) != 0) fail("cannot bind", "--pool-cpu");
+        params.cpumask[options.pool_cpu] = true;
+    }
     session->pool = create(&params);
     if (!session->pool) fail("no thread pool", NULL);
     llama_attach_threadpool(session->context, session->pool, session->pool);
@@ -409,7 +452,8 @@ static void parse(char ** arguments) {
         { "--contexts", &options.contexts, 1, MAX_CONTEXTS }, { "--batch", &options.batch, 1, any },
         { "--ubatch", &options.ubatch, 1, any },         { "--seed", &options.seed, 0, any },
         { "--gpu-layers", &options.gpu_layers, 0, any },  { "--flash-attention", &options.flash_attention, 0, 1 },
-        { "--split-mode", &options.split_mode, 0, 3 },
+        { "--split-mode", &options.split_mode, 0, 3 },     { "--callers", &options.callers, 1, MAX_PARALLEL },
+        { "--pool-cpu", &options.pool_cpu, 0, GGML_MAX_N_THREADS - 1 },
     };
     const struct { const char * name, ** value; } texts[] = {
         { "--lib", &options.lib },                       { "--model", &options.model },

@@ -87,6 +87,11 @@ llama('machine and threads of a run (needs linux-x64 and cc)', () => {
     expect(team).toMatchObject({ workers: 2, calls: 6 })
   })
 
+  test.each(['token', 'graph'])('at the level %s, too: whose threads the workers are', async (level) => {
+    const { threads } = await analyze(inputOf(await record([], { env: { GGML2PERFETTO_LEVEL: level } })))
+    expect(threads).toMatchObject({ runtime: 'pool', openmp: null, teams: null, places: null })
+  })
+
   test('without a pool: new threads for every graph; each call from another thread', async () => {
     const { threads } = await analyze(inputOf(await record(['--threads', 2, '--change-threads'])))
     expect(threads!.pools).toEqual([])

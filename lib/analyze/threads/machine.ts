@@ -79,7 +79,8 @@ export function threadsOf(
   return {
     runtime: runtime === 'openmp' || runtime === 'pool' ? runtime : null,
     openmp: textIn(facts, 'threads.openmp'),
-    openmp_loaded: textIn(facts, 'threads.openmp_loaded')?.split('; ') ?? [],
+    // Those at the first graph, and those at the end.
+    openmp_loaded: [...new Set(textIn(facts, 'threads.openmp_loaded')?.split('; ') ?? [])],
     pools: Object.keys(facts).flatMap((key) => (POOL.test(key) ? [String(facts[key])] : [])),
     teams,
     places: workerCpus ? placesOf(facts, workerCpus) : null,

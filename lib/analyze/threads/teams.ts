@@ -10,17 +10,25 @@ const TEAMS_MAX = 1024
 /** Threads that are remembered. */
 const THREADS_MAX = 1 << 16
 
-/** The threads of a context's latest call. */
-interface Latest {
+/** Calls that wait to be put in order of time: a log contains the calls of each thread in blocks. */
+const WAITING_MAX = 1 << 13
+
+/** The threads of a call. */
+interface CallThreads {
+  readonly startNs: number
+  readonly context: number
   readonly caller: number
   readonly others: string
+  readonly weight: number
 }
 
 /** Which threads compute each call: the one that makes it, and those of the other workers. */
 export class Teams implements Statistic {
   private readonly teams = new Map<string, { -readonly [K in keyof Team]: Team[K] }>()
   private further = 0
-  private readonly latest = new Map<number, Latest>()
+  /** By context, its latest call; and the calls that are not in order of time yet. */
+  private readonly latest = new Map<number, CallThreads>()
+  private readonly waiting: CallThreads[] = []
   private readonly known = new Set<number>()
   private readonly sums = { calls: 0, moved: 0, changed: 0, started: 0, delayNs: 0, othersNs: 0 }
   /** Were states of any other thread known? */
@@ -54,19 +62,17 @@ export class Teams implements Statistic {
   }
 
   private add(event: TokenEvent, tids: readonly number[], weight: number): void {
-    const { sums, latest } = this
+    const { sums } = this
     const caller = event.tid >= 0 ? event.tid : (tids[0] ?? -1)
     const others = tids
       .filter((tid, by) => by > 0 && tid !== undefined)
       .sort((a, b) => a - b)
       .join(' ')
     const context = event.batch?.context ?? 0
-    const before = latest.get(context)
-    latest.set(context, { caller, others })
+    this.waiting.push({ startNs: event.startNs, context, caller, others, weight })
+    if (this.waiting.length > WAITING_MAX) this.compare(WAITING_MAX / 2)
     const timeNs = (event.endNs - event.startNs) * weight
     sums.calls += weight
-    if (before && before.caller !== caller) sums.moved += weight
-    if (before && others !== '' && before.others !== '' && before.others !== others) sums.changed += weight
     this.addOthers(event, tids, weight)
     const key = `${caller}: ${others}`
     let team = this.teams.get(key)
@@ -77,6 +83,19 @@ export class Teams implements Statistic {
     if (!team) return void this.further++
     team.calls += weight
     team.time_ns += timeNs
+  }
+
+  /** Compares the first so many calls in order of time, each with the one before of its context. */
+  private compare(count: number): void {
+    const { sums, latest, waiting } = this
+    waiting.sort((a, b) => a.startNs - b.startNs)
+    for (const call of waiting.splice(0, count)) {
+      const before = latest.get(call.context)
+      latest.set(call.context, call)
+      if (!before) continue
+      if (before.caller !== call.caller) sums.moved += call.weight
+      if (call.others !== '' && before.others !== '' && before.others !== call.others) sums.changed += call.weight
+    }
   }
 
   /** Threads of the program that run during the call, and compute nothing of it. */
@@ -92,6 +111,7 @@ export class Teams implements Statistic {
   finish(): { readonly teams: TeamFigures | null } {
     const { sums, teams } = this
     if (sums.calls === 0) return { teams: null }
+    this.compare(this.waiting.length)
     const list = [...teams.values()].sort((a, b) => b.time_ns - a.time_ns)
     return {
       teams: {

@@ -6,7 +6,7 @@ import type { CallParts, Statistic } from '../common/statistic.ts'
 
 /** Combinations of CPUs that are distinguished: on a busy machine with many CPUs there are more. */
 const COMBINATIONS_MAX = 4096
-/** Affinities of a thread that are kept for calls that are not complete yet. */
+/** Affinities of a thread that are kept, for calls that are read later: a log contains the calls of each thread in blocks. */
 const KEPT_MAX = 1 << 14
 
 /** The CPUs on which workers began calls, and might run; times are those of the calls. */
@@ -36,7 +36,7 @@ export class WorkerCpusStatistic implements Statistic<{ readonly workerCpus: Wor
     if (before && before.worker === event.worker && before.cpu !== event.cpu)
       this.moves[event.worker] = (this.moves[event.worker] ?? 0) + 1
     events.push(event)
-    if (events.length > KEPT_MAX) events.shift()
+    if (events.length > KEPT_MAX) events.splice(0, KEPT_MAX / 2)
   }
 
   call({ operators, weight }: CallParts): void {
@@ -54,13 +54,12 @@ export class WorkerCpusStatistic implements Statistic<{ readonly workerCpus: Wor
     if (this.together.has(key) || this.together.size < COMBINATIONS_MAX) add(this.together, key, timeNs)
   }
 
-  /** The latest of a thread until then; earlier ones are dropped, as calls come in order of time. */
+  /** The latest of a thread until then. */
   private at(tid: number, untilNs: number): AffinityEvent | undefined {
     const all = this.threads.get(tid)
     if (!all) return undefined
     const next = firstIndex(0, all.length, (i) => all[i]!.atNs > untilNs)
-    if (next > 1) all.splice(0, next - 1)
-    return next > 0 ? all[0] : undefined
+    return next > 0 ? all[next - 1] : undefined
   }
 
   private allowedOf(worker: number): Map<string, number> {

@@ -6,12 +6,13 @@ import { longContext, slowerType } from './model.mjs'
 import { passiveWaiting } from './passive.mjs'
 import { quota } from './quota.mjs'
 import { debugLog, slowGrammar } from './sampling.mjs'
-import { moreThreads, oneCpu } from './threads.mjs'
+import { boundPool, moreThreads, oneCpu } from './threads.mjs'
 
 export const CAUSES = [
   hog,
   moreThreads,
   oneCpu,
+  boundPool,
   quota,
   memoryLimit,
   coldCache,

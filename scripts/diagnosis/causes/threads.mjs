@@ -15,6 +15,18 @@ export const moreThreads = {
   },
 }
 
+/** The program binds all threads of its pool to one CPU, though it may use all. */
+export const boundPool = {
+  id: 'bound-pool',
+  title: 'two threads of a pool that are bound to one CPU',
+  builds: ['pool'],
+  isNamed: ({ rule }) => rule === 'crowded-affinity',
+  async create({ folder, build }) {
+    const options = { model: await modelIn(folder, 'tinyMoe'), threads: 2, tokens: 24, args: ['--pool-cpu', '0'] }
+    return { command: build.decode(options) }
+  },
+}
+
 /** All threads may run on one CPU only. */
 export const oneCpu = {
   id: 'one-cpu',

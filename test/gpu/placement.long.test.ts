@@ -68,7 +68,7 @@ linux('operators and layers on the CPU (needs linux-x64, cc, c++ and make)', () 
     ['CUDA0', HEADS_48, [], /f16 48×/],
     ['CUDA0', BASE, ['--type-k', 'iq4_nl', '--type-v', 'iq4_nl'], /iq4_nl 64×/],
     ...onVulkan,
-  ])('flash attention that %s refuses: %o %o', async (where, spec, args, refused) => {
+  ])('flash attention that %s refuses (%#)', async (where, spec, args, refused) => {
     const analysis = await recorded(spec, where, ['--gpu-layers', '99', '--flash-attention', '1', ...args])
     const { moved, phases } = analysis.placement!
     const decode = moved.filter(({ phase }) => phase === 'decode')
@@ -87,6 +87,61 @@ linux('operators and layers on the CPU (needs linux-x64, cc, c++ and make)', () 
       expect(sentence).toMatch(refused)
     }
   })
+
+  const mixed = ['--flash-attention', '1', '--type-k', 'bf16', '--type-v', 'f16']
+  const mixedOnVulkan = vulkanEnvironment ? ([['Vulkan0', BASE, mixed, /bf16 64×.*, f16 64×/]] as const) : []
+  test.each<readonly [Where, ModelSpec, readonly string[], RegExp]>(mixedOnVulkan)(
+    'a KV cache of two types that %s refuses',
+    async (where, spec, args, refused) => {
+      const { placement } = await recorded(spec, where, ['--gpu-layers', '99', ...args])
+      for (const row of placement!.moved)
+        expect(row).toMatchObject({
+          ops: ['FLASH_ATTN_EXT'],
+          reason: 'refused',
+          refused: expect.stringMatching(refused),
+        })
+      expect(placement!.moved.length).toBe(2)
+    },
+  )
+
+  test('weights of a type that the device refuses when llama.cpp places them', async () => {
+    const analysis = await recorded({ ...BASE, types: { ffn_down: 'TQ2_0' } }, 'CUDA0', ['--gpu-layers', '99'])
+    const { layers, moved } = analysis.placement!
+    expect(layers.map(({ backend, weights }) => [backend, weights.length])).toEqual([['CUDA0', 2]])
+    expect(layers[0]!.weights[1]).toMatchObject({ tensors: 4, roles: ['ffn_down.weight'] })
+    for (const row of moved)
+      expect(row).toMatchObject({
+        ...{ ops: ['MUL_MAT'], layers: [0, 1, 2, 3], backend: 'CPU', layer_backend: 'CUDA0', reason: 'weights' },
+        refused: expect.stringMatching(/ of tq2_0 256×256, /),
+      })
+    expect(moved.length).toBe(2)
+    for (const { rule, sentence } of foundIn(analysis))
+      expect([rule, sentence]).toEqual(['moved-operators', expect.stringMatching(/: CUDA0 refused f32 .* of tq2_0 /)])
+  })
+
+  test.each<readonly [ModelSpec, Where, string, RegExp, string, readonly number[]]>([
+    [BASE, 'CUDA0', 'blk\\.[01]\\.ffn_down', /^ffn_down/, 'MUL_MAT', [0, 1]],
+  ])(
+    'single weights that remain on the CPU, as --override-tensor places them (%#)',
+    async (spec, where, regex, role, op, ofLayers) => {
+      const { placement } = await recorded(spec, where, ['--gpu-layers', '99', '--on-cpu', regex])
+      const { layers, moved } = placement!
+      expect(layers.every(({ backend }) => backend === where)).toBe(true)
+      for (const weights of layers.flatMap((row) => row.weights))
+        if (weights.buffer !== where) for (const name of weights.roles) expect(name).toMatch(role)
+      for (const row of moved) {
+        expect(row).toMatchObject({
+          backend: 'CPU',
+          layer_backend: where,
+          layers: ofLayers,
+          reason: 'weights',
+          refused: null,
+        })
+        expect(row.ops).toEqual([op])
+      }
+      expect(moved.length).toBe(2)
+    },
+  )
 
   test('flash attention that llama.cpp switches off by itself', async () => {
     const analysis = await recorded(HEADS_48, 'CUDA0', ['--gpu-layers', '99'])

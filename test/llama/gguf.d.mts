@@ -15,7 +15,7 @@ export interface ModelSpec {
   /** Default `Q4_0`. */
   readonly weights?: 'Q4_0' | 'F16' | 'F32'
   /** Types of weights of a layer by name, such as `ffn_down`, where it is another one. */
-  readonly types?: Readonly<Record<string, 'Q4_0' | 'Q8_0' | 'F16' | 'F32'>>
+  readonly types?: Readonly<Record<string, 'Q4_0' | 'Q8_0' | 'TQ2_0' | 'F16' | 'F32'>>
   /** Default 1. */
   readonly seed?: number
 }

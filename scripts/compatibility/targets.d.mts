@@ -2,7 +2,7 @@
 export interface Target {
   /** The table's first cell. */
   readonly name: string
-  readonly kind: 'npm' | 'debian' | 'alone' | 'none'
+  readonly kind: 'npm' | 'debian' | 'alone' | 'cuda' | 'backend' | 'hip' | 'none'
   readonly from: string
   /** CI runs it. */
   readonly quick: boolean

@@ -35,6 +35,22 @@ const DEBIAN = [
 /** The ways to use ggml's API directly (test/llama/alone.c). */
 const ALONE = ['backend', 'plan', 'sched']
 
+/** node-llama-cpp's packages with CUDA, and CUDA's version. They compute on the GPU that does not exist of test/gpu, with a dense model. */
+const CUDA = [
+  ['3.7.0', 'b4980', 12],
+  ['3.14.2', 'b6845', 13],
+  ['3.17.1', 'b8179', 13],
+  ['3.20.0', 'b10361', 13],
+]
+
+/** Those of llama.cpp v0.5.0 that scripts/fetch-llama.mjs fetches: the folder, and CUDA's version. */
+const BACKENDS = [
+  ['cuda', 13],
+  ['cuda12', 12],
+]
+
+const BED = 'on a GPU that does not exist'
+
 const NOT_TO_BE_HAD = [
   ['before b3889', 'npm’s oldest package with shared libraries is node-llama-cpp 3.1.1'],
   ['v0.6.0', 'neither npm nor Debian has it'],
@@ -64,6 +80,30 @@ export const targets = [
     way,
     quick: true,
   })),
+  ...CUDA.map(([version, release, cuda]) => ({
+    name: `llama.cpp ${release}, CUDA ${cuda}`,
+    kind: 'cuda',
+    from: `npm, node-llama-cpp ${version}, ${BED}`,
+    version,
+    release,
+    cuda,
+    quick: false,
+  })),
+  ...BACKENDS.map(([backend, cuda]) => ({
+    name: `llama.cpp v0.5.0, CUDA ${cuda}`,
+    kind: 'backend',
+    from: `npm, node-llama-cpp 3.22.1, ${BED}`,
+    backend,
+    cuda,
+    quick: true,
+  })),
+  {
+    name: 'llama-completion, HIP',
+    kind: 'hip',
+    from: `Debian sid, ${BED}`,
+    command: 'llama-completion -m DENSE -ngl 99 -p abcdefgh -n 6 -no-cnv -t 2 --seed 1 --temp 0',
+    quick: true,
+  },
   ...NOT_TO_BE_HAD.map(([release, why]) => ({
     name: `llama.cpp ${release}`,
     kind: 'none',

@@ -27,6 +27,13 @@ struct UpdateResult {
     void * error_node, * error_from;
 };
 
+struct KernelParameters {
+    const void * function;
+    Dim3 grid, block;
+    unsigned shared;
+    void ** arguments, ** extra;
+};
+
 /* cudaDeviceProp, by offset: of its 100 fields few are read. CUDA 13 has left out some that 12 has; hipDeviceProp_tR0600 has more than 12. */
 enum Property {
     PROPERTY_NAME = 0,

@@ -2,11 +2,11 @@ import { execFileSync } from 'node:child_process'
 import { copyFileSync, existsSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { describe, expect, test } from '@jest/globals'
+import { beforeAll, describe, expect, test } from '@jest/globals'
 import type { GpuEvent } from '../../lib/core.ts'
 import type { ModelSpec, Preset } from '../llama/gguf.mjs'
 import { presets } from '../llama/gguf.mjs'
-import { cudaEnvironment, hasLlama, model, run } from '../llama/testbed.ts'
+import { cudaEnvironment, ensureLlama, hasLlama, model, run } from '../llama/testbed.ts'
 import { inFolder, newLog, RECORDER, readLog } from '../native/recording.ts'
 import { type BedWork, shortName } from './bed-list.ts'
 import { ARGS, bed, CALLS, type Environment, kernelsOf, PLAIN, record, truth, useBed } from './recording.ts'
@@ -25,6 +25,27 @@ const SOME_EXPERTS = 'blk\\.[0-3]\\.ffn_.*_exps'
 /** Adds the results of devices after a graph: of no node. */
 const ALL_REDUCE = 'ggml_cuda_ar_kernel: undefined'
 const TWO = { BED_DEVICES: '2' }
+
+/** Kernels are of the nodes that the program computes when they are launched. */
+async function checkNodes(preset: Preset | ModelSpec, options: string, env: Environment) {
+  const more = options.split(' ').filter(Boolean)
+  const recorded = await record(preset, { ...PLAIN, ...env }, [...ARGS, ...more])
+  const calls = await truth(preset, more, env)
+  expect(calls.length).toBe(CALLS)
+  for (const [call, expected] of calls.entries())
+    expect(kernelsOf(recorded, call).filter((kernel) => kernel !== ALL_REDUCE)).toEqual(expected)
+}
+
+/** Kernels of replays are of the nodes of the same launches without graphs. */
+async function checkReplays(preset: Preset, env: Environment) {
+  const eager = await record(preset, { ...env, GGML_CUDA_DISABLE_GRAPHS: '1' })
+  const graphs = await record(preset, env)
+  const replayed = graphs.listed.filter(({ isOfGraph }) => isOfGraph).length
+  expect(replayed).toBeGreaterThan(100)
+  expect(eager.listed.some(({ isOfGraph }) => isOfGraph)).toBe(false)
+  for (let call = 0; call < CALLS; call++) expect(kernelsOf(graphs, call)).toEqual(kernelsOf(eager, call))
+  expect(graphs.of('api').filter(({ name }) => graphs.text(name) === 'cudaGraphLaunch').length).toBeGreaterThan(2)
+}
 
 const cuda = hasLlama() ? describe : describe.skip
 
@@ -54,17 +75,7 @@ cuda('the recorder with CUDA, on a GPU that does not exist (needs linux-x64, cc,
     ['tinyDense', '--split-mode 3', TWO],
     ['tinyMoe', '--split-mode 3', TWO],
     ['tinyMoe', '--split-mode 3 --prompt 400', TWO],
-  ])(
-    '%j %s %j: kernels are of the node that the program computes when they are launched',
-    async (preset, more, env) => {
-      const args = more.split(' ').filter(Boolean)
-      const recorded = await record(preset, { ...PLAIN, ...env }, [...ARGS, ...args])
-      const calls = await truth(preset, args, env)
-      expect(calls.length).toBe(CALLS)
-      for (const [call, expected] of calls.entries())
-        expect(kernelsOf(recorded, call).filter((kernel) => kernel !== ALL_REDUCE)).toEqual(expected)
-    },
-  )
+  ])('%j %s %j: kernels are of the node that the program computes when they are launched', checkNodes)
 
   test('where nodes are computed in another order, no operator is stated, with the reason', async () => {
     const { works, attributes } = await record('tinyDense', { GGML_CUDA_GRAPH_OPT: '1' })
@@ -83,18 +94,30 @@ cuda('the recorder with CUDA, on a GPU that does not exist (needs linux-x64, cc,
     ...MODELS.map((preset) => [preset, {}] as const),
     ['tinyDense', { BED_CC: '80' }],
     ['tinyMoe', { BED_CC: '120' }],
-  ])(
-    '%s %o: replays of graphs, with fused nodes, are of the nodes of the same launches without graphs',
-    async (preset, env) => {
-      const eager = await record(preset, { ...env, GGML_CUDA_DISABLE_GRAPHS: '1' })
-      const graphs = await record(preset, env)
-      const replayed = graphs.listed.filter(({ isOfGraph }) => isOfGraph).length
-      expect(replayed).toBeGreaterThan(100)
-      expect(eager.listed.some(({ isOfGraph }) => isOfGraph)).toBe(false)
-      for (let call = 0; call < CALLS; call++) expect(kernelsOf(graphs, call)).toEqual(kernelsOf(eager, call))
-      expect(graphs.of('api').filter(({ name }) => graphs.text(name) === 'cudaGraphLaunch').length).toBeGreaterThan(2)
-    },
-  )
+  ])('%s %o: replays of graphs, with fused nodes, are of the nodes of the same launches without graphs', checkReplays)
+
+  describe('CUDA 12', () => {
+    const cuda12 = () => cudaEnvironment(inFolder('bed12'), 'cuda12')
+    beforeAll(async () => {
+      await ensureLlama({ cuda12: true })
+      const folder = fileURLToPath(new URL('.', import.meta.url))
+      execFileSync('make', ['-s', '-C', folder, 'CUDA=12', `BUILD=${inFolder('bed12')}`])
+    })
+
+    test.each<readonly [model: Preset | ModelSpec, options: string]>([
+      ...MODELS.map((preset) => [preset, ''] as const),
+      [HALVES, '--prompt 400 --flash-attention 0'],
+      ['tinyMoe', '--prompt 400'],
+    ])(
+      '%j %s: kernels are of the node that the program computes when they are launched',
+      async (preset, options) => await checkNodes(preset, options, cuda12()),
+    )
+
+    test.each(MODELS)(
+      '%s: replays of graphs are of the nodes of the same launches without graphs',
+      async (preset) => await checkReplays(preset, cuda12()),
+    )
+  })
 
   test('graphs that are captured in a call that is not recorded have their operators in those that are', async () => {
     const first = 4

@@ -402,3 +402,14 @@ API cudaGraphGetNodes(const Graph * graph, const void ** nodes, size_t * count) 
     *count = graph->nodes.size();
     return SUCCESS;
 }
+/* Of older versions of ggml-cuda, which look for kernels whose parameters they change: no function is one of these. */
+API cudaGraphNodeGetType(const Node * node, int * type) {
+    static const int types[] = {0, 1, 2, 5}; /* cudaGraphNodeTypeKernel, Memcpy, Memset, Empty */
+    *type = types[node->work.kind];
+    return SUCCESS;
+}
+API cudaGraphKernelNodeGetParams(const Node *, KernelParameters * parameters) {
+    *parameters = {};
+    return SUCCESS;
+}
+API cudaGraphKernelNodeSetParams(Node *, const KernelParameters *) { return SUCCESS; }

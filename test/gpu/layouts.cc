@@ -19,6 +19,8 @@ static_assert(sizeof(CopyBox) == sizeof(cudaMemcpy3DPeerParms), "size");
 SAME((CopyBox, from.at), (cudaMemcpy3DPeerParms, srcPtr.ptr));
 SAME((CopyBox, to.at), (cudaMemcpy3DPeerParms, dstPtr.ptr));
 SAME((CopyBox, width), (cudaMemcpy3DPeerParms, extent.width));
+static_assert(sizeof(KernelParameters) == sizeof(cudaKernelNodeParams), "size");
+SAME((KernelParameters, arguments), (cudaKernelNodeParams, kernelParams));
 
 #if CUDART_VERSION / 1000 == CUDA
 static_assert(PROPERTY_BYTES == sizeof(cudaDeviceProp), "size");

@@ -31,6 +31,7 @@ export const COLOURS: readonly (readonly [light: string, dark: string])[] = [
   ['#7f1d1d', '#d05a5a'],
   ['#374151', '#c3c9d4'],
   ['#9a6b4f', '#c79a7d'],
+  ['#d0567a', '#f59bb5'],
 ]
 
 /** Names that have the same colour in every figure. */
@@ -45,7 +46,7 @@ const NAMED: Readonly<Record<string, number>> = dictionary({
   other: 7,
   'barrier wait': 8,
   'at barriers': 8,
-  'barrier open': 9,
+  'barrier open': 13,
   preempted: 9,
   blocked: 10,
   'outside graphs': 11,

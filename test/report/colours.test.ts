@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { COLOURS, THEMES } from '../../lib/report/colours.ts'
+import { COLOURS, coloursOf, THEMES } from '../../lib/report/colours.ts'
 
 /** Contrasts of both themes, as WCAG 2.2 defines them (axe does not compute those of texts in drawings). */
 
@@ -37,4 +37,11 @@ describe.each(['light', 'dark'] as const)('%s', (name) => {
       expect([colour, contrast(rgb(theme.fg), over(colour, rgb(theme.bg), 0.3)) >= 4.5]).toEqual([colour, true])
     }
   })
+})
+
+test('parts of the time of a call have colours of their own', () => {
+  const blocks = ['attention', 'FFN', 'MoE', 'norm', 'embedding', 'LM head', 'other']
+  const parts = ['barrier wait', 'barrier open', 'preempted', 'blocked', 'outside graphs', 'rest']
+  const { range } = coloursOf([...blocks, ...parts])
+  expect(new Set(range).size).toBe(blocks.length + parts.length)
 })

@@ -18,8 +18,10 @@ export const preempted: Rule = {
     const leave = program.hasFreeCpus
       ? 'leave them CPUs (taskset)'
       : 'leave them a CPU: fewer threads than CPUs, or taskset'
+    const stop = `Stop the other programs, or ${leave}`
+    if (program.areTakersKnown) return stop
     const limit = 'Where nothing else runs, a CPU limit of the container (cgroups) does the same'
-    return `Stop the other programs, or ${leave}. record --sched shows who took the CPU${program.areLimitsKnown ? '' : `. ${limit}`}`
+    return `${stop}. record --sched shows who took the CPU${program.areLimitsKnown ? '' : `. ${limit}`}`
   },
   // Threads that sleep at barriers wait there for the one without a CPU.
   covers: [

@@ -75,6 +75,11 @@ export class Program {
     return this.analysis?.run.limits?.cpu_time ?? undefined
   }
 
+  /** Is it known which threads took the CPUs of its workers? */
+  get areTakersKnown(): boolean {
+    return this.analysis?.scheduling?.workers.some(({ takers }) => takers.length > 0) === true
+  }
+
   get hasMemoryLimit(): boolean {
     return this.analysis?.run.limits?.memory_bytes != null
   }

@@ -55,3 +55,11 @@ test('the log output of a call is a part of its time, and not of the parts that 
     ...{ 'log output': 90, 'outside graphs': 3, allocate: 3 },
   })
 })
+
+test('who took a CPU is to be recorded only where it is not known', async () => {
+  const before = ['before.ggtrace.gz', 'before.sched.dat.gz'].map((name) => read(`test/printed/logs/${name}`))
+  const adviceOf = async (inputs: Input[]) => found(await analyze(inputs), 'preempted')[0]!.advice
+  const stop = 'Stop the other programs, or leave them a CPU: fewer threads than CPUs, or taskset'
+  expect(await adviceOf(before)).toBe(stop)
+  expect(await adviceOf(before.slice(0, 1))).toBe(`${stop}. record --sched shows who took the CPU`)
+})

@@ -44,8 +44,10 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Of this thread: where the loop over its graph is, and what was launched or captured there. */
 static __thread struct {
     const struct graph * graph;
+    void * cgraph; /* that graph, as ggml has it; NULL: it may be gone */
     uint64_t run; /* start of the graph run */
-    int index, first; /* NO_NODE: before the first */
+    int index, first; /* in the order of `cgraph`; NO_NODE: before the first */
+    uint32_t tensor; /* id of the node at `index` */
     uint32_t parts; /* launched for this node */
     uint32_t open_count;
     struct cuda_operator * open[OPEN_MAX];
@@ -66,9 +68,33 @@ void cuda_captures(bool begins) {
 
 /* ---- The loop over a graph's nodes ---- */
 
+/* With GGML_CUDA_GRAPH_OPT, ggml-cuda changes the order of nodes when it computes them: what it fuses follows each other in the new one. */
+static const void * node_at(int index) {
+    return loop.cgraph ? recording.api.graph_node(loop.cgraph, index) : loop.graph->nodes[index].tensor;
+}
+
+/* The place of a tensor near `index`, where `at` has the nodes; NO_NODE: it is not there. */
+static int find_near(const void * tensor, int index, int from, const void * (*at)(int index)) {
+    const int count = loop.graph->node_count;
+    const int first = index - AHEAD_MAX > from ? index - AHEAD_MAX : from, end = index + AHEAD_MAX < count ? index + AHEAD_MAX : count;
+    for (int i = first; i < end; i++) if (at(i) == tensor) return i;
+    return NO_NODE;
+}
+
+static const void * recorded_at(int index) {
+    return loop.graph->nodes[index].tensor;
+}
+
+/* The id of the node at a place. */
+static uint32_t id_at(int index) {
+    const void * tensor = node_at(index);
+    const int recorded = recorded_at(index) == tensor ? index : find_near(tensor, index, 0, recorded_at);
+    return recorded == NO_NODE ? 0 : loop.graph->ids[recorded];
+}
+
 /* Ends at the last node before `next` that is computed: those behind it are views, which the loop skips. */
 static uint32_t last_before(int next) {
-    for (int i = next - 1; i > loop.index; i--) if (op_is_computed(loop.graph->nodes[i].tensor)) return loop.graph->ids[i];
+    for (int i = next - 1; i > loop.index; i--) if (op_is_computed(node_at(i))) return id_at(i);
     return 0;
 }
 
@@ -93,28 +119,30 @@ void cuda_settle(void) {
 
 /* The index of a node behind the current one; NO_NODE: the tensor is none, such as a source that the backend looks at. */
 static int index_of(const void * tensor) {
-    const int count = loop.graph->node_count, end = loop.index + AHEAD_MAX < count ? loop.index + AHEAD_MAX : count;
-    for (int i = loop.index + 1; i < end; i++) if (loop.graph->nodes[i].tensor == tensor) return i;
-    int index;
-    const struct graph * graph = graphs_find_node(tensor, &index);
-    return graph == loop.graph && index > loop.index ? index : NO_NODE;
+    const int next = find_near(tensor, loop.index + 1, loop.index + 1, node_at);
+    int recorded;
+    if (next != NO_NODE || graphs_find_node(tensor, &recorded) != loop.graph) return next;
+    return find_near(tensor, recorded, loop.index + 1, node_at);
 }
 
 void cuda_node(const void * tensor) {
     const struct run * run = runs_current();
     if (!run || !run->graph) return;
     if (run->graph != loop.graph || run->start != loop.run) {
+        loop.cgraph = NULL;
         cuda_settle();
         loop.graph = run->graph;
+        loop.cgraph = run->cgraph;
         loop.run = run->start;
     }
     /* A first loop only looks at the nodes. */
-    const bool begins = loop.index != NO_NODE && tensor == loop.graph->nodes[loop.first].tensor;
+    const bool begins = loop.index != NO_NODE && tensor == node_at(loop.first);
     const int index = begins ? loop.first : index_of(tensor);
     if (index == NO_NODE) return;
     if (loop.index == NO_NODE) loop.first = index;
     settle(begins ? loop.graph->node_count : index);
     loop.index = index;
+    loop.tensor = id_at(index);
     loop.parts = 0;
 }
 
@@ -128,7 +156,7 @@ static bool follow_operator(struct cuda_operator * operator, _Atomic bool * flag
     const struct run * run = runs_current();
     *operator = (struct cuda_operator){.graph = run && run->graph ? run->graph->id : 0};
     if (!is_at_node()) return false;
-    operator->tensor = loop.graph->ids[loop.index];
+    operator->tensor = loop.tensor;
     if (loop.open_count == OPEN_MAX) return false;
     loop.flags[loop.open_count] = flag;
     loop.open[loop.open_count++] = operator;
@@ -147,14 +175,8 @@ static bool open_operator(struct cuda_operator * operator, _Atomic bool * flag) 
 static struct cuda_at at(void * stream) {
     const struct run * run = runs_current();
     const bool is_known = run && run->graph;
-    return (struct cuda_at){
-        .device = cuda_device(),
-        .queue = cuda_stream_queue(cuda_device(), stream),
-        .graph = is_known ? run->graph->id : 0,
-        .stream = stream,
-        .run = is_known ? run->start : 0,
-        .is_at_node = is_at_node(),
-    };
+    return (struct cuda_at){.device = cuda_device(), .queue = cuda_stream_queue(cuda_device(), stream), .stream = stream,
+        .graph = is_known ? run->graph->id : 0, .run = is_known ? run->start : 0, .is_at_node = is_at_node()};
 }
 
 /* Without CUPTI: the number of spans between events that begin with a launch. */

@@ -42,15 +42,12 @@ static bool is_ggml(const void * caller) {
 static _Atomic bool is_begun; /* the recording of ggml-cuda */
 static bool (*is_empty)(const void * tensor);
 
-/* With GGML_CUDA_GRAPH_OPT=1, ggml-cuda computes nodes of several streams in another order than that of the graph: what it fuses is not known then. */
-static bool has_other_order;
-
 /*
  * ggml-cuda asks this of each node that it comes to, before it launches anything for it. ggml-cpu calls the same function for each operator and
  * worker: so only ggml-cuda's calls are redirected.
  */
 static bool note_node(const void * tensor) {
-    if (!has_other_order) cuda_node(tensor);
+    cuda_node(tensor);
     return is_empty(tensor);
 }
 
@@ -98,9 +95,6 @@ static void begin(const void * caller) {
     }
     *(void **) &is_empty = library_resolve("ggml_is_empty", caller);
     if (is_empty && redirect(caller, "ggml_is_empty", *(void **) &(bool (*)(const void *)){note_node})) {
-        const char * optimises = getenv("GGML_CUDA_GRAPH_OPT");
-        has_other_order = optimises && atoi(optimises) != 0;
-        if (has_other_order) cupti_missing("operators of " API ": GGML_CUDA_GRAPH_OPT computes nodes in another order than that of the graph");
         times_start(caller);
         atomic_store(&is_begun, true);
     } else cupti_missing(API ": this backend's loop over the nodes of a graph cannot be followed");

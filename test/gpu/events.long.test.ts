@@ -19,6 +19,9 @@ const BUSY = { BED_FAULT: 'busy-cupti' }
 const NODES = { ...BUSY, GGML2PERFETTO_GPU_EVENTS: '1' }
 /** A time in ms is a float: of up to a second, it is exact to 61 ns. */
 const FLOAT_NS = 130
+const OVERLAPPING = `select count(*) from (
+  select ts + dur as finish, lead(ts) over (partition by track_id order by ts) as next from gpu_slice) where next < finish`
+
 const endOf = ({ start, ns }: BedWork) => start + ns
 
 /** What a device computes for a node, in a call. */
@@ -86,6 +89,30 @@ cuda('times by events (needs linux-x64, cc, c++ and make)', () => {
     }
   })
 
+  test('on several streams, a node is on the row of its stream, for as long as its kernels', async () => {
+    const several = { GGML_CUDA_GRAPH_OPT: '1' }
+    const [truth, recorded] = [await record('tinyDense', several), await record('tinyDense', { ...several, ...NODES })]
+    const sums = (from: Recorded) => {
+      const all = new Map<string, number>()
+      for (const work of from.works) {
+        const { call, node } = nodeOf(from, work)
+        const key = `${call} ${node}`
+        if (work.node && call! > 2) all.set(key, (all.get(key) ?? 0) + work.endNs - work.startNs) // replays
+      }
+      return all
+    }
+    const [expected, found] = [sums(truth), sums(recorded)]
+    expect([...found.keys()].sort()).toEqual([...expected.keys()].sort())
+    for (const [key, ns] of expected) expect(Math.abs(found.get(key)! - ns)).toBeLessThanOrEqual(FLOAT_NS)
+    const trace = await openTrace(convert(inputOf(recorded.log)))
+    try {
+      expect(trace.query('select count(distinct track_id) from gpu_slice').rows.flat().map(Number)).toEqual([4])
+      expect(trace.query(OVERLAPPING).rows.flat().map(Number)).toEqual([0])
+    } finally {
+      trace.close()
+    }
+  })
+
   test('by default, events are around graph runs', async () => {
     const recorded = await record('tinyDense', BUSY)
     const { works, listed, of, text, fact } = recorded
@@ -117,9 +144,7 @@ cuda('times by events (needs linux-x64, cc, c++ and make)', () => {
       expect(numbers('select sum(dur) from gpu_slice')).toEqual([
         [works.reduce((sum, { startNs, endNs }) => sum + endNs - startNs, 0)],
       ])
-      const overlapping = `select count(*) from (
-        select ts + dur as finish, lead(ts) over (partition by track_id order by ts) as next from gpu_slice) where next < finish`
-      expect(numbers(overlapping)).toEqual([[0]])
+      expect(numbers(OVERLAPPING)).toEqual([[0]])
       const arrows = 'select count(distinct slice_in) from flow join gpu_slice on gpu_slice.id = slice_in'
       expect(numbers(arrows)).toEqual([[works.length]])
     } finally {

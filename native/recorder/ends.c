@@ -16,6 +16,7 @@
 #include "recorder/functions.h"
 #include "recorder/losses.h"
 #include "recorder/operators.h"
+#include "recorder/own-threads.h"
 #include "recorder/recorder.h"
 #include "recorder/server.h"
 #include "recorder/states.h"
@@ -23,6 +24,7 @@
 #include "recorder/thread-runtimes.h"
 
 static void in_child(void) {
+    own_threads_forked();
     cupti_forked();
     cuda_events_forked();
     if (!recording.log) return;

@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "recorder/own-threads.h"
 #include "recorder/perf-event.h"
 #include "recorder/registry.h"
 
@@ -67,7 +68,6 @@ static struct {
     uint64_t time;
     uint32_t tid, cpu;
 } starter;
-static sigset_t mask_of_program; /* of the thread that started the drainer */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake;
 
@@ -249,37 +249,7 @@ static void ask_for_early_turns(void) {
     if (sched_getscheduler(0) == SCHED_OTHER) syscall(SYS_sched_setattr, 0, &wish, 0);
 }
 
-enum company { WITH_OTHERS, ALONE, UNKNOWN };
-
-/*
- * Which other threads the process has. A main thread that called pthread_exit stays a zombie until the process ends: it counts as a
- * thread, but has no executable. This opens no file, because the program may close all descriptors at any moment.
- */
-static enum company company(void) {
-    enum { LINKS_OF_FOLDER = 2, MAIN = 1, DRAINER = 1 };
-    struct stat tasks;
-    char byte;
-    if (stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink < LINKS_OF_FOLDER + MAIN) return UNKNOWN;
-    if (tasks.st_nlink > LINKS_OF_FOLDER + MAIN + DRAINER) return WITH_OTHERS;
-    if (readlink("/proc/self/exe", &byte, 1) >= 0) return WITH_OTHERS;
-    return errno == ENOENT ? ALONE : UNKNOWN;
-}
-
-/* The exit status of the main thread, from its zombie: not 0 if it made the system call itself. */
-static int status_of_main(void) {
-    char text[1024];
-    const int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-    const ssize_t length = file < 0 ? -1 : read(file, text, sizeof(text) - 1);
-    if (file >= 0) close(file);
-    text[length < 0 ? 0 : length] = 0;
-    const char * last = strrchr(text, ' ');
-    return last ? atoi(last) >> 8 & 0xff : 0;
-}
-
-/*
- * This thread must not keep the process alive: it ends when it is the last one. libc then calls exit(0) on this thread, as it would
- * have done on the program's last thread. It also ends if it cannot find out (no /proc after chroot).
- */
+/* Also ends where it cannot find out whether it is alone. */
 static void * drain_often(void * unused) {
     (void) unused;
     ask_for_early_turns();
@@ -292,7 +262,7 @@ static void * drain_often(void * unused) {
     uint64_t interval = DRAIN_EARLIEST_NS, looked = 0;
     while (!ends) {
         if (ggtrace_now() - looked >= LOOK_EVERY_NS) {
-            if ((others = company()) != WITH_OTHERS) break;
+            if ((others = own_thread_company()) != WITH_OTHERS) break;
             looked = ggtrace_now();
         }
         struct timespec until;
@@ -306,10 +276,7 @@ static void * drain_often(void * unused) {
     drain(UINT64_MAX);
     pthread_mutex_unlock(&lock);
     if (others == UNKNOWN) ggtrace_fact(states_log, "states.end", "the rest may be missing: /proc/self cannot be read any more");
-    if (others != ALONE) return NULL;
-    const int status = status_of_main(); /* Linux uses that of the last thread (from 5.17 on), and libc does not handle this case */
-    if (status != 0) syscall(SYS_exit, status);
-    pthread_sigmask(SIG_SETMASK, &mask_of_program, NULL); /* for the program's exit handlers, which run on this thread */
+    own_thread_leaves(others);
     return NULL;
 }
 
@@ -325,7 +292,7 @@ const char * states_start(struct ggtrace * log) {
     if (problem) return problem;
     if (owner != getpid()) return "the kernel reports only on the process that was started";
     states_log = log;
-    if (company() == UNKNOWN) return "/proc/self cannot be read, which the thread that reads the kernel's records needs";
+    if (own_thread_company() == UNKNOWN) return "/proc/self cannot be read, which the thread that reads the kernel's records needs";
     skip_old();
     /* The calling thread is running; the states of the others follow with their next change. Comes before all other records. */
     starter.time = ggtrace_now();
@@ -336,12 +303,7 @@ const char * states_start(struct ggtrace * log) {
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&wake, &attributes);
     pthread_condattr_destroy(&attributes);
-    sigset_t all;
-    sigfillset(&all); /* the program's own threads handle its signals */
-    sigdelset(&all, SIGBUS); /* blocked, a fault in a page of a truncated log would kill the program */
-    pthread_sigmask(SIG_SETMASK, &all, &mask_of_program);
-    is_draining = pthread_create(&drainer, NULL, drain_often, NULL) == 0;
-    pthread_sigmask(SIG_SETMASK, &mask_of_program, NULL);
+    is_draining = own_thread_start(&drainer, drain_often);
     return is_draining ? NULL : "no thread could be created to read the kernel's records";
 }
 

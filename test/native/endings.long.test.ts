@@ -1,45 +1,15 @@
-import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { dirname } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { endingsProgram, hasLlama, LIB, model } from '../llama/testbed.ts'
+import { hasLlama } from '../llama/testbed.ts'
+import { endingOf, type Run, runnerOf, TIMEOUT_MS, WAYS } from './endings.ts'
 import { NANO, newLog, RECORDER, readLog, useRecorder } from './recording.ts'
 
 /** A recorded program ends as it does without the recorder: the same exit status or signal, the same output, a log. */
 
 /** How often each is run: `ENDINGS=20 npm run test:long -- test/native/endings`. */
 const TIMES = Number(process.env['ENDINGS'] ?? 1)
-/** A program that never ends is killed after this time, which is a difference. */
-const TIMEOUT_MS = 120_000
-
-/** How a program ends, and how many calls of it are recorded: a child's are not. */
-const WAYS: readonly (readonly [way: string, calls: number])[] = [
-  ['return', 2],
-  ['exit', 2],
-  ['exit, objects of loading', 2],
-  ['exit, objects of a graph', 2],
-  ['_exit', 2],
-  ['quick_exit', 2],
-  ['abort', 2],
-  ['pthread_exit', 2],
-  ['pthread_exit, a thread works', 3],
-  ['pthread_exit, a thread exits', 3],
-  ['pthread_exit, SIGTERM', 3],
-  ['pthread_exit, SIGTERM handler', 3],
-  ['SYS_exit', 2],
-  ...(process.getuid?.() === 0 ? [['chroot, pthread_exit', 3] as const] : []),
-  ['exec', 2],
-  ['SIGTERM', 2],
-  ['SIGINT', 2],
-  ['SIGKILL', 2],
-  ['SIGSEGV', 2],
-  ['SIGBUS', 2],
-  ['SIGBUS, sent', 2],
-  ['SIGBUS, handler', 2],
-  ['daemon', 2],
-]
-
 const RECORDINGS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'level op': { GGML2PERFETTO_LEVEL: 'op' },
   'level graph': { GGML2PERFETTO_LEVEL: 'graph' },
@@ -63,12 +33,6 @@ const MORE_KB_AT_MOST = 2 << 10
 
 const llama = hasLlama() ? describe : describe.skip
 
-interface Ending {
-  readonly code: number | null
-  readonly signal: NodeJS.Signals | null
-  readonly output: string
-}
-
 llama('endings of a recorded program', () => {
   useRecorder()
   /** Of 100 exits of this program without the recorder, 1 to 4 end by SIGSEGV: ggml's objects are destroyed while threads compute. */
@@ -76,40 +40,17 @@ llama('endings of a recorded program', () => {
   const RUNS = Math.max(10, TIMES)
   const MORE_FAILURES_AT_MOST = RUNS / 10 + 3
 
-  let command: readonly [string, ...string[]] = ['']
+  let run: Run
   const longest = new Map<string, number>()
 
   beforeAll(async () => {
-    command = [await endingsProgram(), LIB, (await model(NANO)).path]
+    run = await runnerOf(NANO)
   })
-
-  const run = (way: string, env: Readonly<Record<string, string>>, before: readonly string[] = []) =>
-    new Promise<Ending & { ms: number }>((resolve, reject) => {
-      const [program, ...args] = [...before, ...command] as [string, ...string[]]
-      const child = spawn(program, [...args, way], {
-        env: { ...process.env, ...env },
-        stdio: ['ignore', 'pipe', 'pipe'],
-        timeout: TIMEOUT_MS,
-        killSignal: 'SIGKILL',
-      })
-      const start = performance.now()
-      let output = ''
-      for (const stream of [child.stdout, child.stderr]) {
-        stream.setEncoding('utf8').on('data', (text: string) => {
-          output += text
-        })
-      }
-      child.on('error', reject)
-      // A daemon's output ends later than the program that started it.
-      child.on('close', (code, signal) => resolve({ code, signal, output, ms: performance.now() - start }))
-    })
 
   afterAll(() => {
     if (TIMES > 1)
       console.log([...longest].map(([way, ms]) => `${way}: at most ${Math.round(ms)} ms longer`).join('\n'))
   })
-
-  const endingOf = ({ code, signal, output }: Ending) => ({ code, signal, output })
 
   describe.each(Object.entries(RECORDINGS))('%s', (_recording, env) => {
     test.each(WAYS)(

@@ -36,8 +36,8 @@ export interface Plan {
   readonly arenas: ReadonlyMap<number, readonly Life[]>
 }
 
-/** Maximum number of nodes that ggml fuses. */
-const FUSED_MAX = 8
+/** Maximum number of nodes that ggml fuses, with views between them: a router of experts has eleven. */
+const FUSED_MAX = 16
 
 /** Definitions that plans are made from. */
 export interface PlanContext {
@@ -47,8 +47,24 @@ export interface PlanContext {
   readonly nameOf: (tensor: TensorEvent) => string
 }
 
-/** The nodes of a step, in order: one, or several fused ones. */
+/**
+ * The nodes of a step, in order: one, or several fused ones. These are what the last one depends on, from the first one on: a product of a gate
+ * and another product is fused with both.
+ */
 export function nodesOf(tensors: readonly TensorEvent[], first: number, last: number): number[] {
+  if (first === last) return [last]
+  const nodes = new Set([last])
+  for (const node of nodes) {
+    for (const source of tensors[node]!.sources)
+      if (source >= first && source < node && tensors[source]!.sources.length > 0) nodes.add(source)
+    if (nodes.size > FUSED_MAX) break
+  }
+  const isWhole = nodes.has(first) && nodes.size <= FUSED_MAX
+  return isWhole ? [...nodes].sort((a, b) => a - b) : chainOf(tensors, first, last)
+}
+
+/** Nodes that each read the one before, where ids are not in the order of the graph. */
+function chainOf(tensors: readonly TensorEvent[], first: number, last: number): number[] {
   const nodes = [last]
   for (let node = last; node !== first && nodes.length < FUSED_MAX; ) {
     const { sources } = tensors[node]!

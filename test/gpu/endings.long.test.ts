@@ -1,0 +1,56 @@
+import { execFileSync } from 'node:child_process'
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { cudaEnvironment, ensureLlama, hasLlama } from '../llama/testbed.ts'
+import { endingOf, type Run, runnerOf, TIMEOUT_MS, WAYS } from '../native/endings.ts'
+import { inFolder, newLog, RECORDER, readLog, useRecorder } from '../native/recording.ts'
+
+/** A program that computes with CUDA ends as it does without the recorder, whatever is wrong with its device. */
+
+const NEVER = Number.POSITIVE_INFINITY
+
+/** Faults of the bed, how many calls end before the program ends by them, and the reason that the log contains. */
+const FAULTS: readonly (readonly [fault: string, lastCall: number, reason?: RegExp])[] = [
+  ['', NEVER],
+  ['no-device', NEVER],
+  ['no-driver', NEVER, /CUPTI cannot be used/],
+  ['busy-cupti', NEVER, /another profiler uses CUPTI/],
+  ['out-of-order', NEVER],
+  ['zero-times', NEVER],
+  ['lost-buffers', NEVER],
+  ['launch-error', 1],
+  ['device-lost', 0],
+]
+
+const llama = hasLlama() ? describe : describe.skip
+
+llama('endings of a program that computes with CUDA, on a GPU that does not exist (needs cc, c++ and make)', () => {
+  useRecorder()
+  let run: Run
+
+  beforeAll(async () => {
+    await ensureLlama({ cuda: true })
+    execFileSync('make', ['-s', '-C', fileURLToPath(new URL('.', import.meta.url)), `BUILD=${inFolder('bed')}`])
+    run = await runnerOf('exact')
+  })
+
+  describe.each(FAULTS)('%s', (fault, lastCall, reason) => {
+    test.each(WAYS)(
+      '%s',
+      async (way, calls) => {
+        const log = newLog()
+        mkdirSync(dirname(log), { recursive: true })
+        const host = { ...cudaEnvironment(inFolder('bed')), BED_FAULT: fault, GGML_NO_BACKTRACE: '1' }
+        const plain = await run(way, host)
+        const traced = await run(way, { ...host, LD_PRELOAD: RECORDER, GGML2PERFETTO_OUT: log })
+        expect(endingOf(traced)).toEqual(endingOf(plain))
+        const { of, attributes } = await readLog(log)
+        expect(of('token').length).toBe(Math.min(calls, lastCall))
+        if (reason) expect(attributes['gpu.missing']).toMatch(reason)
+      },
+      2 * TIMEOUT_MS,
+    )
+  })
+})

@@ -71,7 +71,7 @@ static bool is_wanted(void) {
 
 static void times_start(const void * caller) {
     (void) caller;
-    cupti_missing("times of HIP's kernels: AMD's profiler is not used");
+    cupti_missing("times of HIP's kernels: AMD's profiler is not used, and events do not work in HIP's graphs");
 }
 #else
 #define API "CUDA"

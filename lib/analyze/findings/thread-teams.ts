@@ -33,14 +33,18 @@ export const teamsOfCallers: Rule = {
     const { calls, moved_calls, changed_calls } = teams
     const [moved, changed] = [moved_calls / calls, changed_calls / calls]
     const figure = `${plural(moved_calls, 'call')} of ${calls} by another thread than the call before, ${changed_calls} with other threads of OpenMP`
-    const time = mostLost(analysis)
-    if (!time || Math.min(moved, changed) < MOVED.value) return [{ figure }]
+    // Of the calls of a phase, so many moved at least: the time of the others is not lost for that reason.
+    const partOf = (time: CallTime) => 1 - (calls - Math.min(moved_calls, changed_calls)) / time.calls
+    const [time] = phasesOf(analysis)
+      .filter((time) => partOf(time) >= MOVED.value)
+      .toSorted((a, b) => lostIn(analysis, b) - lostIn(analysis, a))
+    if (!time) return [{ figure }]
     const lostNs = lostIn(analysis, time)
     const share = lostNs / time.time_ns
     const sentence = `${figure} (${plural(teams.teams, 'team')}): ${percent(share)} of ${time.phase} is waiting for them`
     if (share < LOST.value) return [{ figure: sentence }]
     return found(sentence, {
-      time_ns: lostNs * changed,
+      time_ns: lostNs * partOf(time),
       ...confidenceOf(analysis, calls),
       evidence: {
         phase: time.phase,

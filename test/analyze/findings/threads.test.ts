@@ -38,6 +38,14 @@ describe('teams of threads', () => {
     expect(of(await checkedFindings(madeRun({ calls, attributes })))).toEqual(['barrier-wait'])
   })
 
+  test('a first call that waits long was not moved: those that were do not wait', async () => {
+    const slow = { ...waiting, ns: [1_000_000, 20_000_000] }
+    const first: MadeCall = { phase: 'prefill', tokens: 4, steps: [slow], threads: [1000, 2000] }
+    const others = moving((call) => [1001 + (call % 3), 2001 + (call % 3)]).map((call) => ({ ...call, steps: [even] }))
+    const found = await checkedFindings(madeRun({ calls: [first, ...others], attributes: OPENMP }))
+    expect(of(found)).not.toContain('teams-of-callers')
+  })
+
   test('new threads for every graph: where their start takes time', async () => {
     const started = (lateNs: number) => moving((call) => [1000, 2000 + call], { lateNs })
     const POOL = { ...OPENMP, 'threads.runtime': 'pool' }

@@ -58,6 +58,9 @@ export interface AnalysisDepth {
 
 type StatisticOfInput = Statistic<InputFigures>
 
+/** Pieces of work of GPUs that are held where a sample is taken: 40 MB with their launches. */
+const SAMPLED_WORK_MAX = 1 << 20
+
 /** Passes the events, and the operators of calls, of one input to its statistics. */
 export class AnalysisPass implements EventPass<InputFigures> {
   private readonly defined: Defined
@@ -113,7 +116,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
       ...[requests, new Placement(defined), new Teams(threads), new WorkerCpusStatistic(names)],
     ]
     this.statistics = sample
-      ? sampled
+      ? [...sampled, new GpuStatistics(names, SAMPLED_WORK_MAX, true)]
       : [new GpuOperators(names, rows, work), ...sampled, work, ...this.further(roles, rows, choices, depth)]
     for (const statistic of this.statistics)
       for (const kind of statistic.kinds ?? []) this.ofEvents.of(kind).push(statistic)

@@ -177,8 +177,10 @@ function expectBrief(analysis: Analysis): void {
 }
 
 function expectFindings(analysis: Analysis, { findings = [] }: Summary, { stats, report }: Mouths): void {
+  // Work of GPUs is held of recordings of programs only: a profile of one has too much.
+  const isConverted = (rule: string) => !NOT_CONVERTED.test(rule) || (analysis.run.level !== null && /^gpu-/.test(rule))
   const said = (of: readonly Finding[]) =>
-    of.filter(({ rule }) => !NOT_CONVERTED.test(rule)).map(({ rule, sentence }) => `${rule}: ${sentence}`)
+    of.filter(({ rule }) => isConverted(rule)).map(({ rule, sentence }) => `${rule}: ${sentence}`)
   expect(said(findings)).toEqual(said(analysis.findings))
   for (const { sentence } of analysis.findings) expect(report).toContain(sentence)
   for (const { sentence } of analysis.findings.slice(0, 3))

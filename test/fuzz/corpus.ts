@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
 import { sniffFormat } from '../../lib/read/index.ts'
 import { pathOf, plainBytes } from '../line/support.ts'
-import { counted, everyRecord } from '../read/ggtrace-logs.ts'
+import { counted, everyRecord, placed } from '../read/ggtrace-logs.ts'
 
 /** What is mutated: the fixtures of each format, and what they do not contain. */
 
@@ -89,6 +89,6 @@ export function corpusOf(only?: string): Map<string, Uint8Array[]> {
     const format = sniffFormat(bytes.subarray(0, SNIFFED_BYTES))
     if (format) add(format.name, POINTING.has(format.name) ? bytes : bytes.slice(0, SEED_BYTES_MAX))
   }
-  for (const log of [everyRecord(), counted(), logOfCuda()]) add('ggtrace', log)
+  for (const log of [everyRecord(), counted(), placed(), logOfCuda()]) add('ggtrace', log)
   return corpus
 }

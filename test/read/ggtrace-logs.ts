@@ -203,6 +203,22 @@ export function everyRecord(): Uint8Array {
   return writer.take()
 }
 
+/** A device refuses a node, and a worker changes its CPUs. */
+export function placed(): Uint8Array {
+  const writer = begun({ pid: '700' })
+  const tensors = [
+    { type: 'f32', ne: [64, 1, 4, 1] },
+    { name: 'cache_k_l0', type: 'q5_1', ne: [64, 32], nb: [4, 48] },
+  ]
+  writer.refusal({ question: 'supports-op', device: 'CUDA0', op: 'FLASH_ATTN_EXT', tensors })
+  const worker = writer.thread(701, 1)
+  worker.affinity(1000, 3, 0)
+  worker.affinity(2000, 0, 2)
+  writer.seal()
+  writer.end(3000)
+  return writer.take()
+}
+
 /** A GPU computes a node and two fused ones, and copies; the second submission is only known as a whole. */
 function onGpu(writer: GgtraceWriter, host: GgtraceThread, ids: { query: number; up: number; graph: number }): void {
   const queue = writer.gpuQueue({ device: 0, name: 'llvmpipe (LLVM 15, 256 bits)', flags: 7 })

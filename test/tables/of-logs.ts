@@ -9,7 +9,7 @@ import { type TableName, tablesOf } from '../../lib/tables.ts'
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
 /** Each fixture and example, by its path in the repository. */
-export const LOGS = ['test/fixtures', 'examples']
+export const LOGS = ['test/fixtures', 'test/gpu/logs', 'examples']
   .flatMap((place) =>
     readdirSync(join(ROOT, place), { recursive: true, encoding: 'utf8' }).map((name) => join(place, name)),
   )

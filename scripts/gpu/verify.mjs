@@ -295,6 +295,19 @@ async function checkEvents(title, spec, args, env) {
   )
 }
 
+/** With branches of a graph on streams of their own, in another order: each kernel is of the same node. What is fused may differ, so nothing is. */
+async function checkStreamsOf(spec) {
+  const { path } = await cachedModel(spec)
+  const unfused = { GGML_CUDA_DISABLE_FUSION: '1' }
+  const env = { GGML_CUDA_GRAPH_OPT: '1', ...unfused }
+  const plain = await run(path, ARGS, env)
+  const [one, several] = [await record(path, 'one-stream', ARGS, unfused), await record(path, 'several', ARGS, env)]
+  demand(several.hash === plain.hash, `results ${several.hash}, ${plain.hash} without the recorder`)
+  for (let call = 0; call < CALLS; call++) noDifference(difference(kernelsOf(several, call), kernelsOf(one, call)))
+  const { streams, overlapping } = checkStreams(several)
+  return `${several.works.length} works on ${streams} streams (${checkStreams(one).streams} before), ${overlapping} overlaps; ${several.facts['gpu.missing'] ?? 'nothing missing'}`
+}
+
 async function checkBusy() {
   const { path } = await cachedModel(DENSE)
   const plain = await run(path, ARGS)
@@ -360,6 +373,8 @@ async function checkCommand() {
 
 for (const entry of cases) await checkCase(entry)
 await check('CUPTI is used by another', checkBusy)
+await check('several streams, tiny', () => checkStreamsOf(DENSE))
+await check('several streams, Qwen2', () => checkStreamsOf(presets.tinyQwen2))
 await check('times by events, graphs', () => checkEvents('tiny', DENSE, ARGS, {}))
 await check('times by events, without graphs', () => checkEvents('tiny', DENSE, ARGS, NO_GRAPHS))
 await check('times by events, 1.1 B', () => checkEvents('1.1 B', presets.big, ARGS, {}))

@@ -24,7 +24,7 @@ export function placementSection({ placement }: Analysis): Section | undefined {
   return {
     title: 'placement',
     facts: [
-      ['layers', layersText(placement)],
+      ['layers', layersText(placement) || 'no weights of layers are read'],
       ['outside layers', [...new Set(outside)].join(', ') || 'nothing that reads weights'],
     ],
     tables: [layersTable(placement), phasesTable(placement), ...movedTable(placement)],
@@ -34,10 +34,12 @@ export function placementSection({ placement }: Analysis): Section | undefined {
 /** The short form: one line. */
 export function placementText(placement: PlacementFigures): string {
   const [most] = placement.phases.toSorted((a, b) => b.calls - a.calls)
-  const splits = most ? [`${threeDigits(most.splits / most.calls)} splits a ${most.phase} call`] : []
+  const perCall = most ? most.splits / most.calls : 0
+  const splits = most ? [`${perCall === 1 ? '1 split' : `${threeDigits(perCall)} splits`} a ${most.phase} call`] : []
   const moved = placement.moved.filter(({ splits }) => splits > 0)
   const further = moved.map((row) => `${movedOps(row)} of ${count(row.layers.length)} on ${row.backend}`)
-  return [`layers ${layersText(placement)}`, ...new Set(further), ...splits].join('; ')
+  const layers = layersText(placement)
+  return [...(layers ? [`layers ${layers}`] : []), ...new Set(further), ...splits].join('; ')
 }
 
 const layers = ({ first_layer: first, last_layer: last }: LayerPlacement) =>

@@ -137,8 +137,8 @@ test('--diff: a table, JSON, DOT and SVG', () => {
 test('--diff of models of different sizes: shapes are one line', () => {
   const text = dag('--diff', MOE, LLAMA, '--call', '0')
   expect(text).toMatch(/^ {2}− +ffn_moe_up +MUL_MAT_ID /m)
-  expect(text).toMatch(/^ {2}\d+ nodes with another shape, such as \S+ [A-Z_]+: 512×16 → 512×8$/m)
-  expect(text.match(/^ {2}~ .* shape: /gm)!.length).toBeLessThan(10) // those whose time differs most
+  expect(text).toMatch(/^ {2}\d+ nodes with another shape, such as \S+ [A-Z_]+: 1024×16 → 512×8$/m)
+  expect(text.match(/^ {2}~ .* shape: /gm)!.length).toBeLessThan(15) // those whose time differs most
 })
 
 test('Graphviz is loaded by what draws only', () => {

@@ -11,6 +11,7 @@ import {
   joined,
   killed,
   lossy,
+  placed,
   read,
   tiny,
   viewOf,
@@ -303,7 +304,12 @@ describe('hostile logs', () => {
 
   /** Sweeps a 32-bit word of every record of a type, in blocks that are sealed again. */
   async function sweep(type: number, field: number, values: readonly number[]) {
-    const blocks = blocksOf(everyRecord())
+    const swept = (await sweepOf(everyRecord(), type, field, values)) + (await sweepOf(placed(), type, field, values))
+    expect(swept).toBeGreaterThan(0)
+  }
+
+  async function sweepOf(log: Uint8Array, type: number, field: number, values: readonly number[]) {
+    const blocks = blocksOf(log)
     let swept = 0
     for (const [i, block] of blocks.entries()) {
       const view = viewOf(block)
@@ -320,7 +326,7 @@ describe('hostile logs', () => {
         }
       }
     }
-    expect(swept).toBeGreaterThan(0)
+    return swept
   }
 
   test('records of any size', async () => {

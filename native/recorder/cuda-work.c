@@ -34,6 +34,7 @@ struct node {
     uint64_t id;
     struct cuda_operator operator;
     struct cuda_named named;
+    uint32_t used; /* larger: later */
 };
 
 static struct launch * launches;
@@ -102,7 +103,7 @@ static void settle(int next) {
     if (loop.open_count == 0) return;
     const uint32_t last = last_before(next);
     for (uint32_t i = 0; i < loop.open_count; i++) {
-        loop.open[i]->last = last;
+        if (loop.open[i]->tensor == loop.tensor) loop.open[i]->last = last; /* else the place is another node's by now */
         if (loop.flags[i]) atomic_store_explicit(loop.flags[i], false, memory_order_release);
     }
     loop.open_count = 0;
@@ -285,18 +286,19 @@ static uint64_t node_id(uint32_t graph, uint32_t index) {
     return (uint64_t) graph << 32 | index;
 }
 
-/* Under the lock. The place of a node, or the one that a new node takes: of the places that fit, any. */
+/* Under the lock. The place of a node, or the one that a new node takes: a free one, else that of the node which was asked for longest ago. */
 static struct node * place_of(uint64_t id) {
+    static uint32_t uses;
     if (!nodes && !(nodes = reserve(NODES * sizeof(*nodes)))) return NULL;
     const uint64_t first = mix(14, id);
-    struct node * free = NULL;
-    for (uint32_t i = 0; i < NODE_TRIES; i++) {
+    struct node * found = NULL;
+    for (uint32_t i = 0; i < NODE_TRIES && !(found && found->id == id); i++) {
         struct node * node = &nodes[(first + i) % NODES];
-        if (node->id == id) return node;
-        if (!free && !node->id) free = node;
+        if (!found || node->id == id || (found->id && (!node->id || node->used < found->used))) found = node;
     }
-    if (!free) full_count(FULL_COMMANDS);
-    return free ? free : &nodes[first % NODES];
+    if (found->id && found->id != id) full_count(FULL_COMMANDS);
+    found->used = ++uses;
+    return found;
 }
 
 void cuda_node_created(uint64_t id) {
@@ -326,10 +328,9 @@ static void capture(const struct cuda_launch * launch) {
 static void copy_node(uint64_t from, uint64_t to) {
     const struct node * original = place_of(from);
     if (!original || original->id != from) return;
-    const struct node copied = *original;
-    struct node * node = place_of(to);
-    *node = copied;
-    node->id = to;
+    struct node copied = *original;
+    copied.id = to;
+    *place_of(to) = copied;
 }
 
 static void copy_nodes(uint32_t from, uint32_t to, uint32_t count) {

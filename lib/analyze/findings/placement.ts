@@ -4,7 +4,7 @@ import type { Analysis, CallTime, MovedOperators, PhasePlacement, PlacementFigur
 import { layersByBackend, movedOps, rangesText, reasonText } from '../placement/words.ts'
 import { confidenceOf, found, type Limit, phasesOf, type Rule } from './rule.ts'
 
-const NONE: Limit = { value: 0, why: 'a model that is wholly on one backend has none' }
+const ONE: Limit = { value: 1, why: 'a model that is wholly on one backend has none' }
 const CHECK = 'ggml2perfetto stats <logs>'
 
 /** Phases with their splits, the longest first. */
@@ -23,14 +23,14 @@ const scaled = (ns: number, row: { readonly calls: number }, time: CallTime) => 
 export const movedOperators: Rule = {
   id: 'moved-operators',
   title: 'The CPU computes operators of layers that are on a device',
-  limits: { splits: NONE },
+  limits: { splits: ONE },
   advice:
     'Choose what the device supports (types of the KV cache, flash attention, a later version), or place the weights on it; each split waits for the one before',
   covers: ['divided-model'],
   look: (analysis) =>
     placedPhases(analysis).flatMap(({ placement, time, row }) => {
       const moved = placement.moved.filter(
-        ({ phase, backend, splits }) => phase === row.phase && splits > NONE.value && isOnHost(backend),
+        ({ phase, backend, splits }) => phase === row.phase && splits >= ONE.value && isOnHost(backend),
       )
       return moved.flatMap((operators) => {
         const copyingNs = row.input_bytes > 0 ? (row.copying_ns * operators.input_bytes) / row.input_bytes : 0
@@ -70,7 +70,7 @@ function devicesOf({ devices, backends }: PlacementFigures): string[] {
 export const layersOnCpu: Rule = {
   id: 'layers-on-cpu',
   title: 'Layers are on the CPU although a device is there',
-  limits: { layers: NONE },
+  limits: { layers: ONE },
   advice:
     'Offload more layers (-ngl), as many as the memory of the device has room for; of MoE only the experts on the CPU (--n-cpu-moe)',
   covers: ['divided-model'],
@@ -82,7 +82,7 @@ export const layersOnCpu: Rule = {
       const count = [...byBackend.values()].reduce((sum, layers) => sum + layers.length, 0)
       if (devices.length === 0 || count === 0) return []
       const figure = `${onCpu.length} of ${plural(count, 'layer')} on the CPU, beside ${devices.join(', ')}`
-      if (onCpu.length <= NONE.value) return [{ figure }]
+      if (onCpu.length < ONE.value) return [{ figure }]
       const cpuNs = row.by_backend.reduce((sum, part) => sum + (isOnHost(part.backend) ? part.time_ns : 0), 0)
       const movedNs = placement.moved
         .filter(({ phase, backend }) => phase === row.phase && isOnHost(backend))
@@ -122,7 +122,7 @@ function belowThreshold({ calls }: Analysis, { refusals }: PlacementFigures, { p
 export const flashAttentionOff: Rule = {
   id: 'flash-attention-off',
   title: 'Flash attention was switched off because a device does not support it',
-  limits: { shapes: NONE },
+  limits: { shapes: ONE },
   advice:
     'Choose a type of the KV cache, or a version, with which the device supports it; --flash-attn on makes the CPU compute it',
   look: (analysis) =>

@@ -18,7 +18,7 @@ const FILES = {
   'run.ggtrace': 'fixtures/session/run.ggtrace.gz',
   'run.sched.dat': 'fixtures/session/run.sched.dat.gz',
   'before.ggtrace': 'fixtures/session/run.ggtrace.gz',
-  'after.ggtrace': 'fixtures/ggtrace/preempted.ggtrace.gz',
+  'after.ggtrace': 'recorded/preempted.ggtrace.gz',
   'trace.txt': 'fixtures/ftrace/trace-marks.txt',
   'report.sqlite': 'fixtures/nsys/one-gpu.sqlite.gz',
   'rocprof.json': 'fixtures/rocprofv3/mi350x.json',

@@ -84,7 +84,7 @@ describe('decode', () => {
       /^decode 999 tok\/s, 50 % of the 2 000 tok\/s that this machine's memory allows to one thread; /,
     )
     expect(alone.ceiling_running_share).toBeNull()
-    const log = inputOf(join(ROOT, 'test/fixtures/ggtrace/preempted.ggtrace.gz'))
+    const log = inputOf(join(ROOT, 'test/recorded/preempted.ggtrace.gz'))
     const { scheduling } = await analyze(log)
     const { preempted_ns, call_time_ns } = scheduling!.workers.find(({ phase }) => phase === 'decode')!
     expect(preempted_ns / call_time_ns).toBeCloseTo(0.82, 2)

@@ -9,7 +9,7 @@ useFolder()
 const file = (path: string) => readFileSync(fileURLToPath(new URL(`../../${path}`, import.meta.url)))
 
 beforeAll(() => {
-  writeFileSync(at('run.ggtrace.gz'), file('test/fixtures/ggtrace/outside-graphs.ggtrace.gz'))
+  writeFileSync(at('run.ggtrace.gz'), file('test/recorded/outside-graphs.ggtrace.gz'))
   writeFileSync(at('perf.data'), gunzipSync(file('test/fixtures/perf-data/mono.data.gz')))
   writeFileSync(at('own.data'), gunzipSync(file('test/fixtures/perf-data/own-clock.data.gz')))
   writeFileSync(at('sched.txt'), file('test/fixtures/ftrace/trace.txt'))

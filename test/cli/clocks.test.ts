@@ -28,7 +28,7 @@ test('--clock moves an input, says so, and is refused where it makes no sense', 
 const FIXTURES = fileURLToPath(new URL('../fixtures/', import.meta.url))
 
 test('info tells of several inputs on which clock each is, how it came on the first one, and how well that is known', () => {
-  const log = fileURLToPath(new URL('../fixtures/ggtrace/outside-graphs.ggtrace.gz', import.meta.url))
+  const log = fileURLToPath(new URL('../recorded/outside-graphs.ggtrace.gz', import.meta.url))
   const boot = `${FIXTURES}ftrace/trace-boot.txt`
   const args = ['info', log, boot, `${FIXTURES}ftrace/trace.txt`, '--clock', 'trace-boot.txt=boot']
   const { code, stdout, stderr } = run(args)

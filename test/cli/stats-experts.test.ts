@@ -6,7 +6,7 @@ import { run, useFolder } from './helpers.ts'
 /** `stats` of a log of a mixture of experts. */
 
 useFolder()
-const LOG = fileURLToPath(new URL('../fixtures/ggtrace/outside-graphs.ggtrace.gz', import.meta.url))
+const LOG = fileURLToPath(new URL('../recorded/outside-graphs.ggtrace.gz', import.meta.url))
 
 /** The section about experts; two spaces between columns. */
 function sectionOf(args: readonly string[]): string[] {

@@ -10,7 +10,7 @@ import { at, MOE, names, run, useFolder } from './helpers.ts'
 
 useFolder()
 
-const LOG = 'test/fixtures/ggtrace/outside-graphs.ggtrace.gz'
+const LOG = 'test/recorded/outside-graphs.ggtrace.gz'
 
 beforeAll(() => {
   copyFileSync(LOG, at('run.ggtrace.gz'))

@@ -120,7 +120,7 @@ describe('why', () => {
   test.each([40, 80, 200])(
     'is wrapped to a terminal of %d columns, bold where it matters, in red what costs most; the words are the same',
     (width) => {
-      copyFileSync(join(dirname(dirname(CLI)), 'test/fixtures/ggtrace/preempted.ggtrace.gz'), at('run.gz'))
+      copyFileSync(join(dirname(dirname(CLI)), 'test/recorded/preempted.ggtrace.gz'), at('run.gz'))
       const { stdout } = run(['why', 'run.gz'])
       expect(stdout).not.toContain(ESC)
       expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeGreaterThan(200)

@@ -157,7 +157,7 @@ test('on different clocks of different boots are refused, whatever readings they
 test('real recordings of one boot go together, whichever tool made them', async () => {
   const perf = { name: 'perf.data', source: plainBytes('perf-data/mono.data.gz') }
   const summaries = await summariesOf([
-    { ...inputOf('test/fixtures/ggtrace/outside-graphs.ggtrace.gz') },
+    { ...inputOf('test/recorded/outside-graphs.ggtrace.gz') },
     { name: 'trace.dat', source: plainBytes('trace-dat/instance-v6.dat.gz') },
     perf,
   ])

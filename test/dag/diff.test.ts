@@ -17,7 +17,7 @@ describe('differences', () => {
     const graph = await graphOf(inputOf(path), 2)
     return { name: path, dag: dagOf({ ...graph, nodes: change(graph.nodes) }) }
   }
-  const MOE = 'test/fixtures/ggtrace/outside-graphs.ggtrace.gz'
+  const MOE = 'test/recorded/outside-graphs.ggtrace.gz'
   const changesOf = (diff: ReturnType<typeof diffDags>) =>
     diff.parts.flatMap(({ nodes, layers_b }) =>
       nodes

@@ -165,6 +165,7 @@ class Drawing {
       case 'counter':
         return this.counter(`Counters/${this.names.text(event.name)}`, event.atNs, event.value)
       case 'graph':
+      case 'graph-nodes':
       case 'issue':
       case 'state':
         return

@@ -7,7 +7,7 @@ import { findView, type OpenTrace, VIEWER, type View, viewerUrl } from '../../li
 import { input, ORIGIN_NS } from '../sched/schedule.ts'
 
 const MOE = readFileSync('examples/moe.csv')
-const RECORDED = readFileSync('test/fixtures/ggtrace/outside-graphs.ggtrace.gz')
+const RECORDED = readFileSync('test/recorded/outside-graphs.ggtrace.gz')
 
 /** What is made once of a log with the same options. */
 function once<T>(make: (log: Uint8Array, options?: ConvertOptions) => Promise<T>): typeof make {

@@ -15,7 +15,7 @@ import { someOf } from '../long.ts'
 
 /** Reports in Chromium (needs chromium). */
 
-const MOE = fileURLToPath(new URL('../fixtures/ggtrace/outside-graphs.ggtrace.gz', import.meta.url))
+const MOE = fileURLToPath(new URL('../recorded/outside-graphs.ggtrace.gz', import.meta.url))
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 /** Opening takes 0.1 s; the machine of the tests may be busy. */
 

@@ -11,7 +11,7 @@ import { drawingsOf, figuresOf, type Mark, marksOf, tableOf, unescaped } from '.
 
 /** Reports: what they contain, read back from the page, against the Analysis. */
 
-const MOE = fileURLToPath(new URL('../fixtures/ggtrace/outside-graphs.ggtrace.gz', import.meta.url))
+const MOE = fileURLToPath(new URL('../recorded/outside-graphs.ggtrace.gz', import.meta.url))
 const PEAKS = {
   ...{ device: null, flop_type: 'any', int8_op_per_s: null, origin: 'given' as const, source: 'test' },
   ...{ flop_per_s: 200e9, bytes_per_s: 20e9 },

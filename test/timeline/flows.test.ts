@@ -6,7 +6,7 @@ import { drawn } from '../printing-sink.ts'
 
 /** Arrows of one call, beside the edges that its graph has. */
 
-const EXAMPLE = 'test/fixtures/ggtrace/outside-graphs.ggtrace.gz'
+const EXAMPLE = 'test/recorded/outside-graphs.ggtrace.gz'
 
 /** Who reads what whom wrote, `<writer's tensor>><reader's>`, from the log's definitions alone. */
 async function edgesOf(call: number): Promise<string[]> {

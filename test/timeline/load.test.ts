@@ -7,7 +7,7 @@ import { drawn } from '../printing-sink.ts'
 /** The time before the first call is a phase: `load`. */
 
 const MS = 1e6
-const LOG = 'test/fixtures/ggtrace/outside-graphs.ggtrace.gz'
+const LOG = 'test/recorded/outside-graphs.ggtrace.gz'
 
 test('the bundled log: the row Phase begins with the first allocation, and has no hole before the first call', async () => {
   const trace = await openTrace(convert(inputOf(LOG)))

@@ -7,7 +7,7 @@ import type { OpenTrace } from '../../lib/sql.ts'
 
 let trace: OpenTrace
 beforeAll(async () => {
-  trace = await openTrace(convert(inputOf('test/fixtures/ggtrace/outside-graphs.ggtrace.gz'), { detail: 'full' }))
+  trace = await openTrace(convert(inputOf('test/recorded/outside-graphs.ggtrace.gz'), { detail: 'full' }))
 })
 afterAll(() => trace.close())
 

@@ -27,6 +27,7 @@ const OTHERS = new Map<unknown, string>([
   [LAYOUT.own, '*a track of your own*'],
   [LAYOUT.power, '*device*'],
   [LAYOUT.meter, '*figure*'],
+  [LAYOUT.tensors, 'at *offset*'], // a number with its unit
 ])
 const nameOf = (place: Place<object>) => OTHERS.get(place) ?? specOf(place, documented).name
 

@@ -168,4 +168,4 @@ export class GraphPartsFinder {
 }
 
 /** Of `cache_k_l0 (view) (permuted)`, the cache. */
-const nameOfBase = (name: string) => name.replace(/ \(.*$/, '')
+const nameOfBase = (name: string) => name.split(' (', 1)[0]!

@@ -297,10 +297,10 @@ vulkan('the recorder with a second backend: Vulkan, on the CPU (needs linux-x64,
     const { log, of, text } = synced
     for (const [call, nodes] of (await nodesOf('tinyMoe')).entries()) expect(operatorsOf(synced, call)).toEqual(nodes)
     expect(of('input')[0]!.attributes['note']).toMatch(/computed and timed one by one/)
-    // Until the backend is done: 0.96 of the calls' time, and 0.55 to 0.73 if the operators end when they are handed over.
+    // Until the backend is done: 0.85 (beside load) to 0.96 of the calls' time, and 0.55 to 0.73 if the operators end when they are handed over.
     const time = (events: readonly { startNs: number; endNs: number }[]) =>
       sum(events.map(({ startNs, endNs }) => endNs - startNs))
-    expect(time(of('operator')) / time(of('token'))).toBeGreaterThan(0.85)
+    expect(time(of('operator')) / time(of('token'))).toBeGreaterThan(0.78)
     const trace = await openTrace(convert(inputOf(log), { detail: 'full' }))
     expect(trace.problems()).toEqual([])
     const count = (sql: string) => trace.query(`select count(*) from ${sql}`).rows[0]![0]

@@ -74,7 +74,7 @@ const BROWSER_BYTES = 2 ** 30 // source: Perfetto, docs/visualization/large-trac
 const GZIP_RATIO = 3
 
 /** Programs that open a URL on Windows accept no longer one. */
-const URL_CHARS_OF_WINDOWS = 2000
+const URL_CHARS_OF_WINDOWS = 2040
 const isShortOnly = () => process.platform === 'win32' || Boolean(io().env['WSL_DISTRO_NAME'])
 
 /** `ggml2perfetto open <trace or logs…>` */

@@ -35,7 +35,7 @@ function whySlow({ fromTs, hasFaults, namesFirst }: OperatorFacts): string {
 with o as (select *, median(dur) over (partition by ${kind}) m from slice
   where category = 'operator'${fromTs === undefined ? '' : ` and ts >= ${fromTs}`}),
 s as (select o.*, r.id r, t.name k from o join track t on t.id = track_id
-  left join track r on r.parent_id = t.parent_id and r.name = t.name || ': state'
+  left join track r on r.parent_id = t.parent_id and r.name = printf('worker %d: state', substr(t.name, 8))
   where dur > ${SLOW} * m order by dur - m desc limit ${SLOW_OPERATORS_MAX}),
 c as (select s.id i, s.dur d, a.name c, ${arg(namesFirst ? 'taken_first_by' : 'taken_by', 'a.arg_set_id')} b,
   sum(min(a.ts + a.dur, s.ts + s.dur) - max(a.ts, s.ts)) n
@@ -91,7 +91,7 @@ const MARGIN = 0.05
 const WORKSPACE = 'ggml'
 
 /** Names of the rows of a run, as far as it has them; of workers, the first ones. */
-const ROWS = 'Findings|Phase|.ueue.*|slot.*|In flight|Benchmark|Tokens.*|tok/s|Graphs|worker .(: state)?|Copies|G.*/s'
+const ROWS = 'Findings|Phase|.ueue.*|slot.*|In flight|Benchmark|Tokens.*|tok/s|Graphs|worker .([: ].*)?|Copies|G.*/s'
 /** What the UI adds to names in Chrome JSON: the number of a thread, or the unit of a counter. */
 const OF_JSON = '( [^>]*)?'
 /** CPUs of the scheduler, as the UI draws them. */

@@ -337,10 +337,10 @@ function median(values: number[]): number {
 describe('the URL', () => {
   const traceUrl = 'http://127.0.0.1:9001/t/run.pftrace'
 
-  test('carries all of it, is not cut by terminals, and less of it fits where URLs are limited to 2 000 characters', async () => {
+  test('carries all of it, is not cut by terminals, and less of it fits where URLs are limited to 2 040 characters', async () => {
     const found = await view(RECORDED, { findings: true })
-    const short = viewerUrl(traceUrl, found, 2000)
-    expect([short.length <= 2000, short.includes('AddDebugSliceTrack')]).toEqual([true, true])
+    const short = viewerUrl(traceUrl, found, 2040)
+    expect([short.length <= 2040, short.includes('AddDebugSliceTrack')]).toEqual([true, true])
     const url = viewerUrl(traceUrl, found)
     expect(url).toMatch(/^https:\/\/ui\.perfetto\.dev\/#!\/\?[\w%&=.,+-]+$/)
     const parameters = new URLSearchParams(url.slice(`${VIEWER}/#!/?`.length))

@@ -19,6 +19,7 @@ const LOGS: readonly (readonly string[])[] = [
   ['session/run.ggtrace.gz'].map(pathOf),
   ['session/run.ggtrace.gz', 'session/run.sched.dat.gz'].map(pathOf),
   ['before.ggtrace.gz', 'before.sched.dat.gz'].map((name) => join(ROOT, 'test/printed/logs', name)),
+  ...['outside-graphs', 'preempted'].map((name) => [join(ROOT, 'test/recorded', `${name}.ggtrace.gz`)]),
 ]
 
 const sum = (values: readonly number[]) => values.reduce((all, value) => all + value, 0)

@@ -21,6 +21,13 @@ const hasPeaks = () =>
 const vendored = join(__dirname, '../vendor/trace_processor.wasm')
 const traceProcessor = existsSync(vendored) ? new WebAssembly.Module(readFileSync(vendored)) : undefined
 
+/** Keeps the tests of a group that `npm run test:long` has. */
+function keepLong(group) {
+  for (const child of group.children) if (child.type === 'describeBlock') keepLong(child)
+  group.children = group.children.filter((child) => child.type === 'describeBlock' || child.isLong)
+  group.tests = group.tests.filter((test) => test.isLong)
+}
+
 /**
  * Jest's environment for Node, whose global object is an ordinary one. By default each look at a global (`Math`, `Number`) goes
  * through interceptors of node:vm and a Proxy, which makes hot loops up to fifty times slower than they are in Node.
@@ -29,6 +36,7 @@ class PlainEnvironment extends TestEnvironment {
   traceProcessor = traceProcessor
 
   constructor(...args) {
+    const [{ projectConfig }, { testPath }] = args
     const { createContext } = vm
     vm.createContext = () => createContext(vm.constants.DONT_CONTEXTIFY)
     try {
@@ -36,6 +44,14 @@ class PlainEnvironment extends TestEnvironment {
     } finally {
       vm.createContext = createContext
     }
+    const isPart = projectConfig.globals.isLong === true && !testPath.endsWith('.long.test.ts')
+    if (isPart) this.handleTestEvent = this.leaveOut
+  }
+
+  /** `npm run test:long` has of a test file that is in `npm test`, too, what that leaves out (long.ts). */
+  leaveOut({ name }, { currentDescribeBlock, rootDescribeBlock }) {
+    if (name === 'add_test') currentDescribeBlock.tests.at(-1).isLong = this.global.isDeclaredLong
+    if (name === 'run_start') keepLong(rootDescribeBlock)
   }
 
   /** Peaks in the common cache would be in the figures of other test files: who measures sets XDG_CACHE_HOME. */

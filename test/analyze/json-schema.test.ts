@@ -7,7 +7,7 @@ import { analysisJsonSchema } from '../../lib/analysis.ts'
 import { analyze, isOwnError } from '../../lib/index.ts'
 import { inputOf } from '../../lib/node.ts'
 import { FIXTURES } from '../line/support.ts'
-import { oneOfEach } from '../long.ts'
+import { inParts, oneOfEach } from '../long.ts'
 
 /** The JSON Schema of an Analysis, by an independent validator. */
 
@@ -31,7 +31,7 @@ const ALL = readdirSync(FIXTURES, { recursive: true, withFileTypes: true })
   .map((entry) => relative(FIXTURES, join(entry.parentPath, entry.name)))
   .sort()
 
-test('the Analysis of each fixture is valid', async () => {
+inParts(test)('the Analysis of each fixture is valid', async () => {
   let valid = 0
   for (const name of oneOfEach(ALL)) {
     const analysis = await analysisOf(name).catch((error) => {

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals'
 import { describeFindings } from '../../bin/findings.ts'
 import { CallSample } from '../../lib/analyze/common/sampled-calls.ts'
 import { analyze, type EventInput, summarize } from '../../lib/index.ts'
-import { isLong } from '../long.ts'
+import { inLong } from '../long.ts'
 import { type Call, eventsOf, logOf, stateOf, tidOf } from './workers-log.ts'
 
 /** The findings of record and convert, which look at a sample of the calls: its figures are those of all calls. */
@@ -45,7 +45,7 @@ function runOf(count: number): EventInput {
   )
 }
 
-test.each([16, 150, ...(isLong ? [3000] : [])])('of %i calls: shares and times are those of all', async (count) => {
+async function isAsWhole(count: number): Promise<void> {
   const whole = (await analyze(runOf(count))).findings
   const { findings: sampled = [], findings_are_estimates } = await summarize(runOf(count), { findings: true })
   expect(findings_are_estimates).toBe(count > 2000)
@@ -63,7 +63,10 @@ test.each([16, 150, ...(isLong ? [3000] : [])])('of %i calls: shares and times a
     )
     expect(differ).toEqual([])
   }
-})
+}
+
+test.each([16, 150])('of %i calls: shares and times are those of all', isAsWhole)
+inLong(test).each([3000])('of %i calls: shares and times are those of all', isAsWhole)
 
 test('a sample takes all calls first, then fewer, and its weights sum to the number of calls', () => {
   for (const calls of [10, 100, 1000, 20_000]) {

@@ -1,11 +1,10 @@
 import { readdirSync } from 'node:fs'
-import { dirname } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { nextQuery } from '../../bin/commands/convert.ts'
 import { type ConvertOptions, convert, type Summary, summarize } from '../../lib/index.ts'
 import { openTrace } from '../../lib/node.ts'
 import { pathOf, plainBytes } from '../line/support.ts'
-import { isLong, someOf } from '../long.ts'
+import { inParts, oneOfEach, someOf } from '../long.ts'
 
 /** The query that the command proposes after a conversion has an answer: for each fixture, and each kind of trace. */
 
@@ -33,14 +32,11 @@ async function rowsOf(names: readonly string[], options: ConvertOptions): Promis
   }
 }
 
-/** One of each format: trace_processor reads JSON slowly. `npm run test:long` takes all. */
-const OF_EACH = FIXTURES.filter((name, i) => dirname(name) !== dirname(FIXTURES[i - 1] ?? ''))
-
 describe.each([
   ['perfetto', someOf(FIXTURES, 6)],
-  ['json', isLong ? FIXTURES : OF_EACH],
+  ['json', oneOfEach(FIXTURES)],
 ] as const)('in a %s trace', (to, fixtures) => {
-  test.each(fixtures)('of %s', async (name) => {
+  inParts(test).each(fixtures)('of %s', async (name) => {
     expect(await rowsOf([name], { to })).not.toBe(0)
   })
 

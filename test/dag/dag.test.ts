@@ -8,7 +8,7 @@ import { fold, rangesText } from '../../lib/dag/fold.ts'
 import { valueText } from '../../lib/dag/metrics.ts'
 import { analyze, eventsOf, Names } from '../../lib/index.ts'
 import { drawSvg, inputOf } from '../../lib/node.ts'
-import { isLong } from '../long.ts'
+import { inParts, isLong } from '../long.ts'
 
 /** Graphs as nodes and edges: against the definitions of logs, and by hand. */
 
@@ -231,7 +231,7 @@ describe('drawings', () => {
     )
   })
 
-  test('any name can be drawn, and is what the title shows', async () => {
+  inParts(test)('any name can be drawn, and is what the title shows', async () => {
     const graph = await moe()
     const texts = fc.array(fc.oneof(fc.string({ unit: 'binary', maxLength: 20 }), fc.string({ maxLength: 20 })), {
       minLength: 3,

@@ -3,7 +3,7 @@ import { gunzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { gzip, TraceWriter, toWebStream } from '../../lib/perfetto.ts'
-import { isLong } from '../long.ts'
+import { inParts, isLong } from '../long.ts'
 import { asked } from './asked.ts'
 
 /** The bytes of the writer for anyone's traces, and any slices in it. */
@@ -120,36 +120,39 @@ describe('nesting', () => {
     return at
   }
 
-  test('any tree of slices, complete ones or not, is read back with its parents, durations and arguments', async () => {
-    const property = fc.asyncProperty(tree.nodes, async (nodes) => {
-      const placed: Placed[] = []
-      place(nodes, 0, -1, placed)
-      const trace = new TraceWriter()
-      const track = trace.track('t')
-      const write = (slice: Placed) => {
-        const { id, start, end, node } = slice
-        if (node.isComplete) track.slice(start, end, node.name, { args: { id } })
-        else track.begin(start, node.name, { args: { id } })
-        for (const child of placed) if (child.parent === id) write(child)
-        if (!node.isComplete) track.end(end, { ended: id })
-      }
-      for (const slice of placed) if (slice.parent < 0) write(slice)
-      const [found] = await asked(
-        trace,
-        `SELECT extract_arg(s.arg_set_id, 'debug.id'), s.ts, s.dur, extract_arg(s.arg_set_id, 'debug.ended'),
+  inParts(test)(
+    'any tree of slices, complete ones or not, is read back with its parents, durations and arguments',
+    async () => {
+      const property = fc.asyncProperty(tree.nodes, async (nodes) => {
+        const placed: Placed[] = []
+        place(nodes, 0, -1, placed)
+        const trace = new TraceWriter()
+        const track = trace.track('t')
+        const write = (slice: Placed) => {
+          const { id, start, end, node } = slice
+          if (node.isComplete) track.slice(start, end, node.name, { args: { id } })
+          else track.begin(start, node.name, { args: { id } })
+          for (const child of placed) if (child.parent === id) write(child)
+          if (!node.isComplete) track.end(end, { ended: id })
+        }
+        for (const slice of placed) if (slice.parent < 0) write(slice)
+        const [found] = await asked(
+          trace,
+          `SELECT extract_arg(s.arg_set_id, 'debug.id'), s.ts, s.dur, extract_arg(s.arg_set_id, 'debug.ended'),
           coalesce(extract_arg(p.arg_set_id, 'debug.id'), -1)
           FROM slice s LEFT JOIN slice p ON p.id = s.parent_id ORDER BY 1`,
-      )
-      expect(found).toEqual(
-        placed.map(({ id, start, end, parent, node }) => [
-          id,
-          start,
-          end - start,
-          node.isComplete ? null : id,
-          placed[parent]?.end === start && placed[parent].node.isComplete ? expect.any(Number) : parent,
-        ]),
-      )
-    })
-    await fc.assert(property, { numRuns: isLong ? 100 : 10 })
-  })
+        )
+        expect(found).toEqual(
+          placed.map(({ id, start, end, parent, node }) => [
+            id,
+            start,
+            end - start,
+            node.isComplete ? null : id,
+            placed[parent]?.end === start && placed[parent].node.isComplete ? expect.any(Number) : parent,
+          ]),
+        )
+      })
+      await fc.assert(property, { numRuns: isLong ? 100 : 10 })
+    },
+  )
 })

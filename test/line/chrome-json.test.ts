@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { type ConvertOptions, convert, type Input } from '../../lib/index.ts'
 import { convertFile, openTrace } from '../../lib/node.ts'
-import { someOf } from '../long.ts'
+import { inParts, someOf } from '../long.ts'
 import { type Content, jsonContent, perfettoContent } from './same.ts'
 import {
   cut,
@@ -46,7 +46,7 @@ async function contentsOf(inputs: readonly Input[], options: ConvertOptions = {}
 const inputOf = (fixture: string): Input => ({ name: fixture, source: storedBytes(fixture) })
 
 describe('the same slices, counters, rows, arguments and order as in the protobuf', () => {
-  test.each(someOf(FIXTURE_NAMES, 6))('%s', async (fixture) => {
+  inParts(test).each(someOf(FIXTURE_NAMES, 6))('%s', async (fixture) => {
     const [perfetto, json] = await contentsOf([inputOf(fixture)], { detail: 'full' })
     expect(perfetto.slices.length).toBeGreaterThan(3)
     expect(json).toEqual(perfetto)

@@ -7,7 +7,7 @@ import { afterAll, describe, expect, test } from '@jest/globals'
 import { type ByteSource, type ConvertOptions, convert } from '../../lib/index.ts'
 import { checkTrace, convertFile, openTrace } from '../../lib/node.ts'
 import { sniffFormat } from '../../lib/read/index.ts'
-import { someOf } from '../long.ts'
+import { inParts, someOf } from '../long.ts'
 import { differences, rowsOf } from './comparer.ts'
 import { expectedOfAll, expectedRows } from './expected.ts'
 import {
@@ -66,11 +66,16 @@ test.each(FIXTURE_NAMES)('%s is of the format that its folder names', (fixture) 
 })
 
 describe('the trace holds what the reader told, and nothing else', () => {
-  test.each(SMALL_FIXTURES)('%s, with every detail and every naming', async (fixture) => {
-    const turn = SMALL_FIXTURES.indexOf(fixture)
-    const isTiny = fixture.includes('/tiny')
-    for (const options of isTiny ? someOf(EVERY_OPTION, 4, turn) : [EACH_OPTION[turn % EACH_OPTION.length]!])
+  const isTiny = (fixture: string) => fixture.includes('/tiny')
+
+  inParts(test).each(SMALL_FIXTURES.filter(isTiny))('%s, with every detail and every naming', async (fixture) => {
+    for (const options of someOf(EVERY_OPTION, 4, SMALL_FIXTURES.indexOf(fixture)))
       expect(await compare(fixture, options)).toBeGreaterThan(10)
+  })
+
+  test.each(SMALL_FIXTURES.filter((fixture) => !isTiny(fixture)))('%s, with one detail and naming', async (fixture) => {
+    const options = EACH_OPTION[SMALL_FIXTURES.indexOf(fixture) % EACH_OPTION.length]!
+    expect(await compare(fixture, options)).toBeGreaterThan(10)
   })
 
   test.each(LARGE_FIXTURES)('%s', async (fixture) => {
@@ -109,7 +114,7 @@ describe('the trace holds what the reader told, and nothing else', () => {
 })
 
 describe('the same bytes, however the log is fed', () => {
-  test.each(someOf(FIXTURE_NAMES, 6))('%s', async (fixture) => {
+  inParts(test).each(someOf(FIXTURE_NAMES, 6))('%s', async (fixture) => {
     const options = { detail: 'full' } as const
     const stored = storedBytes(fixture)
     const target = join(folder, 'trace.pftrace')
@@ -135,7 +140,7 @@ describe('the same bytes, however the log is fed', () => {
   })
 })
 
-test.each(
+inParts(test).each(
   someOf(
     FIXTURE_NAMES.filter((name) => /\/(tiny|moe)/.test(name)),
     2,

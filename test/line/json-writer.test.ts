@@ -8,7 +8,7 @@ import type { Track } from '../../lib/sink/track.ts'
 import type { Writer } from '../../lib/sink/writer.ts'
 import { JsonWriter } from '../../lib/write/chrome-json/json-writer.ts'
 import { TRACE_KINDS, traceKindOf, writerOf } from '../../lib/write/index.ts'
-import { isLong } from '../long.ts'
+import { inParts, isLong } from '../long.ts'
 import { type Content, jsonContent, perfettoContent } from './same.ts'
 
 /** The JSON writer against JSON.parse, and against the protobuf writer with whatever names and nestings there may be. */
@@ -43,7 +43,7 @@ describe('JsonWriter', () => {
     return text
   }
 
-  test('any text comes back, halves of pairs as U+FFFD', () => {
+  inParts(test)('any text comes back, halves of pairs as U+FFFD', () => {
     fc.assert(
       fc.property(anyText, (text) => {
         expect(JSON.parse(written((writer) => writer.text(text)))).toBe(wellFormed(text))
@@ -52,7 +52,7 @@ describe('JsonWriter', () => {
     )
   })
 
-  test('any finite number comes back; the others as texts', () => {
+  inParts(test)('any finite number comes back; the others as texts', () => {
     const number = fc.oneof(fc.double(), fc.maxSafeInteger(), fc.nat(), fc.constantFrom(0, -0, 2 ** 32 - 1, 2 ** 32))
     fc.assert(
       fc.property(number, (value) => {
@@ -67,7 +67,7 @@ describe('JsonWriter', () => {
     )
   })
 
-  test('nanoseconds survive as microseconds', () => {
+  inParts(test)('nanoseconds survive as microseconds', () => {
     const edges = [0, 1, 999, 1000, 999_999_999, 1e9, 86_400e9, 86_400e9 + 1, 2 ** 53 - 1]
     fc.assert(
       fc.property(fc.oneof(fc.constantFrom(...edges), fc.maxSafeInteger()), (ns) => {
@@ -191,7 +191,7 @@ function play(writer: Writer, names: Names, rowNames: readonly string[], script:
 }
 
 describe('ChromeJsonWriter', () => {
-  test('whatever is written is in trace_processor as from the protobuf', async () => {
+  inParts(test)('whatever is written is in trace_processor as from the protobuf', async () => {
     const rowNames = fc.uniqueArray(sqlText, { minLength: 6, maxLength: 6 })
     await fc.assert(
       fc.asyncProperty(rowNames, steps, async (rows, script) => {

@@ -10,7 +10,7 @@ import {
   type TraceEvent,
 } from '../../lib/index.ts'
 import { inputOf as fileOf } from '../../lib/node.ts'
-import { someOf } from '../long.ts'
+import { inParts, someOf } from '../long.ts'
 import { everyRecord } from '../read/ggtrace-logs.ts'
 import { faultsOf, faultsOfTexts, madeOf, SERIES, textsOf } from '../read/made.ts'
 import { LOGS, ROOT } from '../tables/of-logs.ts'
@@ -64,7 +64,7 @@ function zeroed(value: unknown, keys: RegExp, key = ''): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, of]) => [name, zeroed(of, keys, name)]))
 }
 
-describe.each(someOf(LOGS, 8))('the Analysis of %s', (path) => {
+inParts(describe).each(someOf(LOGS, 8))('the Analysis of %s', (path) => {
   test('without times, speeds or bytes has no share of nothing', async () => {
     const analysis = await analyze(fileOf(join(ROOT, path)), { series: SERIES }).catch((error) => error as Error)
     if (analysis instanceof Error) return expect(isOwnError(analysis)).toBe(true)
@@ -118,7 +118,7 @@ test.each(LOGS)('no amount in %s is refused', async (path) => {
 })
 
 describe.each(Object.keys(INPUTS))('%s', (name) => {
-  test('no number is none', async () => {
+  inParts(test)('no number is none', async () => {
     const { names, events: all } = await readAll(INPUTS[name]!())
     const events = all.slice(0, EVENTS_MAX)
     const paths = events.flatMap((event) => pathsIn(event).map((path) => `${event.kind} ${path}`))

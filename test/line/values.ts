@@ -27,5 +27,7 @@ export const VALUES: readonly string[] = [
 ]
 
 /** A part of them: neighbouring cells get all. */
-const NEIGHBOURS = isLong ? 3 : 8
-export const valuesFor = (cell: number): readonly string[] => VALUES.filter((_, i) => (i + cell) % NEIGHBOURS === 0)
+export const valuesFor = (cell: number): readonly string[] =>
+  isLong
+    ? VALUES.filter((_, i) => (i + cell) % 3 === 0)
+    : VALUES.filter((_, i) => (i + cell) % 8 === 0).filter((_, i) => i % 3 === cell % 3)

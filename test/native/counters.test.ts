@@ -6,7 +6,7 @@ import { COUNTERS } from '../../lib/node/record/counters.ts'
 import { inputOf, openTrace, summarizeFile } from '../../lib/node.ts'
 import { CLI } from '../cli/helpers.ts'
 import { hasLlama, model, type Run, runHosts } from '../llama/testbed.ts'
-import { inLong, someOf } from '../long.ts'
+import { inLong, inParts, someOf } from '../long.ts'
 import { startHog } from '../machine.ts'
 import { AS_USER, denied, PARANOID, perfTest, rootTest, settable, useRecorderOfUser, withSetting } from './as-user.ts'
 import { inFolder, newLog, type Recording, readLog, recordHosts } from './recording.ts'
@@ -189,15 +189,18 @@ llama('counters, operator by operator (needs linux-x64 and cc)', () => {
     expect([recording.of('token').length, recording.issues]).toEqual([3, []])
   })
 
-  settable.each(someOf([2, 3, 4], 3))('perf_event_paranoid %i: what is not counted is told, and why', async (level) => {
-    const env = counting(['cpu-migrations', 'page-faults', 'instructions'])
-    const { recording } = await withSetting(PARANOID, level, () => record(['decode', 0, 3], { env }))
-    const { counters, 'counters.missing': missing } = factsOf(recording)
-    expect(counters).toMatch(/^page-faults(, instructions; .*user mode only.*)?$/)
-    // Debian's and Android's kernels deny all from 3 on; others tell users of the kernel's own events up to 1.
-    expect(missing).toMatch(/^cpu-migrations: .*perf_event_paranoid/)
-    expect([recording.of('token').length, recording.issues]).toEqual([3, []])
-  })
+  inParts(settable).each(someOf([2, 3, 4], 3))(
+    'perf_event_paranoid %i: what is not counted is told, and why',
+    async (level) => {
+      const env = counting(['cpu-migrations', 'page-faults', 'instructions'])
+      const { recording } = await withSetting(PARANOID, level, () => record(['decode', 0, 3], { env }))
+      const { counters, 'counters.missing': missing } = factsOf(recording)
+      expect(counters).toMatch(/^page-faults(, instructions; .*user mode only.*)?$/)
+      // Debian's and Android's kernels deny all from 3 on; others tell users of the kernel's own events up to 1.
+      expect(missing).toMatch(/^cpu-migrations: .*perf_event_paranoid/)
+      expect([recording.of('token').length, recording.issues]).toEqual([3, []])
+    },
+  )
 
   perfTest('a machine without hardware counters says so, and counts the rest (needs perf_event_open)', async () => {
     const names = ['cycles', 'r01c2', 'page-faults', 'instructions', 'no-such', 'nowhere/config=1/']

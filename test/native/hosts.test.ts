@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from '@jest/globals'
 import { hasLlama, hostsProgram, LIB, model, type Run, run, runHosts, runPython } from '../llama/testbed.ts'
-import { isLong, someOf } from '../long.ts'
+import { inParts, isLong, someOf } from '../long.ts'
 import {
   callNumber,
   expectCalls,
@@ -76,7 +76,7 @@ const MANY = isLong ? 32 : 8
 llama('workers (needs linux-x64 and cc)', () => {
   useRecorder()
 
-  test(`${MANY} of them on few cores are all there, and nothing is lost`, async () => {
+  inParts(test)(`${MANY} of them on few cores are all there, and nothing is lost`, async () => {
     const { path } = await model(NANO)
     const steps = (threads: number) => ['load', 0, path, 'open', 0, threads, 'decode', 0, 1, 'close', 0, 'exit', 3]
     // ggml's workers spin at its barriers: as many on two cores take seconds for a call. Untraced, two compute the same.
@@ -145,7 +145,7 @@ llama('fork (needs linux-x64 and cc)', () => {
   }
 
   // _Fork: as clone(2) does it, without the handlers that libc runs at a fork.
-  test.each(someOf(['fork', '_Fork'], 2))('%s: children leave the log alone, and write none', async (fork) => {
+  inParts(test).each(someOf(['fork', '_Fork'], 2))('%s: children leave the log alone, and write none', async (fork) => {
     const { path, steps } = await children()
     const forks = steps.flatMap((child) => [fork, ...child, 'end', 'decode', 0, 1])
     const all = ['load', 0, path, 'open', 0, 2, 'decode', 0, 2, ...forks, 'close', 0, 'exit', 5]
@@ -156,7 +156,7 @@ llama('fork (needs linux-x64 and cc)', () => {
     await expectLog(log, result, result.results.at(-1)!.pid, 2)
   })
 
-  test.each(someOf(['fork', '_Fork'], 2, 1))('%s in the middle of a call, by its thread', async (fork) => {
+  inParts(test).each(someOf(['fork', '_Fork'], 2, 1))('%s in the middle of a call, by its thread', async (fork) => {
     const { path, steps } = await children()
     const forks = steps.flatMap((child) => ['while', 0, 'Qcur-0', fork, ...child, 'end', 'end'])
     const { log, result } = await recordHosts(['load', 0, path, 'open', 0, 2, 'decode', 0, 1, ...forks, 'close', 0])

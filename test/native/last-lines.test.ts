@@ -7,7 +7,7 @@ import { hasLlama, model, type RunOptions, run } from '../llama/testbed.ts'
 import { hasTaskset, ON_CPU, startHog } from '../machine.ts'
 import { newLog, RECORDER, useRecorder } from './recording.ts'
 import '../live.ts'
-import { isLong } from '../long.ts'
+import { inLong } from '../long.ts'
 
 /** The findings in the last lines of record and convert against those of why, of real logs: whatever the load of the machine was. */
 
@@ -37,14 +37,16 @@ llama('the last lines of a recording (needs linux-x64 and cc)', () => {
     expect(said(findings)).toEqual(said((await analyze(inputOf(log))).findings))
   }
 
+  const isSame = async (_: string, args: readonly string[]) => expectSame(await recorded(args))
   test.each([
     ['1 thread', ['--threads', '1', '--prompt', '4', '--decode', '12']],
     ['2 threads', ['--threads', '2', '--prompt', '16', '--decode', '12']],
     ['a short run', ['--threads', '2', '--prompt', '1', '--decode', '2']],
-    ...(isLong ? [['more threads than CPUs', ['--threads', '3', '--prompt', '2', '--decode', '8']] as const] : []),
-  ] as const)('%s: the same findings as those of why', async (_, args) => {
-    await expectSame(await recorded(args))
-  })
+  ] as const)('%s: the same findings as those of why', isSame)
+  inLong(test).each([['more threads than CPUs', ['--threads', '3', '--prompt', '2', '--decode', '8']]] as const)(
+    '%s: the same findings as those of why',
+    isSame,
+  )
 
   pinned('beside a program that wants its CPU: the same', async () => {
     const hog = startHog()

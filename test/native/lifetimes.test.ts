@@ -4,7 +4,7 @@ import { describe, expect, test } from '@jest/globals'
 import { inputOf } from '../../lib/node.ts'
 import type { Preset } from '../llama/gguf.mjs'
 import { ensureLlama, hasLlama, model, run, vulkanEnvironment } from '../llama/testbed.ts'
-import { someOf } from '../long.ts'
+import { inParts, someOf } from '../long.ts'
 import { expectPossible, livesIn, memoryOf } from '../timeline/lives.ts'
 import { newLog, RECORDER, readLog, useRecorder } from './recording.ts'
 
@@ -38,7 +38,7 @@ llama('lifetimes in a recorded run of llama.cpp', () => {
     ['tinyDense', ['--threads', '1', '--contexts', '2', '--prompt', '4', '--decode', '3'], 2],
   ]
 
-  test.each(someOf(RUNS, 3, 1))(
+  inParts(test).each(someOf(RUNS, 3, 1))(
     '%s %j: no two live tensors share memory, all lie within the arena',
     async (preset, args, arenas) => {
       const log = await record(preset, args)

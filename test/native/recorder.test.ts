@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { convert, type TraceEvent } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
 import { ensureLlama, hasLlama, LIB, model, type Run, run, runNode } from '../llama/testbed.ts'
-import { isLong, someOf } from '../long.ts'
+import { inParts, isLong, someOf } from '../long.ts'
 import { canBpftrace } from '../machine.ts'
 import { buildRecorder, NANO, RECORDER, readLog as read } from './recording.ts'
 
@@ -60,7 +60,7 @@ llama('the recorder, in front of real llama.cpp', () => {
     ['tinyMoe', ['--threads', '1', '--no-repack', '--ubatch', '4']],
   ]
 
-  test.each(someOf(runs, 3, 2))(
+  inParts(test).each(someOf(runs, 3, 2))(
     '%s %j: tokens, graphs, operators per worker; the same output, nothing lost',
     async (preset, args) => {
       const { path } = await model(preset)
@@ -260,7 +260,7 @@ llama('the recorder, in front of real llama.cpp', () => {
     expect(of('operator').length).toBeGreaterThan(500)
   })
 
-  test('kill -9 at any moment leaves a log that opens', async () => {
+  inParts(test)('kill -9 at any moment leaves a log that opens', async () => {
     const { path } = await model({ ...NANO, layers: 8 })
     const { runner } = await import('../llama/testbed.ts')
     const program = await runner()

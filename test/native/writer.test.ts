@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { at, canMount, useFolder, withMount } from '../cli/helpers.ts'
-import { isLong } from '../long.ts'
+import { inParts, isLong } from '../long.ts'
 import { endOf, eventCount, Kind, type Log, operatorsOf, problemsOf, readLog, recordsOf } from './log-checker.ts'
 
 /**
@@ -166,7 +166,7 @@ withCompiler('the writer in C (needs cc and Linux)', () => {
     expect(text.toString()).toBe('✓'.repeat(1024))
   })
 
-  test('kill -9 at any moment leaves whole records, and all that was sealed', async () => {
+  inParts(test)('kill -9 at any moment leaves whole records, and all that was sealed', async () => {
     for (let i = 0; i < (isLong ? 100 : 10); i++) {
       const path = at('killed.ggtrace')
       const child = spawn(join(BUILD, 'torture'), ['endless', path], { stdio: ['ignore', 'pipe', 'inherit'] })

@@ -4,11 +4,17 @@ import { test } from '@jest/globals'
 import { at, HANGS_MS, run } from '../cli/helpers.ts'
 import { canRun } from '../cli/record-helpers.ts'
 import { hasLlama } from '../llama/testbed.ts'
-import { isLong } from '../long.ts'
+import { inLong } from '../long.ts'
 import { canBpftrace } from '../machine.ts'
 import { bin, file } from './files.ts'
 
 /** Executes the printed command lines, each in a folder of its own with the same files (files.ts). */
+
+/** The answer of the first call. */
+function once(ask: () => boolean): () => boolean {
+  let answer: boolean | undefined
+  return () => (answer ??= ask())
+}
 
 /** The words of a line that needs no shell; undefined of one that does. */
 function wordsOf(line: string): string[] | undefined {
@@ -79,34 +85,45 @@ const MEASURING = /ggml2perfetto peaks|--peaks measure/
 const started = new Set<string>()
 
 function isLeft(line: string): boolean {
-  if (isLong) return false
   const kind = STARTING.exec(`${line} `)?.[1]
   return MEASURING.test(line) || (kind !== undefined && (started.has(kind) || !started.add(kind)))
 }
 
+interface LineOptions {
+  /** Why it cannot be executed here. */
+  readonly reason?: string | undefined
+  /** Is it in `npm run test:long`, whatever it starts? */
+  readonly isLong?: boolean
+}
+
 /** A test of one line; skipped, with the reason in its name, where it cannot be executed here. */
-export function lineTest(line: string, filled: string, given?: string): void {
-  const reason = given ?? missing(filled) ?? (isLeft(filled) ? 'npm run test:long' : undefined)
-  const name = line.slice(0, 120)
-  if (reason !== undefined) return test.skip(`${name} (${reason})`, () => undefined)
-  test(name, () => {
+export function lineTest(line: string, filled: string, options: LineOptions = {}): void {
+  const reason = options.reason ?? missing(filled)
+  const declare = reason === undefined ? test : test.skip
+  const name = `${line.slice(0, 120)}${reason === undefined ? '' : ` (${reason})`}`
+  const isLong = options.isLong || (reason === undefined && isLeft(filled))
+  ;(isLong ? inLong(declare) : declare)(name, () => {
     const problem = inPlace((place) => problemOf(filled, place))
     if (problem !== undefined) throw new Error(`${filled}\n${problem}`)
   })
 }
 
+const canPerf = once(() => canRun('perf', 'record', '-a', '-o', '/dev/null', 'true'))
+
 /** What a line needs that is not here. */
 const NEEDS: readonly (readonly [line: RegExp, isHere: () => boolean, reason: string])[] = [
-  ...['dot', 'jq'].map((name) => [new RegExp(`\\| ${name} `), () => canRun('which', name), `needs ${name}`] as const),
-  [/(?:^|\s|-- )perf /, () => canRun('perf', 'record', '-a', '-o', '/dev/null', 'true'), 'needs perf, as root'],
-  [/perf\.data/, () => canRun('perf', 'record', '-a', '-o', '/dev/null', 'true'), 'needs perf, as root'],
-  [/bpftrace /, canBpftrace, 'needs bpftrace, as root'],
+  ...['dot', 'jq'].map(
+    (name) => [new RegExp(`\\| ${name} `), once(() => canRun('which', name)), `needs ${name}`] as const,
+  ),
+  [/(?:^|\s|-- )perf /, canPerf, 'needs perf, as root'],
+  [/perf\.data/, canPerf, 'needs perf, as root'],
+  [/bpftrace /, once(canBpftrace), 'needs bpftrace, as root'],
   [
     /^trace-cmd /,
-    () => canRun('trace-cmd', 'record', '-e', 'sched:sched_switch', '-o', '/dev/null', 'true'),
+    once(() => canRun('trace-cmd', 'record', '-e', 'sched:sched_switch', '-o', '/dev/null', 'true')),
     'needs ftrace, as root',
   ],
-  [/--mem /, () => canRun('perf', 'record', '-a', '-o', '/dev/null', 'true'), 'needs perf'],
+  [/--mem /, canPerf, 'needs perf'],
   [
     /(?: |^)(?:record|compare --|perf record|\S*llama-\w+) |\bcompared?\b|(?:old|now|t1)[/.]|-bench -m/,
     hasLlama,

@@ -15,7 +15,7 @@ import {
   stateOf,
   tidOf,
 } from '../analyze/workers-log.ts'
-import { inLong, isLong, someOf } from '../long.ts'
+import { inLong, inParts, isLong, someOf } from '../long.ts'
 import { switchOf, wakingOf } from '../sched/schedule.ts'
 import { failure, open } from './helpers.ts'
 import {
@@ -49,7 +49,7 @@ const LOGS = [
 ]
 
 describe.each(['shapes', 'full'] as const)('--detail %s', (detail) => {
-  test.each(someOf(LOGS, 5, detail === 'full' ? 2 : 0))('%s', async (log) => {
+  inParts(test).each(someOf(LOGS, 5, detail === 'full' ? 2 : 0))('%s', async (log) => {
     const analysis = await analyze(inputOf(log))
     const trace = await traceOf(inputOf(log), { detail })
     try {
@@ -283,7 +283,7 @@ describe('workers without a CPU', () => {
 })
 
 /** A target (context 1), its draft (2), and another context, which verifies drafts of its own, on another thread. */
-test('calls of any kind, of several contexts', async () => {
+inParts(test)('calls of any kind, of several contexts', async () => {
   const made = fc.record({
     kind: fc.constantFrom('target', 'target', 'other', 'speculation'),
     gap: fc.nat(5 * MS),

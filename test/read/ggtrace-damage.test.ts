@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { FORMATS, Names, type TraceEvent } from '../../lib/index.ts'
 import { Header, NONE, RecordType } from '../../lib/log/ggtrace-layout.ts'
-import { isLong, someOf } from '../long.ts'
+import { inParts, isLong, someOf } from '../long.ts'
 import {
   altered,
   begun,
@@ -271,7 +271,7 @@ describe('hostile logs', () => {
 
   const logs = { tiny, killed, lossy, everyRecord }
 
-  test.each(Object.entries(logs))('every prefix of %s', async (_, make) => {
+  inParts(test).each(Object.entries(logs))('every prefix of %s', async (_, make) => {
     const log = make()
     let refusals = 0
     for (let length = 0; length <= log.length; length += length < DENSE_BYTES ? 1 : STEP) {
@@ -281,7 +281,7 @@ describe('hostile logs', () => {
     expect(refusals).toBeLessThan(60)
   })
 
-  test.each(Object.entries(logs))('every byte of %s changed', async (_, make) => {
+  inParts(test).each(Object.entries(logs))('every byte of %s changed', async (_, make) => {
     const log = make()
     for (let at = 0; at < log.length; at += at < DENSE_BYTES ? 1 : STEP) {
       for (const bits of make === tiny ? [0xff, 1 << (at % 8)] : [0xff]) {
@@ -329,7 +329,7 @@ describe('hostile logs', () => {
     return swept
   }
 
-  test('records of any size', async () => {
+  inParts(test)('records of any size', async () => {
     for (const type of recordTypes) {
       const sizes = [0, 1, 2, 3, 4, 8, 12, 65_532, 65_535].map((size) => (size << 16) | type)
       if (type !== RecordType.End)
@@ -343,7 +343,7 @@ describe('hostile logs', () => {
 
   const HUGE = [0, 1, 0xffff, 0x10000, 0x7fffffff, 0x80000000, 0xffffffff]
 
-  test('any count of sources, nodes, tokens, experts, letters', async () => {
+  inParts(test)('any count of sources, nodes, tokens, experts, letters', async () => {
     await sweep(RecordType.Tensor, 16, HUGE)
     await sweep(RecordType.Graph, 12, HUGE)
     await sweep(RecordType.Experts, 16, HUGE)
@@ -352,7 +352,7 @@ describe('hostile logs', () => {
     await sweep(RecordType.Fact, 4, HUGE)
   })
 
-  test('any word of any record', async () => {
+  inParts(test)('any word of any record', async () => {
     const sizes: Readonly<Record<number, number>> = { [RecordType.Tensor]: 120, [RecordType.Token]: 52 }
     for (const type of recordTypes) {
       for (let field = 4; field < (sizes[type] ?? 12); field += 4) await sweep(type, field, HUGE)

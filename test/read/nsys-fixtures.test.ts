@@ -4,7 +4,7 @@ import { openTrace } from '../../lib/node.ts'
 import { sniffFormat } from '../../lib/read/index.ts'
 import { attempt, importFaults } from '../line/hostile.ts'
 import { converted, plainBytes, randomOf } from '../line/support.ts'
-import { isLong } from '../long.ts'
+import { inParts, isLong } from '../long.ts'
 import { ZERO_NS } from '../origin.ts'
 import * as figures from './nsys-figures.ts'
 import { drawnLaunches } from './nsys-launches.ts'
@@ -43,7 +43,7 @@ describe.each(REPORTS)('%s', (fixture) => {
     expect((await summarize({ name: fixture, source: bytes }, { osRuntime: true })).issues).toEqual([])
   })
 
-  test('damaged anywhere, it ends in a sound trace or in a message', async () => {
+  inParts(test)('damaged anywhere, it ends in a sound trace or in a message', async () => {
     const traces = await damaged(bytes, DAMAGED, { osRuntime: true })
     expect(traces.length).toBeGreaterThan(DAMAGED / 2)
     for (const trace of traces.slice(0, 3)) expect(await importFaults(trace, true)).toEqual([])
@@ -65,7 +65,7 @@ async function damaged(bytes: Uint8Array, count: number, options = {}): Promise<
   return traces
 }
 
-test('each byte of the first page changed, and a small report cut at many places', async () => {
+inParts(test)('each byte of the first page changed, and a small report cut at many places', async () => {
   const bytes = reportOf({}, 'PRAGMA page_size=512')
   for (let at = 0; at < 512; at += isLong ? 1 : 5) {
     const copy = bytes.slice()
@@ -158,7 +158,7 @@ describe('CSV reports', () => {
     expect(named(plainBytes('profinfer-csv/tiny.csv').subarray(0, 4096))).toBe('profinfer-csv')
   })
 
-  test('damaged anywhere, they end in a sound trace or in a message', async () => {
+  inParts(test)('damaged anywhere, they end in a sound trace or in a message', async () => {
     for (const report of [JAX.subarray(0, 6000), bytes(HEADER + ROWS)]) {
       const traces = await damaged(report, DAMAGED)
       expect(traces.length).toBeGreaterThan(DAMAGED / 9)

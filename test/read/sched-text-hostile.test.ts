@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { eventsOf, Names, type TraceEvent } from '../../lib/index.ts'
 import { cut, formatOf, plainBytes, randomOf, SCHEDULER_FIXTURES } from '../line/support.ts'
-import { isLong } from '../long.ts'
+import { inParts, isLong } from '../long.ts'
 
 /**
  * Damaged texts of scheduler events: cut anywhere, any byte changed, lines without end. Each ends in events that make sense, or in
@@ -63,7 +63,7 @@ describe.each(SCHEDULER_FIXTURES)('%s', (fixture) => {
   const start = Math.max(0, Math.min(comments - 600, head.length - START_BYTES))
   const bytes = head.subarray(start, start + START_BYTES)
 
-  test('every prefix', async () => {
+  inParts(test)('every prefix', async () => {
     for (let length = 0; length < bytes.length; length += isLong ? 19 : 58) {
       const prefix = bytes.subarray(0, length)
       const what = `${fixture}, cut to ${length} bytes`
@@ -75,7 +75,7 @@ describe.each(SCHEDULER_FIXTURES)('%s', (fixture) => {
     expect(read(await attempt(bytes, from, 'whole'))).toBeGreaterThan(0)
   })
 
-  test('bytes changed', async () => {
+  inParts(test)('bytes changed', async () => {
     const random = randomOf(bytes.length)
     for (let i = 0; i < CHANGES; i++) {
       const damaged = bytes.slice()
@@ -89,7 +89,7 @@ describe.each(SCHEDULER_FIXTURES)('%s', (fixture) => {
     }
   })
 
-  test('digits of times changed: one damaged time costs one event', async () => {
+  inParts(test)('digits of times changed: one damaged time costs one event', async () => {
     const whole = read(await attempt(bytes, from, 'whole'))
     const text = Buffer.from(bytes).toString('latin1')
     for (const { index } of [...text.matchAll(/\d(?=\d{2,}(?:\.\d{6}|\d{7} ))/g)].slice(3, isLong ? 40 : 15)) {

@@ -11,7 +11,7 @@ import { openTrace } from '../../lib/node.ts'
 import { sniffFormat } from '../../lib/read/index.ts'
 import { repack } from '../../scripts/repack-tensor-trace.mjs'
 import { converted, eventsIn, FIXTURE_NAMES, joined, plainBytes } from '../line/support.ts'
-import { isLong } from '../long.ts'
+import { inParts, isLong } from '../long.ts'
 import { ZERO_NS } from '../origin.ts'
 
 /** TensorTrace records of all sizes: the same run in each of them, where one ends and the next begins, and where all end. */
@@ -159,7 +159,7 @@ describe('a recorded run in records of each size', () => {
 describe('detection', () => {
   const sizeOf = async (log: Uint8Array) => (await summarize({ name: 'log', source: log })).attributes['record_bytes']
 
-  test.each(SIZES)('records of %i bytes, from wherever in a run they begin and however few', async (bytes) => {
+  inParts(test).each(SIZES)('records of %i bytes, from wherever in a run they begin and however few', async (bytes) => {
     const log = inSize(recorded, bytes)
     const count = Math.floor(log.length / bytes) - 64
     for (let first = 0; first < count; first += (bytes === 1024 ? 7 : 3) * (isLong ? 1 : 4)) {
@@ -193,7 +193,7 @@ describe('detection', () => {
     }
   })
 
-  test('no other file is claimed', () => {
+  inParts(test)('no other file is claimed', () => {
     const claimed = (head: Uint8Array) => sniffFormat(head)?.name === 'tensor-trace'
     const files = [
       'package-lock.json',

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import type { Analysis, Input } from '../../lib/index.ts'
 import { plainBytes } from '../line/support.ts'
-import { someOf } from '../long.ts'
+import { inParts, someOf } from '../long.ts'
 import { withDatabase } from './databases.ts'
 import { faultsOf, madeOf, textsOfTables } from './made.ts'
 import { changed, changedEvents, headlinesOf, impossibleIn, TIMES, WAYS } from './without-times.ts'
@@ -25,20 +25,19 @@ async function expectPossible(input: Input): Promise<Analysis | undefined> {
   return analysis
 }
 
-describe.each(TIMES.flatMap(([name, pattern], i) => someOf(WAYS, 4, i).map((way) => ({ name, way, pattern }))))(
-  '$name, times $way',
-  ({ name, way, pattern }) => {
-    test('no impossible duration', async () => {
-      const input = { name: 'log', source: changed(plainBytes(name), pattern, way) }
-      const analysis = await expectPossible(input)
-      if (!analysis) return
-      const [{ times }] = analysis.inputs as [Analysis['inputs'][0]]
-      const losses = Object.keys(analysis.run.losses).length
-      if (way === 'removed') expect(losses > 0 || times !== 'recorded' || analysis.run.duration_ns === null).toBe(true)
-      if (way === 'equal') expect(headlinesOf(analysis).filter((value) => value === 0)).toEqual([])
-    })
-  },
-)
+inParts(describe).each(
+  TIMES.flatMap(([name, pattern], i) => someOf(WAYS, 4, i).map((way) => ({ name, way, pattern }))),
+)('$name, times $way', ({ name, way, pattern }) => {
+  test('no impossible duration', async () => {
+    const input = { name: 'log', source: changed(plainBytes(name), pattern, way) }
+    const analysis = await expectPossible(input)
+    if (!analysis) return
+    const [{ times }] = analysis.inputs as [Analysis['inputs'][0]]
+    const losses = Object.keys(analysis.run.losses).length
+    if (way === 'removed') expect(losses > 0 || times !== 'recorded' || analysis.run.duration_ns === null).toBe(true)
+    if (way === 'equal') expect(headlinesOf(analysis).filter((value) => value === 0)).toEqual([])
+  })
+})
 
 /** Of binary formats, the events are changed. */
 const BINARY = [
@@ -47,7 +46,7 @@ const BINARY = [
 ]
 
 describe.each(BINARY)('%s', (name) => {
-  test.each(someOf(['equal', 'reversed', 'random'] as const, 3, BINARY.indexOf(name)))(
+  inParts(test).each(someOf(['equal', 'reversed', 'random'] as const, 3, BINARY.indexOf(name)))(
     'times %s: no impossible duration',
     async (way) => {
       const analysis = await expectPossible(await changedEvents(plainBytes(name), way))

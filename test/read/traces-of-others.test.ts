@@ -6,7 +6,7 @@ import { Marks } from '../../lib/read/kernel/tracepoints/marks.ts'
 import { Tracepoints } from '../../lib/read/kernel/tracepoints/tracepoints.ts'
 import { attempt, spread } from '../line/hostile.ts'
 import { converted, cut, formatOf, OTHER_FIXTURES, plainBytes } from '../line/support.ts'
-import { isLong } from '../long.ts'
+import { inParts, isLong } from '../long.ts'
 import { drawn } from '../printing-sink.ts'
 import { atraceOf, pageOf, streamedZipOf, zipOf } from './packed.ts'
 
@@ -37,7 +37,7 @@ describe.each(OTHER_FIXTURES)('%s', (fixture) => {
     expect(Buffer.from(await converted(cut(bytes, 7))).equals(whole)).toBe(true)
   })
 
-  test('damaged, it ends in a sound trace or in a message', async () => {
+  inParts(test)('damaged, it ends in a sound trace or in a message', async () => {
     const places = spread(
       Array.from(bytes, (_, place) => place),
       PLACES,

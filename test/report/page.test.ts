@@ -11,7 +11,7 @@ import { reportHtml } from '../../lib/report.ts'
 import { CHROMIUM } from '../browser.ts'
 import { PageVisit } from './page-visit.ts'
 import '../live.ts'
-import { someOf } from '../long.ts'
+import { inParts, someOf } from '../long.ts'
 
 /** Reports in Chromium (needs chromium). */
 
@@ -92,7 +92,7 @@ inBrowser('a report in Chromium', () => {
     ['report', 'light', 390],
     ['comparison', 'light', 1100],
   ] as const
-  test.each(someOf(VIEWS, 2))(
+  inParts(test).each(someOf(VIEWS, 2))(
     '%s, %s, %d pixels: axe finds nothing, and nothing is wider than the page',
     async (name, scheme, pixels) => {
       await media(scheme)

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { openTrace } from '../../lib/node.ts'
 import { formatOf, plainBytes, SCHEDULER_FIXTURES } from '../line/support.ts'
-import { someOf } from '../long.ts'
+import { inParts, someOf } from '../long.ts'
 import { reportOf, scriptOf } from '../read/sched/texts.ts'
 import { expectedIn } from '../read/sched-lines.ts'
 import { type Act, actOf, actsSaid, ours, plainSystrace, systraceOf, theirs } from './systrace.ts'
@@ -45,7 +45,7 @@ const actsIn = (fixture: string) =>
 
 describe('equal to what trace_processor makes of the capture itself', () => {
   expect(READ_BY_THEM).toHaveLength(9)
-  test.each(someOf(READ_BY_THEM, 2))('%s', async (fixture) => {
+  inParts(test).each(someOf(READ_BY_THEM, 2))('%s', async (fixture) => {
     const systrace = plainSystrace(textOf(fixture))
     // All of these captures are whole: nothing was put in.
     expect(systrace.missing).toBe(0)
@@ -54,15 +54,15 @@ describe('equal to what trace_processor makes of the capture itself', () => {
 })
 
 describe("equal to what trace_processor makes of the tool's own text", () => {
-  test.each(someOf(TEXTS, 3))('%s', async (fixture) => {
+  inParts(test).each(someOf(TEXTS, 3))('%s', async (fixture) => {
     await expectSame(fixture, actsIn(fixture))
   })
 
-  test.each(someOf(DATS, 2))('trace-dat/%s', async (name) => {
+  inParts(test).each(someOf(DATS, 2))('trace-dat/%s', async (name) => {
     await expectSame(`trace-dat/${name}.dat.gz`, actsSaid(reportOf(`trace-dat/${name}.txt.gz`)))
   })
 
-  test.each(someOf(PERFS, 2))('perf-data/%s', async (name) => {
+  inParts(test).each(someOf(PERFS, 2))('perf-data/%s', async (name) => {
     await expectSame(`perf-data/${name}.data.gz`, actsSaid(scriptOf(`perf-data/${name}.txt.gz`)))
   })
 })

@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals'
 import { convert } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
 import type { TableName } from '../../lib/tables.ts'
-import { someOf } from '../long.ts'
+import { inParts, someOf } from '../long.ts'
 import { duckDb, SUMS } from './duckdb.ts'
 import { byHyparquet, LOGS, ROOT, tablesIn, texts } from './of-logs.ts'
 
@@ -73,7 +73,7 @@ const FIGURES: readonly (readonly [table: TableName, ofTable: string, ofTrace: s
   ],
 ]
 
-test.each(someOf(LOGS, 3))('%s', async (path) => {
+inParts(test).each(someOf(LOGS, 3))('%s', async (path) => {
   const made = await tablesIn(path).catch((error) => error as Error)
   if (made instanceof Error) return expect(made.name).toMatch(/^(FormatError|UsageError)$/)
   const { files, rows } = made

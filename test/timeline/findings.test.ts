@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { analyze, convert, isOwnError, type Summary } from '../../lib/index.ts'
 import { inputOf as fileOf, openTrace } from '../../lib/node.ts'
 
-import { someOf } from '../long.ts'
+import { inParts, someOf } from '../long.ts'
 import { ROOT } from '../sources.ts'
 import { LOGS } from '../tables/of-logs.ts'
 
@@ -35,7 +35,7 @@ async function drawn(path: string) {
   }
 }
 
-describe.each(someOf(LOGS, 6))('%s', (path) => {
+inParts(describe).each(someOf(LOGS, 6))('%s', (path) => {
   test('contains its findings as slices, once each or over each part of what it is about', async () => {
     const found = await drawn(path).catch((error) => error as Error)
     if (found instanceof Error) return expect(isOwnError(found)).toBe(true)

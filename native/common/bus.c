@@ -1,10 +1,5 @@
-#define _GNU_SOURCE
+#include "common/system.h"
 #include "common/bus.h"
-
-#include <errno.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stddef.h>
 
 #include "log/ggtrace-file.h"
 

@@ -1,11 +1,4 @@
-#define _GNU_SOURCE
 #include "common/clock.h"
-
-#include <fcntl.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <string.h>
-#include <unistd.h>
 
 #define CORRECT_EVERY_NS 10000000u
 #define BASELINE_MIN_NS 20000000u /* the error of a reading is about 30 ns: 1.5 ppm of this interval, and less of a longer one */

@@ -4,8 +4,7 @@
  */
 #pragma once
 
-#include <stdint.h>
-
+#include "common/system.h"
 #include "log/ggtrace.h"
 
 #if defined(CLOCK_TEST)

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include <stdlib.h>
+#include "common/system.h"
 
 #define ENV_OUT "GGML2PERFETTO_OUT"               /* path of the log; without it nothing is recorded */
 #define ENV_NEW "GGML2PERFETTO_NEW"               /* path of the log until it replaces an older file of that name */

@@ -1,7 +1,7 @@
 /* HOLD(&mutex) takes a mutex, and releases it at the end of the block that it is in. */
 #pragma once
 
-#include <pthread.h>
+#include "common/system.h"
 
 static inline pthread_mutex_t * hold_take(pthread_mutex_t * mutex) {
     pthread_mutex_lock(mutex);

@@ -1,14 +1,6 @@
-#define _GNU_SOURCE
 #include "common/process.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 #include "common/bus.h"
 #include "common/environment.h"

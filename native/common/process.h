@@ -1,8 +1,7 @@
 /* The facts of the process that each log contains, and the name of the log file. */
 #pragma once
 
-#include <sys/types.h>
-
+#include "common/system.h"
 #include "log/ggtrace.h"
 
 enum { NUMBER_BYTES = 24, PATH_BYTES = 4096 };

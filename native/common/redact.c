@@ -1,8 +1,5 @@
-#define _GNU_SOURCE
 #include "common/redact.h"
 
-#include <stdbool.h>
-#include <string.h>
 #include <strings.h>
 
 #define REDACTED "[redacted]"

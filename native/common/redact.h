@@ -1,8 +1,7 @@
 /* Removes secrets from a command line before it is recorded. lib/read/ggtrace/redact.ts does the same for logs that still have them. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
+#include "common/system.h"
 
 /*
  * Writes the words of a command, each of which ends in a 0, separated by spaces. Values that look like secrets are

@@ -1,8 +1,7 @@
 /* A hash table from well mixed 64-bit keys to 64-bit values. Threads read it without a lock; its memory is never freed. */
 #pragma once
 
-#include <stdatomic.h>
-#include <stdint.h>
+#include "common/system.h"
 
 /* A power of two. A key without a free place after PROBES_MAX probes is not stored; its value is made again each time. */
 enum { SHARED_TABLE_PLACES = 1 << 16, SHARED_TABLE_PROBES_MAX = 32 };

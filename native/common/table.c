@@ -1,10 +1,4 @@
-#define _GNU_SOURCE
 #include "common/table.h"
-
-#include <pthread.h>
-#include <stdbool.h>
-#include <string.h>
-#include <sys/mman.h>
 
 #include "common/hold.h"
 

@@ -1,8 +1,7 @@
 /* Memory that is never freed, hashes, and a hash table. No malloc, because the host program may replace it. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
+#include "common/system.h"
 
 /* Maps a 64-bit key to an id. Callers mix their keys well. */
 struct entry {

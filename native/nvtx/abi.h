@@ -6,8 +6,7 @@
  */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
+#include "common/system.h"
 
 enum nvtx_table { NVTX_TABLE_CALLBACKS = 1, NVTX_TABLE_VERSION = 3 };
 enum nvtx_module { NVTX_CORE = 1, NVTX_CUDA = 2, NVTX_OPENCL = 3, NVTX_CUDART = 4, NVTX_CORE2 = 5, NVTX_SYNC = 6 };

@@ -1,17 +1,8 @@
-#define _GNU_SOURCE
 /*
  * libggml2perfetto-nvtx.so: the NVTX listener for a process without the recorder. The recorder cannot be loaded into a running
  * process, because its thread-local variables need more static TLS than libc reserves. The process needs only the variable
  * NVTX_INJECTION64_PATH. The log is $GGML2PERFETTO_OUT, or <program>-<pid>.ggtrace in the working directory.
  */
-#include <dlfcn.h>
-#include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/clock.h"
 #include "common/environment.h"

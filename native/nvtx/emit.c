@@ -1,10 +1,4 @@
-#define _GNU_SOURCE
 #include "nvtx/emit.h"
-
-#include <dlfcn.h>
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/hold.h"
 #include "log/ggtrace.h"

@@ -4,9 +4,7 @@
  */
 #pragma once
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include "common/system.h"
 
 /* What is announced, as requested: bits. Each is a category of the domain, by its number. */
 enum nvtx_emitted { EMIT_PHASES = 1, EMIT_TOKENS = 2, EMIT_GRAPHS = 4, EMIT_OPERATORS = 8 };

@@ -1,14 +1,9 @@
-#define _GNU_SOURCE
 /*
  * An injection library for NVTX: receives the NVTX calls of a program and writes them to the log. The functions below are
  * called on the program's threads, at any time, by each copy of NVTX in the process. Handles that they return are ids, not
  * addresses: a handle that comes back is validated, never dereferenced.
  */
 #include "nvtx/listen.h"
-
-#include <pthread.h>
-#include <stdatomic.h>
-#include <string.h>
 
 #include "common/clock.h"
 #include "log/ggtrace-nvtx.h"

@@ -1,8 +1,4 @@
-#define _GNU_SOURCE
 #include "nvtx/names.h"
-
-#include <pthread.h>
-#include <string.h>
 
 #include "common/hold.h"
 #include "nvtx/host.h"

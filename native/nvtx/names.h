@@ -1,7 +1,8 @@
 /* Maps texts of the program to ids of the log: each text is defined once, and later found without a lock. */
 #pragma once
 
-#include <stdint.h>
+#include "common/system.h"
+
 #include <wchar.h>
 
 #include "log/ggtrace-nvtx.h"

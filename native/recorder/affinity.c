@@ -1,10 +1,4 @@
-#define _GNU_SOURCE
 #include "recorder/affinity.h"
-
-#include <errno.h>
-#include <sched.h>
-#include <stdbool.h>
-#include <string.h>
 
 #include "log/ggtrace-requests.h"
 #include "recorder/cpu-list.h"

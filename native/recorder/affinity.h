@@ -1,7 +1,7 @@
 /* On which CPUs the threads of workers run, and may run. */
 #pragma once
 
-#include <stdint.h>
+#include "common/system.h"
 
 struct ggtrace_writer;
 

@@ -1,9 +1,5 @@
 #include "recorder/batch.h"
 
-#include <pthread.h>
-#include <stddef.h>
-#include <string.h>
-
 #include "common/hold.h"
 
 /* The first fields of llama_batch have been in this order in all versions. */

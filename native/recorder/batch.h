@@ -1,9 +1,7 @@
 /* The contents of a call's batch: a llama_batch, or a llama_batch_ext (llama.cpp 0.7.0). */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "common/system.h"
 #include "log/ggtrace.h"
 
 /* The number of tokens, and their sequences and positions, for as many spans as fit. */

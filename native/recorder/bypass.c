@@ -1,9 +1,7 @@
-#define _GNU_SOURCE
+#include "common/system.h"
 #include "recorder/bypass.h"
 
-#include <dlfcn.h>
 #include <execinfo.h>
-#include <stddef.h>
 
 #include "recorder/imports.h"
 

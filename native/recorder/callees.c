@@ -1,8 +1,4 @@
-#define _GNU_SOURCE
 #include "recorder/callees.h"
-
-#include <dlfcn.h>
-#include <stddef.h>
 
 #include "recorder/imports.h"
 

@@ -4,10 +4,7 @@
  */
 #pragma once
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "common/system.h"
 #include "recorder/hook.h"
 
 /* What a hook calls for one library, whose addresses are from `from` on. */

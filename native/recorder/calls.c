@@ -1,11 +1,4 @@
-#define _GNU_SOURCE
 #include "recorder/calls.h"
-
-#include <dlfcn.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stddef.h>
-#include <string.h>
 
 #include "common/clock.h"
 #include "common/hold.h"

@@ -1,9 +1,7 @@
 /* Calls of llama_decode, llama_encode and similar functions: each gets a number and is recorded with its tokens; events inside it refer to it. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "common/system.h"
 #include "log/ggtrace-requests.h"
 #include "recorder/batch.h"
 

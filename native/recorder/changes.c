@@ -1,7 +1,5 @@
 #include "recorder/changes.h"
 
-#include <string.h>
-
 #include "common/table.h"
 #include "recorder/graph.h"
 #include "recorder/ops.h"

@@ -1,9 +1,5 @@
 #include "recorder/contexts.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stddef.h>
-
 #include "common/hold.h"
 #include "log/ggtrace.h"
 #include "recorder/full.h"

@@ -1,8 +1,7 @@
 /* What the recorder knows of each llama_context: its memory (KV cache), what it computes, where the last output of its last call is. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "common/system.h"
 
 /* Place in its batch of the last output of the context's last call; GGTRACE_NO_NUMBER: not known. */
 void contexts_set_last_output(const void * context, uint32_t output);

@@ -1,10 +1,4 @@
-#define _GNU_SOURCE
 #include "recorder/control.h"
-
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/environment.h"
 #include "log/ggtrace.h"

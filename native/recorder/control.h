@@ -1,8 +1,7 @@
 /* Which calls, and which of their operators, are recorded: controlled by the environment, the program itself, or a signal. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "common/system.h"
 
 /* Reads the environment; call it first. `fact` is called with each restriction that applies. */
 void control_read(void (*fact)(const char * key, const char * value));

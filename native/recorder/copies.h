@@ -1,9 +1,7 @@
 /* Copies between host and backend buffers, and between backends, inside a call. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "common/system.h"
 
 /*
  * Begins a copy: returns its start time, or 0 if it is not recorded. Only copies inside a call are recorded: loading a model sets

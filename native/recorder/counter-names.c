@@ -1,11 +1,6 @@
-#define _GNU_SOURCE
 #include "recorder/counter-names.h"
 
-#include <fcntl.h>
 #include <linux/perf_event.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #define HARDWARE(name, number) {name, COUNTER_EVENT, GGTRACE_COUNT, PERF_TYPE_HARDWARE, PERF_COUNT_HW_##number, false}
 #define SOFTWARE(name, number) {name, COUNTER_EVENT, GGTRACE_COUNT, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##number, true}

@@ -1,10 +1,7 @@
 /* The counters that can be requested, with the names that perf(1) uses. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "common/system.h"
 #include "log/ggtrace.h"
 
 enum { COUNTER_NAME_BYTES = 64 };

@@ -1,15 +1,6 @@
-#define _GNU_SOURCE
 #include "recorder/counters.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "common/environment.h"
 #include "recorder/counter-names.h"

@@ -4,9 +4,7 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "common/system.h"
 #include "log/ggtrace.h"
 
 /* The counts of a thread at some time, in the order of the definitions. */

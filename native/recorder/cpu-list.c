@@ -1,8 +1,4 @@
-#define _GNU_SOURCE
 #include "recorder/cpu-list.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/process.h"
 

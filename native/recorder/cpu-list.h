@@ -1,10 +1,7 @@
 /* Sets of CPUs, and the kernel's lists of them: `0-3,8`. And texts that are cut at their size. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "common/system.h"
 #include "log/ggtrace.h"
 
 enum { CPU_LIST_MAX = 1024 }; /* CPUs; higher numbers are left out */

@@ -4,8 +4,7 @@
  */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
+#include "common/system.h"
 
 struct cuda_dim3 {
     uint32_t x, y, z;

@@ -1,8 +1,4 @@
-#define _GNU_SOURCE
 #include "recorder/cuda-devices.h"
-
-#include <stdatomic.h>
-#include <string.h>
 
 #include "common/hold.h"
 #include "common/table.h"

@@ -1,9 +1,7 @@
 /* Devices of CUDA or HIP, and their streams. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "common/system.h"
 #include "log/ggtrace-gpu.h"
 
 /* The process computes with this API of GPUs. False: it does so with another one. */

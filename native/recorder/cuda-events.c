@@ -1,10 +1,6 @@
-#define _GNU_SOURCE
 #include "recorder/cuda-events.h"
 
-#include <stdatomic.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "common/clock.h"
 #include "common/environment.h"

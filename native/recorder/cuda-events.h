@@ -4,9 +4,7 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "common/system.h"
 #include "recorder/cuda-launched.h"
 
 /* Where a thread launches something: on a stream, in a graph run (its start, and the id of its graph; 0: in none), at a node or not. */

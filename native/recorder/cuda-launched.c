@@ -77,14 +77,14 @@ void cuda_launched_work(const struct ggtrace_gpu_submission * submission, const 
     });
 }
 
-static void write(const struct held * held) {
+static void write_held(const struct held * held) {
     cuda_launched_work(&held->submission, held->operator, &held->named);
     struct ggtrace_writer * writer = recording_writer(GGTRACE_NO_WORKER);
     if (writer) ggtrace_gpu_submission(writer, &held->submission);
 }
 
 void cuda_launched_flush(void) {
-    for (uint32_t i = 0; i < here.count; i++) write(&here.held[i]);
+    for (uint32_t i = 0; i < here.count; i++) write_held(&here.held[i]);
     here.count = 0;
 }
 

@@ -1,9 +1,6 @@
 #include "recorder/cuda-names.h"
 
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/hold.h"
 #include "common/table.h"

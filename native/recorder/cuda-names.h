@@ -1,7 +1,7 @@
 /* Ids of the names of kernels. All functions are thread-safe. */
 #pragma once
 
-#include <stdint.h>
+#include "common/system.h"
 
 /* Of a mangled name, which remains where it is: the readable one. */
 uint32_t cuda_kernel_name(const char * text);

@@ -1,11 +1,7 @@
-#define _GNU_SOURCE
+#include "common/system.h"
 #include "recorder/cuda-records.h"
 
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/clock.h"
 #include "common/table.h"

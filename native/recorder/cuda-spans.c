@@ -1,7 +1,5 @@
 #include "recorder/cuda-spans.h"
 
-#include <stddef.h>
-
 #include "common/clock.h"
 #include "common/hold.h"
 #include "common/table.h"

@@ -1,10 +1,7 @@
 /* Spans between two events on a stream: of nodes, and of graph runs. They are written to the log when the device has completed them. */
 #pragma once
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "common/system.h"
 #include "recorder/cuda-launched.h"
 
 struct cuda_span {

@@ -1,10 +1,4 @@
-#define _GNU_SOURCE
 #include "recorder/cuda-thread.h"
-
-#include <pthread.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <time.h>
 
 #include "recorder/own-threads.h"
 

@@ -1,7 +1,7 @@
 /* The thread that asks for what CUDA's devices have completed, by CUPTI or by events, so that no thread of the program waits for it. */
 #pragma once
 
-#include <stdbool.h>
+#include "common/system.h"
 
 /* Calls `ask` ten times a second, and once more at the end of the program, then with `is_last`. False: no thread can be started. */
 bool cuda_thread_start(void (*ask)(bool is_last));

@@ -1,11 +1,4 @@
-#define _GNU_SOURCE
 #include "recorder/cuda-times.h"
-
-#include <dlfcn.h>
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
-#include <stddef.h>
 
 #include "common/clock.h"
 #include "common/hold.h"

@@ -1,8 +1,7 @@
 /* Events of CUDA, by the cudart of ggml-cuda itself, and their times on CLOCK_MONOTONIC. No call leaves an error behind that the program would find. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "common/system.h"
 
 /* Finds the functions in the libraries of ggml-cuda, which contains `address`. False: there are none for it. */
 bool cuda_times_start(const void * address);

@@ -1,8 +1,4 @@
-#define _GNU_SOURCE
 #include "recorder/cuda-work.h"
-
-#include <stdatomic.h>
-#include <string.h>
 
 #include "common/clock.h"
 #include "common/hold.h"

@@ -4,9 +4,7 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "common/system.h"
 #include "log/ggtrace-gpu.h"
 #include "recorder/cuda-launched.h"
 

@@ -1,11 +1,7 @@
-#define _GNU_SOURCE
 /*
  * The functions of CUDA's runtime and of cuBLAS that ggml-cuda calls through the dynamic linker. cuda-work.c decides what is recorded of
  * them, cupti.c reads when the devices computed it. hip.c compiles this file again, with HIP's names of the same functions.
  */
-#include <dlfcn.h>
-#include <pthread.h>
-#include <string.h>
 
 #include "common/clock.h"
 #include "common/environment.h"

@@ -1,10 +1,4 @@
-#define _GNU_SOURCE
 #include "recorder/cupti.h"
-
-#include <dlfcn.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
 
 #include "common/clock.h"
 #include "common/environment.h"

@@ -1,9 +1,7 @@
 /* Times of CUDA's devices, by NVIDIA's CUPTI, if it is installed: loaded by dlopen, never linked. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "common/system.h"
 
 /* Who is called: a node of a graph was made, or cloned, on the thread that does it; records are complete, with a number of lost ones; the last came. */
 struct cupti_listener {

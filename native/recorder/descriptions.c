@@ -1,7 +1,5 @@
 #include "recorder/descriptions.h"
 
-#include <string.h>
-
 #include "common/table.h"
 #include "recorder/graph.h"
 #include "recorder/registry-inside.h"

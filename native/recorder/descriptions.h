@@ -1,8 +1,7 @@
 /* Nodes that change with each call, in a graph that is built again: defines them without looking up what stays equal. Under the registry's lock. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "common/system.h"
 
 struct graph;
 

@@ -1,10 +1,5 @@
-#define _GNU_SOURCE
 /* Ends the recording: when the program ends, and in the child of a fork, which is not recorded. */
 #include "recorder/ends.h"
-
-#include <errno.h>
-#include <pthread.h>
-#include <stdlib.h>
 
 #include "common/clock.h"
 #include "common/process.h"

@@ -4,8 +4,7 @@
  */
 #pragma once
 
-#include <stdatomic.h>
-#include <stdint.h>
+#include "common/system.h"
 
 /* When the handler is registered: at the end of the first stage of each kind of loading (its `what`), and at these. */
 enum { ENDS_FROM_START = 30, ENDS_FROM_GRAPH = 31 };

@@ -1,9 +1,5 @@
 #include "recorder/experts.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <string.h>
-
 #include "recorder/layout.h"
 #include "recorder/recording.h"
 #include "recorder/graphs.h"

@@ -1,7 +1,7 @@
 /* Records which experts the router chose. */
 #pragma once
 
-#include <stdint.h>
+#include "common/system.h"
 
 struct graph;
 

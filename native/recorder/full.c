@@ -1,7 +1,5 @@
 #include "recorder/full.h"
 
-#include <stddef.h>
-
 _Atomic uint32_t full_counts[FULL_TABLES];
 _Atomic bool full_has_much;
 

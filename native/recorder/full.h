@@ -1,9 +1,7 @@
 /* Tables of the recorder that are full: what does not fit into them is counted. losses.c reports it in the log. */
 #pragma once
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include "common/system.h"
 
 enum full { FULL_NODES, FULL_FINGERPRINTS, FULL_CONTEXTS, FULL_COMMANDS, FULL_FENCES, FULL_QUEUES, FULL_REFUSALS, FULL_TABLES };
 

@@ -1,9 +1,5 @@
 #include "recorder/functions.h"
 
-#include <stdatomic.h>
-#include <stddef.h>
-#include <string.h>
-
 #include "common/environment.h"
 #include "common/process.h"
 #include "recorder/bypass.h"

@@ -1,9 +1,7 @@
 /* Functions of the program's libraries that are not calls: sampling, text, waiting, loading, state, speculation. Each becomes a FUNCTION record. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "common/system.h"
 #include "common/clock.h"
 #include "log/ggtrace-requests.h"
 

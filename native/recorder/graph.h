@@ -1,9 +1,7 @@
 /* A graph that ggml computes, as the recorder knows it. graphs.c makes and changes them. */
 #pragma once
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include "common/system.h"
 
 struct fingerprint;
 struct changing;

@@ -1,9 +1,4 @@
-#define _GNU_SOURCE
 #include "recorder/graphs.h"
-
-#include <stdbool.h>
-#include <string.h>
-#include <sys/mman.h>
 
 #include "common/hold.h"
 #include "recorder/changes.h"

@@ -4,9 +4,7 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "common/system.h"
 #include "recorder/graph.h"
 
 /* Call it when the registry knows the layout of tensors. */

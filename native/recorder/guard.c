@@ -1,7 +1,4 @@
-#define _GNU_SOURCE
 #include "recorder/guard.h"
-
-#include <pthread.h>
 
 #include "common/hold.h"
 #include "recorder/recording.h"

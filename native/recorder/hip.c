@@ -2,7 +2,7 @@
  * The functions of HIP's runtime and of hipBLAS that ggml's backend calls, which is the source of ggml-cuda, compiled with these names. They
  * have the parameters of CUDA's, and the same numbers of errors.
  */
-#define _GNU_SOURCE
+#include "common/system.h"
 #define HIP
 
 #define __cudaLaunchKernel hipLaunchKernel

@@ -9,9 +9,7 @@
  */
 #pragma once
 
-#include <stdatomic.h>
-#include <stddef.h>
-
+#include "common/system.h"
 #include "recorder/libraries.h"
 
 #define HOOK(result, name, ...) \

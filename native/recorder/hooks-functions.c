@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 /*
  * Interposed functions that are not calls: sampling, text, waiting, adapters, images, speculation. An exception may pass through
  * them: then nothing is recorded. hooks-loading.c contains those of loading, hooks-memory.c those of sequences and states.

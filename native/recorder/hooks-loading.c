@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 /* Interposed functions that load a model, its adapters and its images' encoder, and create contexts. The log begins with them. */
 #include "recorder/hook.h"
 #include "recorder/loading.h"

@@ -1,11 +1,7 @@
-#define _GNU_SOURCE
 /*
  * Messages of ggml and llama.cpp: they call the function that the program sets for them (llama_log_set, ggml_log_set), which is wrapped.
  * Without one they write to stderr, which is not seen.
  */
-#include <pthread.h>
-#include <stddef.h>
-#include <string.h>
 
 #include "common/hold.h"
 #include "recorder/functions.h"

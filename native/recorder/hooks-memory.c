@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 /* Interposed functions that change a context's memory (KV cache), save it or restore it, or free the context. */
 #include "recorder/calls.h"
 #include "recorder/contexts.h"

@@ -1,8 +1,8 @@
-#define _GNU_SOURCE
 /*
  * The questions by which a scheduler divides a graph over backends, and llama.cpp chooses the memory of weights. They are recorded when they
  * are asked: afterwards, a node's sources are copies on its own backend. Answers of yes cost nothing.
  */
+#include "common/system.h"
 #include "log/ggtrace.h"
 #include "recorder/hook.h"
 #include "recorder/placement.h"

@@ -1,11 +1,8 @@
-#define _GNU_SOURCE
 /* Waits of a server until a client takes data: it waits until it can write (poll), or in send. Other threads continue to compute. */
-#include <errno.h>
-#include <poll.h>
-#include <stddef.h>
-#include <sys/types.h>
-
 #include "recorder/functions.h"
+
+#include <poll.h>
+
 #include "recorder/hook.h"
 
 /* A client that reads takes what is sent at once. */

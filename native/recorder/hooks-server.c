@@ -1,15 +1,11 @@
-#define _GNU_SOURCE
 /*
  * Functions of llama-server that the recorder interposes, as hooks.c does: C++ names, exported by libllama-server-impl.so and
  * libllama-common.so. What is read of their arguments is the same from v0.5.0 to 0.7.0: a server_task and a server_slot begin with
  * their number, a server_task_result has it behind its table of functions.
  */
+#include "common/system.h"
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "log/ggtrace-records.h"
 #include "recorder/hook.h"

@@ -1,10 +1,8 @@
-#define _GNU_SOURCE
 /*
  * The functions of llama.cpp and ggml that the recorder interposes by LD_PRELOAD: exported names that are called through the
  * dynamic linker. Each hook resolves the real function once, calls it with the same arguments, and returns its result. If
  * nothing is recorded, it does nothing else. Other files decide what is recorded.
  */
-#include <stddef.h>
 
 #include "common/clock.h"
 #include "recorder/calls.h"

@@ -1,10 +1,7 @@
-#define _GNU_SOURCE
 #include "recorder/imports.h"
 
 #include <elf.h>
 #include <link.h>
-#include <stddef.h>
-#include <string.h>
 
 #if defined(__x86_64__)
 enum { JUMP_SLOT = R_X86_64_JUMP_SLOT, GLOBAL_DATA = R_X86_64_GLOB_DAT };

@@ -1,8 +1,7 @@
 /* What a loaded library imports: the functions that it calls through the dynamic linker, and where it keeps their addresses. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "common/system.h"
 
 /* The library with this address imports the function: an undefined symbol that a relocation uses. */
 bool imports_function(const void * address, const char * function);

@@ -1,8 +1,4 @@
-#define _GNU_SOURCE
 #include "recorder/layout.h"
-
-#include <dlfcn.h>
-#include <string.h>
 
 /* Functions that only the search needs. */
 #define PROBE_FUNCTIONS(F)                                                                                                         \

@@ -5,9 +5,7 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "common/system.h"
 
 enum { TENSOR_DIMS = 4, TENSOR_SOURCES_MAX = 10, TENSOR_BYTES_MAX = 1024 };
 

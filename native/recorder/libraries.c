@@ -1,11 +1,6 @@
-#define _GNU_SOURCE
 #include "recorder/libraries.h"
 
-#include <dlfcn.h>
 #include <link.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
 
 /* The library in which the latest real function was found. */
 static _Atomic(void *) latest;

@@ -1,7 +1,7 @@
 /* Finds the library that contains an address, and the real functions that hooks replace. */
 #pragma once
 
-#include <stdbool.h>
+#include "common/system.h"
 
 /* The handle of the library that contains an address, and its path; a search in it includes its dependencies. */
 void * library_of(const void * address, const char ** path);

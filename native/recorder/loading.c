@@ -1,7 +1,5 @@
 #include "recorder/loading.h"
 
-#include <stddef.h>
-
 #include "recorder/ends.h"
 #include "recorder/recording.h"
 #include "recorder/resources.h"

@@ -1,6 +1,7 @@
 /* Loading of models in stages: which of them this thread is in, and the bytes that it copied to tensors. */
 #pragma once
 
+#include "common/system.h"
 #include "recorder/functions.h"
 
 /* A stage that has begun. Stages of one purpose do not nest: older functions call newer ones, and only the outermost is recorded. */

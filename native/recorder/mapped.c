@@ -1,9 +1,4 @@
-#define _GNU_SOURCE
 #include "recorder/mapped.h"
-
-#include <fcntl.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "common/table.h"
 

@@ -1,8 +1,7 @@
 /* The mapped model files, from /proc/self/maps. Not thread-safe. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "common/system.h"
 
 struct mapped {
     uint64_t begin, end; /* addresses of the mapping */

@@ -1,11 +1,4 @@
-#define _GNU_SOURCE
 #include "recorder/operators.h"
-
-#include <pthread.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <string.h>
-#include <time.h>
 
 #include "common/clock.h"
 #include "common/hold.h"

@@ -1,9 +1,7 @@
 /* Operators per worker, reconstructed from two hooks: the start of a node, and barriers. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "common/system.h"
 #include "log/ggtrace.h"
 #include "recorder/worker.h"
 

@@ -1,10 +1,5 @@
 #include "recorder/ops.h"
 
-#include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
 #include "recorder/recording.h"
 
 static enum op op_of_name(const char * name) {

@@ -1,7 +1,7 @@
 /* The ops of tensors, by ggml's names: their numbers differ between versions. */
 #pragma once
 
-#include <stdbool.h>
+#include "common/system.h"
 
 /* Those that the recorder distinguishes. OP_VIEW are all that need no computing. */
 enum op { OP_UNKNOWN, OP_OTHER, OP_NONE, OP_VIEW, OP_RMS_NORM, OP_MUL, OP_MUL_MAT_ID };

@@ -1,7 +1,4 @@
-#define _GNU_SOURCE
 #include "recorder/origins.h"
-
-#include <stddef.h>
 
 #include "recorder/mapped.h"
 #include "common/table.h"

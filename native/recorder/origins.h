@@ -1,7 +1,7 @@
 /* The place in a mapped file from which a tensor's data was copied. Not thread-safe. */
 #pragma once
 
-#include <stdint.h>
+#include "common/system.h"
 
 struct origin {
     const char * path;

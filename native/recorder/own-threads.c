@@ -1,15 +1,4 @@
-#define _GNU_SOURCE
 #include "recorder/own-threads.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 static _Atomic unsigned count;
 static sigset_t mask_of_program; /* of the thread that started the latest one */

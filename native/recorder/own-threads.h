@@ -4,8 +4,7 @@
  */
 #pragma once
 
-#include <pthread.h>
-#include <stdbool.h>
+#include "common/system.h"
 
 /* Starts a thread; false: there is none. */
 bool own_thread_start(pthread_t * thread, void * (*run)(void *));

@@ -1,8 +1,7 @@
 /* Parts of a call that are not graph runs: what llama.cpp does between them, and the recorder's own work. */
 #pragma once
 
-#include <stdint.h>
-
+#include "common/system.h"
 #include "log/ggtrace.h"
 
 /* Begins a part: returns its start time, or 0 if it is not recorded. Only parts of a call are recorded. */

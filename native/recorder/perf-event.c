@@ -1,9 +1,4 @@
-#define _GNU_SOURCE
 #include "recorder/perf-event.h"
-
-#include <errno.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 int perf_event_open(const struct perf_event_attr * event, int pid, int cpu, int leader) {
     return (int) syscall(SYS_perf_event_open, event, pid, cpu, leader, PERF_FLAG_FD_CLOEXEC);

@@ -1,11 +1,6 @@
-#define _GNU_SOURCE
 #include "recorder/placement.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "common/hold.h"
 #include "common/table.h"

@@ -1,7 +1,7 @@
 /* Where the scheduler of ggml places nodes: which devices there are, and what they refuse when it asks them. */
 #pragma once
 
-#include <stdint.h>
+#include "common/system.h"
 
 /* A device that the program looks at, and its type (of ggml; -1: not asked); from any thread, also before the log is opened. */
 void placement_note_device(void * device, int type);

@@ -1,12 +1,5 @@
-#define _GNU_SOURCE
+#include "common/system.h"
 #include "recorder/reach.h"
-
-#include <dlfcn.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
 #include "common/hold.h"
 #include "recorder/layout.h"

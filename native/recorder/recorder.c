@@ -1,12 +1,4 @@
-#define _GNU_SOURCE
 #include "recorder/recorder.h"
-
-#include <dlfcn.h>
-#include <errno.h>
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "common/clock.h"
 #include "common/environment.h"

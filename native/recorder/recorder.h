@@ -1,6 +1,7 @@
 /* The recorder inside a program: opens a log when ggml is first called, and closes it when the program ends. */
 #pragma once
 
+#include "common/system.h"
 #include "recorder/recording.h"
 
 /*

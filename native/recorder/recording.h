@@ -1,10 +1,7 @@
 /* The current recording: its log, its level, and the layout of ggml's tensors. recorder.c begins and ends it. */
 #pragma once
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "common/system.h"
 #include "log/ggtrace.h"
 #include "recorder/layout.h"
 

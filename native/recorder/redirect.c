@@ -1,10 +1,6 @@
-#define _GNU_SOURCE
 #include "recorder/redirect.h"
 
-#include <stdint.h>
 #include <stdio.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "recorder/imports.h"
 

@@ -1,7 +1,7 @@
 /* Redirects a function for one library of the process only, in that library's table of functions (GOT). */
 #pragma once
 
-#include <stdbool.h>
+#include "common/system.h"
 
 /*
  * Calls of `name` by the library that contains `address` reach `function` from now on: also those that the linker has not bound yet. False:

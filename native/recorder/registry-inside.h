@@ -1,9 +1,7 @@
 /* What registry.c and graphs.c share. Callers hold the lock. */
 #pragma once
 
-#include <pthread.h>
-#include <stdbool.h>
-
+#include "common/system.h"
 #include "common/table.h"
 #include "recorder/registry.h"
 

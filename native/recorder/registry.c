@@ -1,9 +1,5 @@
-#define _GNU_SOURCE
 #include "common/hold.h"
 #include "recorder/registry-inside.h"
-
-#include <stdbool.h>
-#include <string.h>
 
 #include "recorder/full.h"
 #include "recorder/mapped.h"

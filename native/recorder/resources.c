@@ -1,11 +1,4 @@
-#define _GNU_SOURCE
 #include "recorder/resources.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 enum { BLOCK_BYTES = 512, TEXT_BYTES = 96 };
 

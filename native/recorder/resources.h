@@ -1,6 +1,7 @@
 /* What the kernel counted from the start of a call, or of a stage of loading, to its end: page faults, reads from disks, CPU time. */
 #pragma once
 
+#include "common/system.h"
 #include "log/ggtrace-requests.h"
 
 /* Page faults and reads of the process, 1 µs. */

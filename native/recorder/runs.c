@@ -1,8 +1,5 @@
 #include "recorder/runs.h"
 
-#include <stdatomic.h>
-#include <stddef.h>
-
 #include "common/clock.h"
 #include "nvtx/emit.h"
 #include "recorder/calls.h"

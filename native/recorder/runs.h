@@ -1,8 +1,7 @@
 /* Graph runs: one for each backend's split of a scheduled graph, or one for a graph that is computed by itself. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "common/system.h"
 
 struct graph;
 

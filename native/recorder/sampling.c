@@ -1,13 +1,11 @@
 #include "recorder/sampling.h"
 
-#include <stddef.h>
-
 #include "recorder/contexts.h"
 
 static __thread struct {
     const void * context;
     int32_t output;
-} read __attribute__((tls_model("initial-exec")));
+} last_read __attribute__((tls_model("initial-exec")));
 
 /* The stack frame of the outermost llama_sampler_accept; NULL: none. After an exception it is that of a function that has ended. */
 static __thread uintptr_t accepting __attribute__((tls_model("initial-exec")));
@@ -16,8 +14,8 @@ static __thread uintptr_t accepting __attribute__((tls_model("initial-exec")));
 static __thread bool has_applied __attribute__((tls_model("initial-exec")));
 
 void sampling_reads(const void * context, int32_t output) {
-    read.context = context;
-    read.output = output;
+    last_read.context = context;
+    last_read.output = output;
 }
 
 /* The first fields of llama.h's struct llama_sampler and struct llama_sampler_i. */
@@ -37,9 +35,9 @@ void sampling_begin(struct ggtrace_function * function, uint32_t what, const voi
     if (!function->start) return;
     function->name = sampling_name(sampler);
     if (what == GGTRACE_SAMPLE) has_applied = true;
-    if (what != GGTRACE_SAMPLE || !read.context) return;
-    function->context = (uint64_t) (uintptr_t) read.context;
-    function->output = read.output < 0 ? contexts_last_output(read.context) : (uint32_t) read.output;
+    if (what != GGTRACE_SAMPLE || !last_read.context) return;
+    function->context = (uint64_t) (uintptr_t) last_read.context;
+    function->output = last_read.output < 0 ? contexts_last_output(last_read.context) : (uint32_t) last_read.output;
 }
 
 /* The stack grows downwards: an inner function has a lower frame. */

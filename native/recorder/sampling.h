@@ -1,6 +1,7 @@
 /* Sampling: which output of which context the samplers of this thread work on. */
 #pragma once
 
+#include "common/system.h"
 #include "recorder/functions.h"
 
 /* This thread reads the output at this place of the context's last batch (llama_get_logits_ith); −1: the last one. */

@@ -1,7 +1,5 @@
 #include "recorder/sequences.h"
 
-#include <stddef.h>
-
 #include "common/clock.h"
 #include "recorder/calls.h"
 #include "recorder/contexts.h"

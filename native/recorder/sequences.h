@@ -1,6 +1,7 @@
 /* Changes of a memory (KV cache) of llama.cpp, as SEQUENCE records. */
 #pragma once
 
+#include "common/system.h"
 #include "log/ggtrace-requests.h"
 
 /*

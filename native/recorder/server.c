@@ -1,11 +1,6 @@
-#define _GNU_SOURCE
 #include "recorder/server.h"
 
-#include <errno.h>
-#include <stdatomic.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "common/clock.h"
 #include "log/ggtrace-requests.h"

@@ -4,8 +4,7 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "common/system.h"
 
 /* When the log is opened: is this a server, and which of its functions are missing? `caller`: as in recorder_begin. */
 void server_find(const void * caller, void (*fact)(const char * key, const char * value));

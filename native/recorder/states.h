@@ -4,8 +4,7 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
+#include "common/system.h"
 #include "log/ggtrace.h"
 
 /*

@@ -1,13 +1,5 @@
-#define _GNU_SOURCE
+#include "common/system.h"
 #include "recorder/surroundings.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <sched.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "common/environment.h"
 #include "common/process.h"

@@ -1,12 +1,7 @@
-#define _GNU_SOURCE
+#include "common/system.h"
 #include "recorder/thread-runtimes.h"
 
-#include <dlfcn.h>
 #include <link.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
 
 #include "common/process.h"
 #include "recorder/cpu-list.h"

@@ -1,10 +1,5 @@
-#define _GNU_SOURCE
+#include "common/system.h"
 #include "recorder/topology.h"
-
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #include "common/process.h"
 #include "recorder/cpu-list.h"

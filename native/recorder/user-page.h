@@ -4,9 +4,9 @@
  */
 #pragma once
 
+#include "common/system.h"
+
 #include <linux/perf_event.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #if defined(USER_PAGE_TEST)
 uint64_t user_page_register(uint32_t number);

@@ -1,8 +1,7 @@
 /* The clock of a Vulkan device, as a function from its ticks to CLOCK_MONOTONIC. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "common/system.h"
 
 /* A line through two readings of both clocks, the latest at `ticks` and `host`. Zero is a clock without a reading. */
 struct vulkan_clock {

@@ -1,7 +1,4 @@
-#define _GNU_SOURCE
 #include "recorder/vulkan-devices.h"
-
-#include <string.h>
 
 #include "common/clock.h"
 #include "common/table.h"

@@ -1,9 +1,7 @@
 /* The Vulkan devices of the program, their queues, and timestamp queries for them. Callers of all functions hold vulkan_lock. */
 #pragma once
 
-#include <pthread.h>
-#include <stdbool.h>
-
+#include "common/system.h"
 #include "log/ggtrace-gpu.h"
 #include "recorder/vulkan-api.h"
 #include "recorder/vulkan-clock.h"

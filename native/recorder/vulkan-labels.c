@@ -1,7 +1,4 @@
-#define _GNU_SOURCE
 #include "recorder/vulkan-labels.h"
-
-#include <string.h>
 
 #include "recorder/graphs.h"
 #include "recorder/recording.h"

@@ -1,8 +1,7 @@
 /* The labels by which ggml marks what it puts into Vulkan's command buffers, if GGML_VK_DEBUG_MARKERS is set. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "common/system.h"
 
 /*
  * The nodes of a label: ids of the first one's tensor and, if several are fused, of the last one's; else 0. part: from 1

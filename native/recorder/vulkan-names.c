@@ -1,13 +1,8 @@
-#define _GNU_SOURCE
 /*
  * How a program finds the functions of Vulkan: by vkGetInstanceProcAddr and vkGetDeviceProcAddr, which return the recorder's where it
  * has one. And functions of extensions, which the loader does not export, with the pipelines that get names by one of them.
  */
 #include "recorder/vulkan-names.h"
-
-#include <dlfcn.h>
-#include <pthread.h>
-#include <string.h>
 
 #include "common/clock.h"
 #include "common/environment.h"

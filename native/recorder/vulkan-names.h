@@ -1,8 +1,7 @@
 /* The functions of Vulkan that the recorder itself calls. */
 #pragma once
 
-#include <stdbool.h>
-
+#include "common/system.h"
 #include "recorder/vulkan-api.h"
 
 /* Is Vulkan's work recorded, or may it be when the recording has begun? A program creates its devices before. */

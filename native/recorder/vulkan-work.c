@@ -1,7 +1,4 @@
-#define _GNU_SOURCE
 #include "recorder/vulkan-work.h"
-
-#include <string.h>
 
 #include "common/clock.h"
 #include "common/hold.h"

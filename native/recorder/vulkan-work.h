@@ -1,9 +1,7 @@
 /* What the program puts into Vulkan's command buffers and submits, and when its devices did it. All functions are thread-safe. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "common/system.h"
 #include "log/ggtrace-gpu.h"
 #include "recorder/vulkan-api.h"
 

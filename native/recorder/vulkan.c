@@ -1,12 +1,9 @@
-#define _GNU_SOURCE
 /*
  * The functions of Vulkan that the recorder interposes. A program is linked to them, or finds them by a function (vulkan-names.c).
  * Each calls the real function with the same arguments, and returns its result.
  */
 #include "common/hold.h"
 #include "recorder/vulkan-api.h"
-
-#include <string.h>
 
 #include "common/clock.h"
 #include "recorder/calls.h"

@@ -1,7 +1,5 @@
 #include "recorder/worker.h"
 
-#include <stddef.h>
-
 #include "nvtx/emit.h"
 #include "recorder/recording.h"
 #include "recorder/registry.h"

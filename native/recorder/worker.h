@@ -1,10 +1,7 @@
 /* A thread of ggml's pool, and the data it holds back until it is known which barrier ended which node. */
 #pragma once
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "common/system.h"
 #include "common/clock.h"
 #include "recorder/counters.h"
 #include "recorder/graphs.h"

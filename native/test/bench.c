@@ -2,12 +2,10 @@
  * Measures the cost of a record: nanoseconds, without and with two clock reads, and bytes. `bench [FILE]`; the file is
  * removed.
  */
+#include "common/system.h"
 #include "log/ggtrace.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { ROUNDS = 5, GRAPHS = 4000, NODES = 1000 };
 

@@ -3,15 +3,14 @@
  * Prints nothing and returns 0 on success. The test itself advances the time, so the load of the machine makes no
  * difference.
  */
+#include "common/system.h"
 #define CLOCK_TEST
 #include "log/ggtrace.h"
 uint64_t simulated_now(void);
 #define ggtrace_now simulated_now
 #include "common/clock.c"
 
-#include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { TOLERANCE_NS = 2000 };
 

@@ -5,7 +5,6 @@
 #define USER_PAGE_TEST
 #include "recorder/counter-names.c"
 #include "recorder/perf-event.c"
-#undef _GNU_SOURCE
 #include "recorder/counters.c"
 
 #include <stdio.h>

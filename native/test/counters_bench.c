@@ -1,7 +1,6 @@
 /* Measures the cost of reading counters, in ns, on this machine: `counters_bench [NAMES …]`; and the cost per thread to begin. */
 #include "recorder/counter-names.c"
 #include "recorder/perf-event.c"
-#undef _GNU_SOURCE
 #include "recorder/counters.c"
 
 #include <stdio.h>

@@ -3,16 +3,10 @@
  * attributes of every size and version, handles that the listener never returned, many copies of NVTX on many threads, calls
  * from signal handlers, in the child of a fork, and after the end of the log. nvtx FILE: the log, which the caller checks.
  */
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <pthread.h>
-#include <signal.h>
+#include "common/system.h"
+
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "nvtx/abi.h"
 #include "nvtx/listen.h"

@@ -1,9 +1,7 @@
 /* Measures the cost of a range that is announced (nvtx/emit.c) to our own listener: nvtx_bench LISTENER.so FILE. */
-#define _GNU_SOURCE
+#include "common/system.h"
+
 #include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "nvtx/emit.h"
 #include "nvtx/host.h"

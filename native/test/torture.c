@@ -11,18 +11,11 @@
  *   ring OUT               the same as hammer, in a log that keeps the last MiB
  *   edges OUT              odd times, odd sizes, no log, a closed log, paths that cannot be opened
  */
-#define _GNU_SOURCE
+#include "common/system.h"
 #include "log/ggtrace.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define CHECK(condition)                                                                    \
     do {                                                                                    \

@@ -2,13 +2,11 @@
  * write_all OUT: every kind of record, from several threads, always the same ones: only thread ids, process id and clocks
  * differ between runs. A small MoE model of two layers decodes a prompt and three tokens on two workers.
  */
+#include "common/system.h"
 #include "log/ggtrace-nvtx.h"
 #include "log/ggtrace-requests.h"
 
-#include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 enum { WORKERS = 2, CALLS = 4, LAYERS = 2, EXPERTS_USED = 2 };
 enum { T0 = 1000000000 };

@@ -129,8 +129,6 @@ HOOK(int, cudaGetDeviceProperties_v2, char * properties, int device) {
 
 /* ---- Launches ---- */
 
-#define LIST(...) __VA_ARGS__
-
 /* `facts`: fields of struct cuda_what. */
 #define LAUNCH(function, stream, facts, ...)                      \
     if (!has_begun()) return real(__VA_ARGS__);                   \

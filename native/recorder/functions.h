@@ -5,6 +5,8 @@
 #include "common/clock.h"
 #include "log/ggtrace-requests.h"
 
+#define CONTEXT(pointer) ((uint64_t) (uintptr_t) (pointer))
+
 /* When the log is opened: reads whether functions are recorded, and records which of them the program's libraries do not export. */
 void functions_open(void (*fact)(const char * key, const char * value));
 

@@ -15,6 +15,7 @@
 #define HOOK(result, name, ...) \
     result name(__VA_ARGS__);   \
     __attribute__((visibility("default"))) result name(__VA_ARGS__)
+#define LIST(...) __VA_ARGS__
 #define CALLER __builtin_return_address(0)
 
 /* `real`: the real function of a hook, looked up at the first call; threads that race find the same one. */
@@ -27,3 +28,32 @@
     }                                                                                           \
     __typeof__(&name) real;                                                                     \
     *(void **) &real = name##_found
+
+/*
+ * Hooks that only note something, before the call or after it; there, `result` is what it returned. LIST holds what has commas together:
+ *
+ *     HOOK_BEFORE(int, some_function, note(context), LIST(void * context, int number), context, number)
+ */
+#define HOOK_BEFORE(type, name, note, parameters, ...) \
+    HOOK(type, name, parameters) {                     \
+        REAL(name);                                    \
+        note;                                          \
+        return real(__VA_ARGS__);                      \
+    }
+#define HOOK_AFTER(type, name, note, parameters, ...) \
+    HOOK(type, name, parameters) {                    \
+        REAL(name);                                   \
+        type result = real(__VA_ARGS__);              \
+        note;                                         \
+        return result;                                \
+    }
+/* Those of functions that return nothing. */
+#define HOOK_AROUND(name, before, after, parameters, ...) \
+    HOOK(void, name, parameters) {                        \
+        REAL(name);                                       \
+        before;                                           \
+        real(__VA_ARGS__);                                \
+        after;                                            \
+    }
+#define HOOK_BEFORE_VOID(name, note, parameters, ...) HOOK_AROUND(name, note, , LIST(parameters), __VA_ARGS__)
+#define HOOK_AFTER_VOID(name, note, parameters, ...) HOOK_AROUND(name, , note, LIST(parameters), __VA_ARGS__)

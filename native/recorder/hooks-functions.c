@@ -8,33 +8,17 @@
 #include "recorder/recording.h"
 #include "recorder/sampling.h"
 
-#define CONTEXT(pointer) ((uint64_t) (uintptr_t) (pointer))
-
 /* ---- Sampling ---- */
 
-HOOK(float *, llama_get_logits_ith, void * context, int32_t output) {
-    REAL(llama_get_logits_ith);
-    calls_read(context);
-    sampling_reads(context, output);
-    return real(context, output);
-}
+HOOK_BEFORE(float *, llama_get_logits_ith, calls_read(context); sampling_reads(context, output),
+    LIST(void * context, int32_t output), context, output)
 
 /* The outputs of all tokens. */
-#define READ_ALL(name)                       \
-    HOOK(float *, name, void * context) {    \
-        REAL(name);                          \
-        calls_read(context);                 \
-        return real(context);                \
-    }
-READ_ALL(llama_get_logits)
-READ_ALL(llama_get_embeddings)
+HOOK_BEFORE(float *, llama_get_logits, calls_read(context), void * context, context)
+HOOK_BEFORE(float *, llama_get_embeddings, calls_read(context), void * context, context)
 
-HOOK(int32_t, llama_get_sampled_token_ith, void * context, int32_t output) {
-    REAL(llama_get_sampled_token_ith);
-    calls_read(context);
-    sampling_reads(context, output);
-    return real(context, output);
-}
+HOOK_BEFORE(int32_t, llama_get_sampled_token_ith, calls_read(context); sampling_reads(context, output),
+    LIST(void * context, int32_t output), context, output)
 
 HOOK(void, llama_sampler_apply, void * sampler, void * candidates) {
     REAL(llama_sampler_apply);
@@ -120,38 +104,18 @@ static void wait_begin(struct ggtrace_function * function) {
 }
 
 /* llama_synchronize calls this method, and so do functions that read results. */
-HOOK(void, _ZN13llama_context11synchronizeEv, void * context) {
-    REAL(_ZN13llama_context11synchronizeEv);
-    struct ggtrace_function function;
-    wait_begin(&function);
-    function.context = CONTEXT(context);
-    real(context);
-    functions_end_long(&function, NULL);
-}
+HOOK_AROUND(_ZN13llama_context11synchronizeEv, struct ggtrace_function function; wait_begin(&function); function.context = CONTEXT(context),
+    functions_end_long(&function, NULL),
+    void * context, context)
 
-HOOK(void, ggml_backend_synchronize, void * backend) {
-    REAL(ggml_backend_synchronize);
-    struct ggtrace_function function;
-    wait_begin(&function);
-    real(backend);
-    functions_end_long(&function, backend);
-}
+HOOK_AROUND(ggml_backend_synchronize, struct ggtrace_function function; wait_begin(&function), functions_end_long(&function, backend),
+    void * backend, backend)
 
-HOOK(void, ggml_backend_event_synchronize, void * event) {
-    REAL(ggml_backend_event_synchronize);
-    struct ggtrace_function function;
-    wait_begin(&function);
-    real(event);
-    functions_end_long(&function, NULL);
-}
+HOOK_AROUND(ggml_backend_event_synchronize, struct ggtrace_function function; wait_begin(&function), functions_end_long(&function, NULL),
+    void * event, event)
 
-HOOK(void, ggml_backend_event_wait, void * backend, void * event) {
-    REAL(ggml_backend_event_wait);
-    struct ggtrace_function function;
-    wait_begin(&function);
-    real(backend, event);
-    functions_end_long(&function, backend);
-}
+HOOK_AROUND(ggml_backend_event_wait, struct ggtrace_function function; wait_begin(&function), functions_end_long(&function, backend),
+    LIST(void * backend, void * event), backend, event)
 
 #define READ_EMBEDDINGS(name)                                         \
     HOOK(float *, name, void * context, int32_t which) {              \
@@ -169,40 +133,21 @@ READ_EMBEDDINGS(llama_get_embeddings_seq)
 
 /* ---- Adapters ---- */
 
-HOOK(int32_t, llama_set_adapters_lora, void * context, void ** adapters, size_t count, float * scales) {
-    REAL(llama_set_adapters_lora);
-    RECORDED(GGTRACE_SET_LORA);
-    function.context = CONTEXT(context);
-    return real(context, adapters, count, scales);
-}
+HOOK_BEFORE(int32_t, llama_set_adapters_lora, RECORDED(GGTRACE_SET_LORA); function.context = CONTEXT(context),
+    LIST(void * context, void ** adapters, size_t count, float * scales), context, adapters, count, scales)
 
 /* Until 2025. */
-HOOK(int32_t, llama_set_adapter_lora, void * context, void * adapter, float scale) {
-    REAL(llama_set_adapter_lora);
-    RECORDED(GGTRACE_SET_LORA);
-    function.context = CONTEXT(context);
-    return real(context, adapter, scale);
-}
+HOOK_BEFORE(int32_t, llama_set_adapter_lora, RECORDED(GGTRACE_SET_LORA); function.context = CONTEXT(context),
+    LIST(void * context, void * adapter, float scale), context, adapter, scale)
 
 /* ---- Images and sound ---- */
 
-HOOK(int32_t, mtmd_tokenize, const void * media, void * chunks, const void * text, const void * const * bitmaps, size_t count) {
-    REAL(mtmd_tokenize);
-    RECORDED(GGTRACE_TOKENIZE_MEDIA);
-    return real(media, chunks, text, bitmaps, count);
-}
+HOOK_BEFORE(int32_t, mtmd_tokenize, RECORDED(GGTRACE_TOKENIZE_MEDIA),
+    LIST(const void * media, void * chunks, const void * text, const void * const * bitmaps, size_t count), media, chunks, text, bitmaps, count)
 
-HOOK(int32_t, mtmd_encode_chunk, void * media, const void * chunk) {
-    REAL(mtmd_encode_chunk);
-    RECORDED(GGTRACE_ENCODE_MEDIA);
-    return real(media, chunk);
-}
+HOOK_BEFORE(int32_t, mtmd_encode_chunk, RECORDED(GGTRACE_ENCODE_MEDIA), LIST(void * media, const void * chunk), media, chunk)
 
-HOOK(int32_t, mtmd_batch_encode, void * batch) {
-    REAL(mtmd_batch_encode);
-    RECORDED(GGTRACE_ENCODE_MEDIA);
-    return real(batch);
-}
+HOOK_BEFORE(int32_t, mtmd_batch_encode, RECORDED(GGTRACE_ENCODE_MEDIA), void * batch, batch)
 
 /* Later versions have two more parameters: a function that is called after each call, and its data. */
 HOOK(int32_t, mtmd_helper_decode_image_chunk, void * media, void * context, const void * chunk, float * embeddings, int32_t position,
@@ -217,21 +162,13 @@ HOOK(int32_t, mtmd_helper_decode_image_chunk, void * media, void * context, cons
 /* ---- Speculative decoding ---- */
 
 /* void common_speculative_draft(common_speculative *) */
-HOOK(void, _Z24common_speculative_draftP18common_speculative, void * speculation) {
-    REAL(_Z24common_speculative_draftP18common_speculative);
-    RECORDED(GGTRACE_DRAFT);
-    real(speculation);
-}
+HOOK_BEFORE_VOID(_Z24common_speculative_draftP18common_speculative, RECORDED(GGTRACE_DRAFT), void * speculation, speculation)
 
 /* bool common_speculative_process(common_speculative *, const llama_batch &), (…, const common_batch &) */
-#define PROCESS(name)                                                 \
-    HOOK(bool, name, void * speculation, const void * batch) {        \
-        REAL(name);                                                   \
-        RECORDED(GGTRACE_VERIFY);                                     \
-        return real(speculation, batch);                              \
-    }
-PROCESS(_Z26common_speculative_processP18common_speculativeRK11llama_batch)
-PROCESS(_Z26common_speculative_processP18common_speculativeRK12common_batch)
+HOOK_BEFORE(bool, _Z26common_speculative_processP18common_speculativeRK11llama_batch, RECORDED(GGTRACE_VERIFY),
+    LIST(void * speculation, const void * batch), speculation, batch)
+HOOK_BEFORE(bool, _Z26common_speculative_processP18common_speculativeRK12common_batch, RECORDED(GGTRACE_VERIFY),
+    LIST(void * speculation, const void * batch), speculation, batch)
 
 /* void common_speculative_accept(common_speculative *, llama_seq_id, uint16_t) */
 HOOK(void, _Z25common_speculative_acceptP18common_speculativeit, void * speculation, int32_t sequence, uint16_t accepted) {

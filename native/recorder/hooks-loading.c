@@ -4,8 +4,6 @@
 #include "recorder/recorder.h"
 #include "recorder/runs.h"
 
-#define CONTEXT(pointer) ((uint64_t) (uintptr_t) (pointer))
-
 /* Parameters that are passed by value, and whose size differs between versions: as many bytes as any version has, as any_batch. */
 struct any_parameters {
     char bytes[256];
@@ -35,32 +33,20 @@ HOOK(void *, llama_model_load_from_splits, const char ** paths, size_t count, st
 }
 
 /* The encoder of images or sound. */
-HOOK(void *, mtmd_init_from_file, const char * path, const void * model, struct any_parameters parameters) {
-    REAL(mtmd_init_from_file);
-    recorder_ready(CALLER);
-    STAGE(GGTRACE_LOAD_MODEL, path);
-    return real(path, model, parameters);
-}
+HOOK_BEFORE(void *, mtmd_init_from_file, recorder_ready(CALLER); STAGE(GGTRACE_LOAD_MODEL, path),
+    LIST(const char * path, const void * model, struct any_parameters parameters), path, model, parameters)
 
 struct gguf_parameters {
     uint64_t no_alloc; /* a bool in the first byte */
     void ** context;
 };
 
-HOOK(void *, gguf_init_from_file, const char * path, struct gguf_parameters parameters) {
-    REAL(gguf_init_from_file);
-    STAGE(GGTRACE_READ_HEADER, path);
-    return real(path, parameters);
-}
+HOOK_BEFORE(void *, gguf_init_from_file, STAGE(GGTRACE_READ_HEADER, path),
+    LIST(const char * path, struct gguf_parameters parameters), path, parameters)
 
 /* void llama_model_loader::init_mappings(bool, llama_mlocks *) */
-#define INIT_MAPPINGS(name)                                                           \
-    HOOK(void, name, void * loader, bool prefetch, void * locks) {                    \
-        REAL(name);                                                                   \
-        STAGE(GGTRACE_MAP, NULL);                                                     \
-        real(loader, prefetch, locks);                                                \
-    }
-INIT_MAPPINGS(_ZN18llama_model_loader13init_mappingsEbPSt6vectorISt10unique_ptrI11llama_mlockSt14default_deleteIS2_EESaIS5_EE)
+HOOK_BEFORE_VOID(_ZN18llama_model_loader13init_mappingsEbPSt6vectorISt10unique_ptrI11llama_mlockSt14default_deleteIS2_EESaIS5_EE,
+    STAGE(GGTRACE_MAP, NULL), LIST(void * loader, bool prefetch, void * locks), loader, prefetch, locks)
 
 HOOK(void *, ggml_backend_dev_buffer_from_host_ptr, void * device, void * data, size_t size, size_t tensor_max) {
     REAL(ggml_backend_dev_buffer_from_host_ptr);

@@ -5,45 +5,26 @@
 #include "recorder/hook.h"
 #include "recorder/sequences.h"
 
-#define CONTEXT(pointer) ((uint64_t) (uintptr_t) (pointer))
-
 /* ---- Sequences ---- */
 
-HOOK(void *, llama_get_memory, const void * context) {
-    REAL(llama_get_memory);
-    void * memory = real(context);
-    if (memory && functions_are_recorded()) contexts_set_memory(context, memory);
-    return memory;
-}
+HOOK_AFTER(void *, llama_get_memory, if (result && functions_are_recorded()) contexts_set_memory(context, result),
+    const void * context, context)
 
-HOOK(bool, llama_memory_seq_rm, void * memory, int32_t sequence, int32_t from, int32_t end) {
-    REAL(llama_memory_seq_rm);
-    const bool is_done = real(memory, sequence, from, end);
-    sequences_changed(memory, &(struct ggtrace_sequence){
-        .what = GGTRACE_REMOVE, .sequence = sequence, .to = -1, .from = from, .end = end, .is_done = is_done});
-    return is_done;
-}
+HOOK_AFTER(bool, llama_memory_seq_rm,
+    sequences_changed(memory, &(struct ggtrace_sequence){.what = GGTRACE_REMOVE, .sequence = sequence, .to = -1, .from = from, .end = end, .is_done = result}),
+    LIST(void * memory, int32_t sequence, int32_t from, int32_t end), memory, sequence, from, end)
 
-HOOK(void, llama_memory_seq_cp, void * memory, int32_t sequence, int32_t to, int32_t from, int32_t end) {
-    REAL(llama_memory_seq_cp);
-    real(memory, sequence, to, from, end);
-    sequences_changed(memory, &(struct ggtrace_sequence){
-        .what = GGTRACE_COPY_SEQUENCE, .sequence = sequence, .to = to, .from = from, .end = end, .is_done = true});
-}
+HOOK_AFTER_VOID(llama_memory_seq_cp,
+    sequences_changed(memory, &(struct ggtrace_sequence){.what = GGTRACE_COPY_SEQUENCE, .sequence = sequence, .to = to, .from = from, .end = end, .is_done = true}),
+    LIST(void * memory, int32_t sequence, int32_t to, int32_t from, int32_t end), memory, sequence, to, from, end)
 
-HOOK(void, llama_memory_seq_keep, void * memory, int32_t sequence) {
-    REAL(llama_memory_seq_keep);
-    real(memory, sequence);
-    sequences_changed(memory, &(struct ggtrace_sequence){
-        .what = GGTRACE_KEEP, .sequence = sequence, .to = -1, .from = -1, .end = -1, .is_done = true});
-}
+HOOK_AFTER_VOID(llama_memory_seq_keep,
+    sequences_changed(memory, &(struct ggtrace_sequence){.what = GGTRACE_KEEP, .sequence = sequence, .to = -1, .from = -1, .end = -1, .is_done = true}),
+    LIST(void * memory, int32_t sequence), memory, sequence)
 
-HOOK(void, llama_memory_seq_add, void * memory, int32_t sequence, int32_t from, int32_t end, int32_t delta) {
-    REAL(llama_memory_seq_add);
-    real(memory, sequence, from, end, delta);
-    sequences_changed(memory, &(struct ggtrace_sequence){
-        .what = GGTRACE_SHIFT, .sequence = sequence, .to = -1, .from = from, .end = end, .delta = delta, .is_done = true});
-}
+HOOK_AFTER_VOID(llama_memory_seq_add,
+    sequences_changed(memory, &(struct ggtrace_sequence){.what = GGTRACE_SHIFT, .sequence = sequence, .to = -1, .from = from, .end = end, .delta = delta, .is_done = true}),
+    LIST(void * memory, int32_t sequence, int32_t from, int32_t end, int32_t delta), memory, sequence, from, end, delta)
 
 /* The context of a memory. Asks that with the held calls itself: the program may have got its memory before it was known. */
 static const void * context_of(const void * memory, const void * caller) {
@@ -89,12 +70,7 @@ CLEAR(_ZN22llama_memory_recurrent5clearEb)
 CLEAR(_ZN19llama_memory_hybrid5clearEb)
 CLEAR(_ZN24llama_memory_hybrid_iswa5clearEb)
 
-HOOK(void, llama_free, void * context) {
-    REAL(llama_free);
-    calls_forget(context);
-    contexts_forget(context);
-    real(context);
-}
+HOOK_BEFORE_VOID(llama_free, calls_forget(context); contexts_forget(context), void * context, context)
 
 /* ---- States ---- */
 
@@ -127,7 +103,6 @@ static void state_end(struct state * state, const void * context, uint64_t bytes
         state_end(&state, context, known_bytes);                                  \
         return done;                                                              \
     }
-#define LIST(...) __VA_ARGS__
 /* A function that returns only whether it succeeded. */
 #define UNKNOWN_BYTES (done ? GGTRACE_UNKNOWN_VALUE : 0)
 

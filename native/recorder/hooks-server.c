@@ -19,52 +19,29 @@ static int32_t number_of(const void * task_or_slot) {
  * The tasks of a request are registered by a set, ahead of their post. NEXT_RESPONSE, which the server posts to itself for each step, is
  * not, and metrics and the like are registered one by one. The time until the queue is free belongs to the request.
  */
-HOOK(void, _ZN15server_response20add_waiting_task_idsERKSt13unordered_setIiSt4hashIiESt8equal_toIiESaIiEE, void * results,
-     const void * ids) {
-    REAL(_ZN15server_response20add_waiting_task_idsERKSt13unordered_setIiSt4hashIiESt8equal_toIiESaIiEE);
-    server_posted(ids);
-    real(results, ids);
-}
+HOOK_BEFORE_VOID(_ZN15server_response20add_waiting_task_idsERKSt13unordered_setIiSt4hashIiESt8equal_toIiESaIiEE, server_posted(ids),
+    LIST(void * results, const void * ids), results, ids)
 
-HOOK(void, _ZN12server_queue5deferEO11server_task, void * queue, void * task) {
-    REAL(_ZN12server_queue5deferEO11server_task);
-    server_step(GGTRACE_DEFER, number_of(task), -1);
-    real(queue, task);
-}
+HOOK_BEFORE_VOID(_ZN12server_queue5deferEO11server_task, server_step(GGTRACE_DEFER, number_of(task), -1),
+    LIST(void * queue, void * task), queue, task)
 
 /* A slot was released: the first deferred task, or the first that wants this slot, goes back into the queue. */
-HOOK(void, _ZN12server_queue17pop_deferred_taskEi, void * queue, int slot) {
-    REAL(_ZN12server_queue17pop_deferred_taskEi);
-    server_step(GGTRACE_RESUME, -1, slot);
-    real(queue, slot);
-}
+HOOK_BEFORE_VOID(_ZN12server_queue17pop_deferred_taskEi, server_step(GGTRACE_RESUME, -1, slot), LIST(void * queue, int slot), queue, slot)
 
 /* Called by `post` for each cancelled task. */
-HOOK(void, _ZN12server_queue20cleanup_pending_taskEi, void * queue, int task) {
-    REAL(_ZN12server_queue20cleanup_pending_taskEi);
-    server_step(GGTRACE_CANCEL, task, -1);
-    real(queue, task);
-}
+HOOK_BEFORE_VOID(_ZN12server_queue20cleanup_pending_taskEi, server_step(GGTRACE_CANCEL, task, -1),
+    LIST(void * queue, int task), queue, task)
 
 /* If the slot cannot begin with the task, it sends an error. */
-HOOK(bool, _ZN19server_context_impl21launch_slot_with_taskER11server_slotO11server_task, void * server, void * slot, void * task) {
-    REAL(_ZN19server_context_impl21launch_slot_with_taskER11server_slotO11server_task);
-    server_step(GGTRACE_LAUNCH, number_of(task), number_of(slot));
-    return real(server, slot, task);
-}
+HOOK_BEFORE(bool, _ZN19server_context_impl21launch_slot_with_taskER11server_slotO11server_task,
+    server_step(GGTRACE_LAUNCH, number_of(task), number_of(slot)),
+    LIST(void * server, void * slot, void * task), server, slot, task)
 
-HOOK(void, _ZN11server_slot7releaseEv, void * slot) {
-    REAL(_ZN11server_slot7releaseEv);
-    server_step(GGTRACE_RELEASE, -1, number_of(slot));
-    real(slot);
-}
+HOOK_BEFORE_VOID(_ZN11server_slot7releaseEv, server_step(GGTRACE_RELEASE, -1, number_of(slot)), void * slot, slot)
 
 /* The argument is a std::unique_ptr &&. */
-HOOK(void, _ZN15server_response4sendEOSt10unique_ptrI18server_task_resultSt14default_deleteIS1_EE, void * results, void ** result) {
-    REAL(_ZN15server_response4sendEOSt10unique_ptrI18server_task_resultSt14default_deleteIS1_EE);
-    server_sent(*result);
-    real(results, result);
-}
+HOOK_BEFORE_VOID(_ZN15server_response4sendEOSt10unique_ptrI18server_task_resultSt14default_deleteIS1_EE, server_sent(*result),
+    LIST(void * results, void ** result), results, result)
 
 /* A line of the log. Its arguments cannot be passed on, so the real function gets its text. */
 HOOK(void, _Z14common_log_addP10common_log14ggml_log_levelPKcz, void * log, int level, const char * format, ...) {

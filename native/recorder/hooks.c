@@ -80,62 +80,29 @@ HOOK(int32_t, llama_process, void * context, int type, void * batch) {
  * The functions that fill a llama_batch_ext. llama_batch_ext_add_token and similar functions call these methods through the PLT.
  * Inside a call, llama.cpp makes batches for its own use.
  */
-HOOK(int, _ZN15llama_batch_ext9add_tokenEi, void * batch, int sequence) {
-    REAL(_ZN15llama_batch_ext9add_tokenEi);
-    const int index = real(batch, sequence);
-    if (!calls_inside()) batch_ext_added(batch, index, sequence);
-    return index;
-}
+HOOK_AFTER(int, _ZN15llama_batch_ext9add_tokenEi, if (!calls_inside()) batch_ext_added(batch, result, sequence),
+    LIST(void * batch, int sequence), batch, sequence)
 
-HOOK(bool, _ZN15llama_batch_ext13set_token_posEiPKi, void * batch, int index, const int * position) {
-    REAL(_ZN15llama_batch_ext13set_token_posEiPKi);
-    const bool is_set = real(batch, index, position);
-    if (is_set && !calls_inside()) batch_ext_placed(batch, index, *position);
-    return is_set;
-}
+HOOK_AFTER(bool, _ZN15llama_batch_ext13set_token_posEiPKi, if (result && !calls_inside()) batch_ext_placed(batch, index, *position),
+    LIST(void * batch, int index, const int * position), batch, index, position)
 
-HOOK(void, _ZN15llama_batch_ext5clearEv, void * batch) {
-    REAL(_ZN15llama_batch_ext5clearEv);
-    real(batch);
-    if (!calls_inside()) batch_ext_cleared(batch);
-}
+HOOK_AFTER_VOID(_ZN15llama_batch_ext5clearEv, if (!calls_inside()) batch_ext_cleared(batch), void * batch, batch)
 
 /* A new batch may have the address of an older one. */
-HOOK(void, _ZN15llama_batch_extC1EP13llama_context, void * batch, void * context) {
-    REAL(_ZN15llama_batch_extC1EP13llama_context);
-    real(batch, context);
-    if (!calls_inside()) batch_ext_cleared(batch);
-}
+HOOK_AFTER_VOID(_ZN15llama_batch_extC1EP13llama_context, if (!calls_inside()) batch_ext_cleared(batch),
+    LIST(void * batch, void * context), batch, context)
 
-HOOK(void, _ZN15llama_batch_ext10set_outputEib, void * batch, int index, bool output) {
-    REAL(_ZN15llama_batch_ext10set_outputEib);
-    real(batch, index, output);
-    if (output && !calls_inside()) batch_ext_output(batch, index);
-}
+HOOK_AFTER_VOID(_ZN15llama_batch_ext10set_outputEib, if (output && !calls_inside()) batch_ext_output(batch, index),
+    LIST(void * batch, int index, bool output), batch, index, output)
 
-HOOK(void, llama_batch_ext_free, void * batch) {
-    REAL(llama_batch_ext_free);
-    batch_ext_cleared(batch);
-    real(batch);
-}
+HOOK_BEFORE_VOID(llama_batch_ext_free, batch_ext_cleared(batch), void * batch, batch)
 
-HOOK(void, llama_perf_context_reset, void * context) {
-    REAL(llama_perf_context_reset);
-    calls_reset(context);
-    real(context);
-}
+HOOK_BEFORE_VOID(llama_perf_context_reset, calls_reset(context), void * context, context)
 
-HOOK(void, llama_set_warmup, void * context, bool warmup) {
-    REAL(llama_set_warmup);
-    calls_set_warm_up(warmup);
-    real(context, warmup);
-}
+HOOK_BEFORE_VOID(llama_set_warmup, calls_set_warm_up(warmup), LIST(void * context, bool warmup), context, warmup)
 
-HOOK(void, llama_set_embeddings, void * context, bool embeddings) {
-    REAL(llama_set_embeddings);
-    contexts_set_embeddings(context, embeddings);
-    real(context, embeddings);
-}
+HOOK_BEFORE_VOID(llama_set_embeddings, contexts_set_embeddings(context, embeddings),
+    LIST(void * context, bool embeddings), context, embeddings)
 
 /* ---- Graphs ---- */
 
@@ -191,11 +158,7 @@ HOOK(bool, ggml_backend_sched_reserve, void * scheduler, void * cgraph) {
     return has_room;
 }
 
-HOOK(void, ggml_backend_sched_reset, void * scheduler) {
-    REAL(ggml_backend_sched_reset);
-    graphs_may_change();
-    real(scheduler);
-}
+HOOK_BEFORE_VOID(ggml_backend_sched_reset, graphs_may_change(), void * scheduler, scheduler)
 
 typedef bool (*eval_callback)(void * tensor, bool ask, void * user);
 
@@ -243,11 +206,9 @@ HOOK(int, ggml_graph_compute, void * cgraph, void * plan) {
 /* ---- Operators ---- */
 
 /* ggml-cpu calls this on every worker at the start of every node that is not fused, to ask whether special hardware computes it. */
-HOOK(bool, ggml_cpu_extra_compute_forward, void * params, void * tensor) {
-    REAL(ggml_cpu_extra_compute_forward);
-    if (!operators_start_plain(tensor) && recording_level() >= LEVEL_OPERATOR) operators_start(params, tensor);
-    return real(params, tensor);
-}
+HOOK_BEFORE(bool, ggml_cpu_extra_compute_forward,
+    if (!operators_start_plain(tensor) && recording_level() >= LEVEL_OPERATOR) operators_start(params, tensor),
+    LIST(void * params, void * tensor), params, tensor)
 
 HOOK(void, ggml_barrier, void * threadpool) {
     if (operators_barrier_plain(threadpool)) return;
@@ -258,26 +219,16 @@ HOOK(void, ggml_barrier, void * threadpool) {
 
 /* ---- Threads ---- */
 
-HOOK(void *, ggml_threadpool_new, void * params) {
-    REAL(ggml_threadpool_new);
-    if (recorder_ready(CALLER) >= LEVEL_TOKEN) thread_runtimes_note_pool(params);
-    return real(params);
-}
+HOOK_BEFORE(void *, ggml_threadpool_new, if (recorder_ready(CALLER) >= LEVEL_TOKEN) thread_runtimes_note_pool(params),
+    void * params, params)
 
 /* ---- Buffers ---- */
 
-HOOK(void *, ggml_backend_buft_alloc_buffer, void * buffer_type, size_t size) {
-    REAL(ggml_backend_buft_alloc_buffer);
-    void * buffer = real(buffer_type, size);
-    if (buffer && recording_level() != LEVEL_OFF) registry_note_allocation(buffer, ggtrace_now());
-    return buffer;
-}
+HOOK_AFTER(void *, ggml_backend_buft_alloc_buffer, if (result && recording_level() != LEVEL_OFF) registry_note_allocation(result, ggtrace_now()),
+    LIST(void * buffer_type, size_t size), buffer_type, size)
 
-HOOK(void, ggml_backend_buffer_set_usage, void * buffer, int usage) {
-    REAL(ggml_backend_buffer_set_usage);
-    real(buffer, usage);
-    if (usage == GGTRACE_USAGE_WEIGHTS && recording_level() >= LEVEL_GRAPH) registry_expect_buffer(buffer);
-}
+HOOK_AFTER_VOID(ggml_backend_buffer_set_usage, if (usage == GGTRACE_USAGE_WEIGHTS && recording_level() >= LEVEL_GRAPH) registry_expect_buffer(buffer),
+    LIST(void * buffer, int usage), buffer, usage)
 
 static void record_free(void * buffer) {
     const uint32_t id = registry_buffer_forget(buffer);
@@ -285,55 +236,26 @@ static void record_free(void * buffer) {
     if (writer) ggtrace_free(writer, clock_now(), id);
 }
 
-HOOK(void, ggml_backend_buffer_free, void * buffer) {
-    REAL(ggml_backend_buffer_free);
-    if (recording_level() >= LEVEL_GRAPH) record_free(buffer);
-    real(buffer);
-}
+HOOK_BEFORE_VOID(ggml_backend_buffer_free, if (recording_level() >= LEVEL_GRAPH) record_free(buffer), void * buffer, buffer)
 
 /* ---- Copies ---- */
 
-HOOK(void, ggml_backend_tensor_get, const void * tensor, void * data, size_t offset, size_t size) {
-    REAL(ggml_backend_tensor_get);
-    const uint64_t start = copies_begin();
-    real(tensor, data, offset, size);
-    copies_end(start, tensor, size, GGTRACE_GET);
-}
+HOOK_AROUND(ggml_backend_tensor_get, const uint64_t start = copies_begin(), copies_end(start, tensor, size, GGTRACE_GET),
+    LIST(const void * tensor, void * data, size_t offset, size_t size), tensor, data, offset, size)
 
-HOOK(void, ggml_backend_tensor_set, void * tensor, const void * data, size_t offset, size_t size) {
-    REAL(ggml_backend_tensor_set);
-    copies_note_origin(tensor, data, offset, size);
-    const uint64_t start = copies_begin(), load_start = loading_copy_begin();
-    real(tensor, data, offset, size);
-    copies_end(start, tensor, size, GGTRACE_SET);
-    loading_copy_end(load_start, size);
-}
+HOOK_AROUND(ggml_backend_tensor_set, LIST(copies_note_origin(tensor, data, offset, size); const uint64_t start = copies_begin(), load_start = loading_copy_begin()),
+    copies_end(start, tensor, size, GGTRACE_SET); loading_copy_end(load_start, size),
+    LIST(void * tensor, const void * data, size_t offset, size_t size), tensor, data, offset, size)
 
-HOOK(void, ggml_backend_tensor_get_async, void * backend, const void * tensor, void * data, size_t offset, size_t size) {
-    REAL(ggml_backend_tensor_get_async);
-    const uint64_t start = copies_begin();
-    real(backend, tensor, data, offset, size);
-    copies_end(start, tensor, size, GGTRACE_GET);
-}
+HOOK_AROUND(ggml_backend_tensor_get_async, const uint64_t start = copies_begin(), copies_end(start, tensor, size, GGTRACE_GET),
+    LIST(void * backend, const void * tensor, void * data, size_t offset, size_t size), backend, tensor, data, offset, size)
 
-HOOK(void, ggml_backend_tensor_set_async, void * backend, void * tensor, const void * data, size_t offset, size_t size) {
-    REAL(ggml_backend_tensor_set_async);
-    const uint64_t start = copies_begin(), load_start = loading_copy_begin();
-    real(backend, tensor, data, offset, size);
-    copies_end(start, tensor, size, GGTRACE_SET);
-    loading_copy_end(load_start, size);
-}
+HOOK_AROUND(ggml_backend_tensor_set_async, LIST(const uint64_t start = copies_begin(), load_start = loading_copy_begin()),
+    copies_end(start, tensor, size, GGTRACE_SET); loading_copy_end(load_start, size),
+    LIST(void * backend, void * tensor, const void * data, size_t offset, size_t size), backend, tensor, data, offset, size)
 
-HOOK(void, ggml_backend_tensor_copy, void * from, void * to) {
-    REAL(ggml_backend_tensor_copy);
-    const uint64_t start = copies_begin();
-    real(from, to);
-    copies_end_between(start, from, to);
-}
+HOOK_AROUND(ggml_backend_tensor_copy, const uint64_t start = copies_begin(), copies_end_between(start, from, to),
+    LIST(void * from, void * to), from, to)
 
-HOOK(void, ggml_backend_tensor_copy_async, void * backend_from, void * backend_to, void * from, void * to) {
-    REAL(ggml_backend_tensor_copy_async);
-    const uint64_t start = copies_begin();
-    real(backend_from, backend_to, from, to);
-    copies_end_between(start, from, to);
-}
+HOOK_AROUND(ggml_backend_tensor_copy_async, const uint64_t start = copies_begin(), copies_end_between(start, from, to),
+    LIST(void * backend_from, void * backend_to, void * from, void * to), backend_from, backend_to, from, to)

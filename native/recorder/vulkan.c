@@ -134,27 +134,16 @@ static void note_queue(VkDevice device, VkQueue queue, uint32_t family, uint32_t
     vulkan_queue_note(device, queue, family, index);
 }
 
-HOOK(void, vkGetDeviceQueue, VkDevice device, uint32_t family, uint32_t index, VkQueue * queue) {
-    REAL(vkGetDeviceQueue);
-    real(device, family, index, queue);
-    note_queue(device, *queue, family, index);
-}
+HOOK_AFTER_VOID(vkGetDeviceQueue, note_queue(device, *queue, family, index),
+    LIST(VkDevice device, uint32_t family, uint32_t index, VkQueue * queue), device, family, index, queue)
 
-HOOK(void, vkGetDeviceQueue2, VkDevice device, const VkDeviceQueueInfo2 * info, VkQueue * queue) {
-    REAL(vkGetDeviceQueue2);
-    real(device, info, queue);
-    note_queue(device, *queue, info->queueFamilyIndex, info->queueIndex);
-}
+HOOK_AFTER_VOID(vkGetDeviceQueue2, note_queue(device, *queue, info->queueFamilyIndex, info->queueIndex),
+    LIST(VkDevice device, const VkDeviceQueueInfo2 * info, VkQueue * queue), device, info, queue)
 
 /* ---- Command buffers ---- */
 
-HOOK(VkResult, vkCreateCommandPool, VkDevice device, const VkCommandPoolCreateInfo * info, const void * allocator, VkCommandPool * pool) {
-    REAL(vkCreateCommandPool);
-    const VkResult result = real(device, info, allocator, pool);
-    HOLD(&vulkan_lock);
-    if (result == VK_SUCCESS) vulkan_pool_note(device, *pool, info->queueFamilyIndex);
-    return result;
-}
+HOOK_AFTER(VkResult, vkCreateCommandPool, HOLD(&vulkan_lock); if (result == VK_SUCCESS) vulkan_pool_note(device, *pool, info->queueFamilyIndex),
+    LIST(VkDevice device, const VkCommandPoolCreateInfo * info, const void * allocator, VkCommandPool * pool), device, info, allocator, pool)
 
 HOOK(VkResult, vkAllocateCommandBuffers, VkDevice device, const VkCommandBufferAllocateInfo * info, VkCommandBuffer * buffers) {
     REAL(vkAllocateCommandBuffers);
@@ -167,24 +156,14 @@ HOOK(VkResult, vkAllocateCommandBuffers, VkDevice device, const VkCommandBufferA
     return result;
 }
 
-HOOK(VkResult, vkBeginCommandBuffer, VkCommandBuffer buffer, const VkCommandBufferBeginInfo * info) {
-    REAL(vkBeginCommandBuffer);
-    const VkResult result = real(buffer, info);
-    if (result == VK_SUCCESS) vulkan_work_begin(buffer, (info->flags & VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT) != 0);
-    return result;
-}
+HOOK_AFTER(VkResult, vkBeginCommandBuffer,
+    if (result == VK_SUCCESS) vulkan_work_begin(buffer, (info->flags & VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT) != 0),
+    LIST(VkCommandBuffer buffer, const VkCommandBufferBeginInfo * info), buffer, info)
 
-HOOK(VkResult, vkEndCommandBuffer, VkCommandBuffer buffer) {
-    REAL(vkEndCommandBuffer);
-    vulkan_work_end(buffer);
-    return real(buffer);
-}
+HOOK_BEFORE(VkResult, vkEndCommandBuffer, vulkan_work_end(buffer), VkCommandBuffer buffer, buffer)
 
-HOOK(void, vkCmdDispatch, VkCommandBuffer buffer, uint32_t x, uint32_t y, uint32_t z) {
-    REAL(vkCmdDispatch);
-    vulkan_work_other(buffer);
-    real(buffer, x, y, z);
-}
+HOOK_BEFORE_VOID(vkCmdDispatch, vulkan_work_other(buffer),
+    LIST(VkCommandBuffer buffer, uint32_t x, uint32_t y, uint32_t z), buffer, x, y, z)
 
 HOOK(void, vkCmdCopyBuffer, VkCommandBuffer buffer, VkBuffer from, VkBuffer to, uint32_t count, const VkBufferCopy * regions) {
     REAL(vkCmdCopyBuffer);
@@ -195,12 +174,9 @@ HOOK(void, vkCmdCopyBuffer, VkCommandBuffer buffer, VkBuffer from, VkBuffer to, 
     if (is_timed) vulkan_work_plain_end(buffer);
 }
 
-HOOK(void, vkCmdFillBuffer, VkCommandBuffer buffer, VkBuffer to, VkDeviceSize offset, VkDeviceSize size, uint32_t data) {
-    REAL(vkCmdFillBuffer);
-    const bool is_timed = vulkan_work_plain(buffer, GGTRACE_GPU_FILL, size == UINT64_MAX ? 0 : size);
-    real(buffer, to, offset, size, data);
-    if (is_timed) vulkan_work_plain_end(buffer);
-}
+HOOK_AROUND(vkCmdFillBuffer, const bool is_timed = vulkan_work_plain(buffer, GGTRACE_GPU_FILL, size == UINT64_MAX ? 0 : size),
+    if (is_timed) vulkan_work_plain_end(buffer),
+    LIST(VkCommandBuffer buffer, VkBuffer to, VkDeviceSize offset, VkDeviceSize size, uint32_t data), buffer, to, offset, size, data)
 
 /* ---- Submissions ---- */
 

@@ -138,44 +138,35 @@ HOOK(int, cudaGetDeviceProperties_v2, char * properties, int device) {
     const int result = real(__VA_ARGS__);                         \
     cuda_launch_end(&launch, result == 0);                        \
     return result
+#define LAUNCHES(name, parameters, function, stream, facts, ...)  \
+    HOOK(int, name, parameters) {                                 \
+        REAL_OR(name, CUDA_INSUFFICIENT_DRIVER);                  \
+        LAUNCH(function, stream, LIST(facts), __VA_ARGS__);       \
+    }
 
-HOOK(int, __cudaLaunchKernel, const void * kernel, struct cuda_dim3 grid, struct cuda_dim3 block, void ** arguments, size_t shared, void * stream) {
-    REAL_OR(__cudaLaunchKernel, CUDA_INSUFFICIENT_DRIVER);
-    LAUNCH(CUDA_LAUNCH_KERNEL, stream, LIST(.kernel = kernel, .grid = grid, .block = block), kernel, grid, block, arguments, shared, stream);
-}
+LAUNCHES(__cudaLaunchKernel, LIST(const void * kernel, struct cuda_dim3 grid, struct cuda_dim3 block, void ** arguments, size_t shared, void * stream),
+    CUDA_LAUNCH_KERNEL, stream, LIST(.kernel = kernel, .grid = grid, .block = block), kernel, grid, block, arguments, shared, stream)
 
 #ifndef HIP
 /* Its name in programs that are compiled for CUDA 12. */
-HOOK(int, cudaLaunchKernel, const void * function, struct cuda_dim3 grid, struct cuda_dim3 block, void ** arguments, size_t shared, void * stream) {
-    REAL_OR(cudaLaunchKernel, CUDA_INSUFFICIENT_DRIVER);
-    LAUNCH(CUDA_LAUNCH_KERNEL, stream, LIST(.kernel = function, .grid = grid, .block = block), function, grid, block, arguments, shared, stream);
-}
+LAUNCHES(cudaLaunchKernel, LIST(const void * function, struct cuda_dim3 grid, struct cuda_dim3 block, void ** arguments, size_t shared, void * stream),
+    CUDA_LAUNCH_KERNEL, stream, LIST(.kernel = function, .grid = grid, .block = block), function, grid, block, arguments, shared, stream)
 
-HOOK(int, cudaLaunchKernelExC, const struct cuda_launch_config * config, const void * function, void ** arguments) {
-    REAL_OR(cudaLaunchKernelExC, CUDA_INSUFFICIENT_DRIVER);
-    LAUNCH(CUDA_LAUNCH_EX, config->stream, LIST(.kernel = function, .grid = config->grid, .block = config->block), config, function, arguments);
-}
+LAUNCHES(cudaLaunchKernelExC, LIST(const struct cuda_launch_config * config, const void * function, void ** arguments),
+    CUDA_LAUNCH_EX, config->stream, LIST(.kernel = function, .grid = config->grid, .block = config->block), config, function, arguments)
 #endif
 
-HOOK(int, cudaLaunchCooperativeKernel, const void * function, struct cuda_dim3 grid, struct cuda_dim3 block, void ** arguments, size_t shared, void * stream) {
-    REAL_OR(cudaLaunchCooperativeKernel, CUDA_INSUFFICIENT_DRIVER);
-    LAUNCH(CUDA_LAUNCH_COOPERATIVE, stream, LIST(.kernel = function, .grid = grid, .block = block), function, grid, block, arguments, shared, stream);
-}
+LAUNCHES(cudaLaunchCooperativeKernel, LIST(const void * function, struct cuda_dim3 grid, struct cuda_dim3 block, void ** arguments, size_t shared, void * stream),
+    CUDA_LAUNCH_COOPERATIVE, stream, LIST(.kernel = function, .grid = grid, .block = block), function, grid, block, arguments, shared, stream)
 
-HOOK(int, cudaMemcpyAsync, void * to, const void * from, size_t size, int kind, void * stream) {
-    REAL_OR(cudaMemcpyAsync, CUDA_INSUFFICIENT_DRIVER);
-    LAUNCH(CUDA_MEMCPY, stream, LIST(.bytes = size, .kind = kind), to, from, size, kind, stream);
-}
+LAUNCHES(cudaMemcpyAsync, LIST(void * to, const void * from, size_t size, int kind, void * stream),
+    CUDA_MEMCPY, stream, LIST(.bytes = size, .kind = kind), to, from, size, kind, stream)
 
-HOOK(int, cudaMemcpy2DAsync, void * to, size_t to_pitch, const void * from, size_t from_pitch, size_t width, size_t height, int kind, void * stream) {
-    REAL_OR(cudaMemcpy2DAsync, CUDA_INSUFFICIENT_DRIVER);
-    LAUNCH(CUDA_MEMCPY_2D, stream, LIST(.bytes = width * height, .kind = kind), to, to_pitch, from, from_pitch, width, height, kind, stream);
-}
+LAUNCHES(cudaMemcpy2DAsync, LIST(void * to, size_t to_pitch, const void * from, size_t from_pitch, size_t width, size_t height, int kind, void * stream),
+    CUDA_MEMCPY_2D, stream, LIST(.bytes = width * height, .kind = kind), to, to_pitch, from, from_pitch, width, height, kind, stream)
 
-HOOK(int, cudaMemcpyPeerAsync, void * to, int to_device, const void * from, int from_device, size_t size, void * stream) {
-    REAL_OR(cudaMemcpyPeerAsync, CUDA_INSUFFICIENT_DRIVER);
-    LAUNCH(CUDA_MEMCPY_PEER, stream, LIST(.bytes = size), to, to_device, from, from_device, size, stream);
-}
+LAUNCHES(cudaMemcpyPeerAsync, LIST(void * to, int to_device, const void * from, int from_device, size_t size, void * stream),
+    CUDA_MEMCPY_PEER, stream, LIST(.bytes = size), to, to_device, from, from_device, size, stream)
 
 #ifndef HIP
 /* Earlier releases of ggml copy parts of split matrices by it. `box`: a struct cudaMemcpy3DPeerParms. */
@@ -186,15 +177,11 @@ HOOK(int, cudaMemcpy3DPeerAsync, const char * box, void * stream) {
 }
 #endif
 
-HOOK(int, cudaMemsetAsync, void * to, int value, size_t size, void * stream) {
-    REAL_OR(cudaMemsetAsync, CUDA_INSUFFICIENT_DRIVER);
-    LAUNCH(CUDA_MEMSET, stream, LIST(.bytes = size), to, value, size, stream);
-}
+LAUNCHES(cudaMemsetAsync, LIST(void * to, int value, size_t size, void * stream),
+    CUDA_MEMSET, stream, LIST(.bytes = size), to, value, size, stream)
 
-HOOK(int, cudaMemset, void * to, int value, size_t size) {
-    REAL_OR(cudaMemset, CUDA_INSUFFICIENT_DRIVER);
-    LAUNCH(CUDA_MEMSET, NULL, LIST(.bytes = size), to, value, size);
-}
+LAUNCHES(cudaMemset, LIST(void * to, int value, size_t size),
+    CUDA_MEMSET, NULL, LIST(.bytes = size), to, value, size)
 
 /* ---- cuBLAS, whose launches pass no hook: one call may launch several kernels ---- */
 
@@ -322,26 +309,18 @@ HOOK(int, cudaStreamWaitEvent, void * stream, void * event, unsigned flags) {
 
 /* ---- Waits ---- */
 
-/* `waited`: the call of the real function. */
-#define WAIT(kind, waited)                                        \
-    if (!is_followed(callee)) return waited;                              \
-    const uint64_t start = clock_now();                           \
-    const int result = waited;                                    \
-    cuda_launched_flush();                                        \
-    note_host(kind, start);                                       \
-    return result
+#define WAITS(name, kind, parameters, ...)                 \
+    HOOK(int, name, parameters) {                          \
+        REAL_OR(name, CUDA_INSUFFICIENT_DRIVER);           \
+        if (!is_followed(callee)) return real(__VA_ARGS__); \
+        const uint64_t start = clock_now();                \
+        const int result = real(__VA_ARGS__);              \
+        cuda_launched_flush();                             \
+        note_host(kind, start);                            \
+        return result;                                     \
+    }
+WAITS(cudaStreamSynchronize, GGTRACE_WAIT_CUDA_STREAM, void * stream, stream)
 
-HOOK(int, cudaStreamSynchronize, void * stream) {
-    REAL_OR(cudaStreamSynchronize, CUDA_INSUFFICIENT_DRIVER);
-    WAIT(GGTRACE_WAIT_CUDA_STREAM, real(stream));
-}
+WAITS(cudaEventSynchronize, GGTRACE_WAIT_CUDA_EVENT, void * event, event)
 
-HOOK(int, cudaEventSynchronize, void * event) {
-    REAL_OR(cudaEventSynchronize, CUDA_INSUFFICIENT_DRIVER);
-    WAIT(GGTRACE_WAIT_CUDA_EVENT, real(event));
-}
-
-HOOK(int, cudaDeviceSynchronize, void) {
-    REAL_OR(cudaDeviceSynchronize, CUDA_INSUFFICIENT_DRIVER);
-    WAIT(GGTRACE_WAIT_CUDA_DEVICE, real());
-}
+WAITS(cudaDeviceSynchronize, GGTRACE_WAIT_CUDA_DEVICE, void, )

@@ -1,3 +1,7 @@
+/** The op of an operator's slice: the last word of its name, where it has no argument for it. */
+export const opOf = (slice: string): string =>
+  `ifnull(extract_arg(${slice}.arg_set_id, 'debug.op'), replace(${slice}.name, rtrim(${slice}.name, replace(${slice}.name, ' ', '')), ''))`
+
 /**
  * The operators of a trace, with their calls, as a table of SQL: only the first operator of a call in a row has its number. Plainer than
  * the views of the package, and for Chrome JSON, too.

@@ -70,8 +70,11 @@ export class Timeline implements EventPass<void> {
 
   /** Events after one whose area is not loaded wait for {@link load}. */
   take(batch: readonly TraceEvent[]): void {
+    const isWhole = this.options.tokens === undefined
     for (const event of batch) {
       if (this.waiting) this.waiting.push(event)
+      else if (isWhole && event.kind === 'operator')
+        this.ggml.operator(event) // most events
       else this.place(event)
     }
   }

@@ -1,15 +1,15 @@
 /**
  * Compares the CPU time and memory of conversions by two or more states of the code, in turn, so that other load on the machine affects all.
- *   node scripts/bench/by-turns.mjs [--pairs 9] [--only executions,json] [--scale 1] before [after ...]
+ *   node scripts/bench/by-turns.mjs [--pairs 9] [--only executions,load] [--scale 1] before [after ...]
  * A state is a commit, which is built in the temporary folder once, or a folder with a built `dist`; without `after`, it is this one.
  * Ratios are those of the later states to the first one: of the minima, and the median of those of each turn. User CPU of `convert`
- * alone; of `cli`, that of the whole command.
+ * alone; of `cli`, that of the whole command; of `load`, that of this folder's trace_processor for the trace that the state writes.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { createWriteStream, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createWriteStream, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -32,6 +32,12 @@ const nsys = async (path, scale) => (await import('./long-nsys.mjs')).makeReport
 /** By name: what makes the input, its file and the options of the conversion. */
 const WORK = {
   executions: { make: executions, file: 'executions.ggtrace', options: { detail: 'shapes', all: true } },
+  load: {
+    make: executions,
+    file: 'executions.ggtrace',
+    options: { detail: 'shapes', all: true },
+    isLoaded: true,
+  },
   json: { make: executions, file: 'executions.ggtrace', options: { detail: 'shapes', all: true, to: 'json' } },
   kineto: { make: kineto, file: 'kineto.json', options: {} },
   sched: { make: sched, file: 'sched.txt', options: {} },
@@ -56,6 +62,19 @@ async function converting(dist, path, options, isHashed) {
   const cpu = process.cpuUsage().user - user
   const rss = process.resourceUsage().maxRSS * 1024
   console.log(JSON.stringify({ cpu: cpu / 1e6, rss, bytes, hash: hash?.digest('hex') }))
+}
+
+/** Loads a trace as the CLI does. */
+async function loading(dist, path) {
+  const { openTrace } = await import(pathToFileURL(dist.replace('index.js', 'node.js')))
+  setFlagsFromString('--liftoff-only')
+  const { user } = process.cpuUsage()
+  const trace = await openTrace(path)
+  const cpu = process.cpuUsage().user - user
+  console.log(
+    JSON.stringify({ cpu: cpu / 1e6, rss: process.resourceUsage().maxRSS * 1024, bytes: statSync(path).size }),
+  )
+  trace.close()
 }
 
 /** The folder of a state, built. */
@@ -93,18 +112,24 @@ function inProcess(folder, path, { options, args }, isHashed) {
       ...(isHashed && { hash: hashOf(join(FOLDER, 'out')) }),
     }
   }
-  const command = [
-    fileURLToPath(import.meta.url),
-    'convert',
-    join(folder, 'dist/index.js'),
-    path,
-    JSON.stringify(options),
-  ]
-  const { stdout, stderr } = spawnSync(process.execPath, [...command, ...(isHashed ? ['yes'] : [])], {
+  return inNode('convert', join(folder, 'dist/index.js'), path, JSON.stringify(options), ...(isHashed ? ['yes'] : []))
+}
+
+function inNode(...command) {
+  const { stdout, stderr } = spawnSync(process.execPath, [fileURLToPath(import.meta.url), ...command], {
     encoding: 'utf8',
   })
   if (!stdout) throw new Error(stderr)
   return JSON.parse(stdout)
+}
+
+/** Converts an input by a state into a file. */
+async function traceOf(folder, path, { options }) {
+  const { convert, ...others } = await import(pathToFileURL(join(folder, 'dist/index.js')))
+  const { inputOf } = others.inputOf ? others : await import(pathToFileURL(join(folder, 'dist/node.js')))
+  const trace = join(FOLDER, `${basename(path)}-${basename(folder)}.pftrace`)
+  await pipeline(convert(inputOf(path), options), createWriteStream(trace))
+  return trace
 }
 
 const hashOf = (path) => createHash('sha256').update(readFileSync(path)).digest('hex')
@@ -123,11 +148,16 @@ async function main() {
   for (const name of values.only?.split(',') ?? Object.keys(WORK)) {
     const work = WORK[name]
     const path = await made(work, scale)
-    const hashes = folders.map((folder) => inProcess(folder, path, work, true).hash)
+    const traces = work.isLoaded ? await Promise.all(folders.map((folder) => traceOf(folder, path, work))) : []
+    const hashes = folders.map((folder, i) =>
+      traces[i] ? hashOf(traces[i]) : inProcess(folder, path, work, true).hash,
+    )
     const runs = folders.map(() => [])
+    const run = (i) =>
+      traces[i] ? inNode('load', join(ROOT, 'dist/index.js'), traces[i]) : inProcess(folders[i], path, work)
     for (let turn = 0; turn < turns; turn++) {
       const order = [...folders.keys()]
-      for (const i of turn % 2 ? order.reverse() : order) runs[i].push(inProcess(folders[i], path, work))
+      for (const i of turn % 2 ? order.reverse() : order) runs[i].push(run(i))
     }
     const cpus = runs.map((all) => all.map(({ cpu }) => cpu))
     console.log(name)
@@ -149,4 +179,5 @@ async function main() {
 
 const [what, ...rest] = process.argv.slice(2)
 if (what === 'convert') await converting(...rest)
+else if (what === 'load') await loading(...rest)
 else await main()

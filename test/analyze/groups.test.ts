@@ -6,6 +6,7 @@ import { bucketsOf, distributionOf, RELATIVE_ERROR } from '../../lib/analyze/com
 import { type Analysis, analyze, convert } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
 import type { OpenTrace } from '../../lib/sql.ts'
+import { opOf } from '../operators-sql.ts'
 import { counted } from '../read/ggtrace-logs.ts'
 import { scenario } from './scenario.ts'
 
@@ -60,7 +61,7 @@ describe('any grouping', () => {
 })
 
 test('by op and phase: count, time and quantiles of the slices of the trace', () => {
-  const sql = `select extract_arg(s.arg_set_id, 'debug.op'), extract_arg(c.arg_set_id, 'debug.phase'), s.dur from slice s
+  const sql = `select ${opOf('s')}, extract_arg(c.arg_set_id, 'debug.phase'), s.dur from slice s
     join slice c on c.category = 'token' and extract_arg(c.arg_set_id, 'debug.call') = extract_arg(s.arg_set_id, 'debug.call')
     where s.category = 'operator' and s.name not glob '*+*' order by s.dur`
   const durations = new Map<string, number[]>()

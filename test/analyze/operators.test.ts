@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals'
 import { Inferred, UNKNOWN } from '../../lib/core.ts'
 import { type Analysis, analyze, convert, type EventInput } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
+import { opOf } from '../operators-sql.ts'
 import { scenario } from './scenario.ts'
 
 /** Figures of operators and of calls, against SQL over the trace of the same log, and against small runs that were computed by hand. */
@@ -30,7 +31,7 @@ test.each(LOGS)('%s: operators and waits by op, worker and phase are those of th
   const { operators, workers } = await analyze(inputOf(log))
   const sql = `with calls as (select ts, ts + dur as end_ts, extract_arg(arg_set_id, 'debug.phase') as phase,
       extract_arg(arg_set_id, 'debug.call') as call from slice where category = 'token')
-    select ifnull(extract_arg(s.arg_set_id, 'debug.op'), '') || ' ' || ifnull(c.phase, 'none'), count(*), sum(s.dur) from slice s
+    select ${opOf('s')} || ' ' || ifnull(c.phase, 'none'), count(*), sum(s.dur) from slice s
       left join calls c on c.call = extract_arg(s.arg_set_id, 'debug.call')
     where s.category = 'operator' and s.name not glob '*+*' group by 1`
   const expected = Object.fromEntries((await rowsOf(log, sql)).map(([key, ...sums]) => [key, sums.map(Number)]))

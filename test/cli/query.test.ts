@@ -108,8 +108,8 @@ describe('inputs', () => {
     expect(rows(scheduler, sql)).toEqual([{ s: 0, n: 2664 }]) // the threads of another process
     expect(rows(scheduler, '--all-threads', '--clock', `${scheduler}=+1ms`, sql)).toEqual([{ s: 1, n: 2664 }])
     const count =
-      "select count(*) as n, min(extract_arg(arg_set_id, 'debug.op')) as op from slice where category = 'operator'"
-    expect(rows('--tokens', '1', '--detail', 'names', count)).toEqual([{ n: 296, op: null }])
+      "select count(*) as n, min(extract_arg(arg_set_id, 'debug.tensor')) as tensor from slice where category = 'operator'"
+    expect(rows('--tokens', '1', '--detail', 'names', count)).toEqual([{ n: 296, tensor: null }])
     expect(rows('--op-name', 'op', "select count(*) as n from slice where name = 'MUL_MAT'")[0].n).toBeGreaterThan(100)
   })
 

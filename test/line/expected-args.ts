@@ -26,6 +26,7 @@ export function operatorArgs(
   names: Names,
   detail: string,
   isFirstOfThread: boolean,
+  sliceName: string,
 ): Args {
   if (detail === 'names') return {}
   const tensor = tensors.get(event.tensor)!
@@ -35,8 +36,9 @@ export function operatorArgs(
     names.text(id),
   )
   if (name) args['tensor'] = name
-  if (op) args['op'] = op
-  if (type) args['type'] = type
+  const isNamed = sliceName.split(' ').at(-1) === op && (name !== '' || tensor.ne !== undefined)
+  if (op && !isNamed) args['op'] = op
+  if (type && !tensor.ne) args['type'] = type
   if (first) args['src0_type'] = first
   let bits = (event.inferred & ~WAIT_BIT) | tensor.inferred
   let { layer } = tensor
@@ -49,7 +51,7 @@ export function operatorArgs(
   }
   Object.assign(args, inferredArg(bits))
   if (layer >= 0) args['layer'] = `${layer}`
-  if (tensor.ne) args['shape'] = formatShape(tensor.ne)
+  if (tensor.ne) args['shape'] = `${formatShape(tensor.ne)}${type ? ` ${type}` : ''}`
   if (event.experts) args['experts'] = event.experts.join(',')
   sources.forEach((source, i) => {
     const shape = source.ne ? formatShape(source.ne) : ''

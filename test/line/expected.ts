@@ -220,12 +220,12 @@ class Drawing {
     const { worker, startNs, endNs, waitEndNs } = event
     const tensor = this.tensors.get(event.tensor)!
     const row = `worker ${worker}`
-    const args = {
-      ...operatorArgs(event, this.tensors, this.names, this.detail, this.threads.get(worker) !== event.tid),
-    }
+    const isFirst = this.threads.get(worker) !== event.tid
+    const name = this.operatorName(tensor)
+    const args = { ...operatorArgs(event, this.tensors, this.names, this.detail, isFirst, name) }
     if (event.tid >= 0) this.threads.set(worker, event.tid)
-    const track = this.slice(row, 'operator', this.operatorName(tensor), startNs, endNs, args, waitEndNs)
-    this.operators.push({ row: this.rows.length - 1, track, event, name: this.operatorName(tensor), args })
+    const track = this.slice(row, 'operator', name, startNs, endNs, args, waitEndNs)
+    this.operators.push({ row: this.rows.length - 1, track, event, name, args })
   }
 
   private operatorName(tensor: TensorEvent): string {

@@ -49,7 +49,7 @@ describe('one run in every generation', () => {
       const rows = rowsOf(csv)
       const struct = 'parm_addr' in rows[0]!
       const slices = await slicesOf(csv)
-      expect(slices.filter((line) => /^worker.*[{ ]op: /.test(line))).toHaveLength(operators)
+      expect(slices.filter((line) => /^worker.*[{ ]tensor: /.test(line))).toHaveLength(operators)
       const generations = {
         text: textOf(rows),
         'first text': textOf(rows, { comma: false }),

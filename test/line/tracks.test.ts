@@ -3,6 +3,7 @@ import { parseTensorName } from '../../lib/core.ts'
 import { type Summary, summarize } from '../../lib/index.ts'
 import { openTrace } from '../../lib/node.ts'
 import type { Cell, OpenTrace } from '../../lib/sql.ts'
+import { opOf } from '../operators-sql.ts'
 import { pathsOf } from './comparer.ts'
 import { converted, storedBytes } from './support.ts'
 
@@ -121,7 +122,7 @@ describe.each(FORMATS)('%s', (format) => {
 
   test('each worker ran every operator that was recorded', () => {
     const found: Record<string, Record<string, number>> = {}
-    const counts = rows(`SELECT track.name, extract_arg(arg_set_id, 'debug.op'), count(*) FROM slice
+    const counts = rows(`SELECT track.name, ${opOf('slice')}, count(*) FROM slice
       JOIN track ON track.id = track_id WHERE category = 'operator' GROUP BY 1, 2`)
     for (const [worker, op, count] of counts) found[`${worker}`] = { ...found[`${worker}`], [`${op}`]: count as number }
     const workers = Array.from({ length: WORKERS[format] }, (_, i) => [`worker ${i}`, PER_WORKER])
@@ -159,8 +160,7 @@ describe.each(FORMATS)('%s', (format) => {
   })
 
   test('a slice is called by role and op', () => {
-    const named =
-      rows(`SELECT DISTINCT name, extract_arg(arg_set_id, 'debug.tensor'), extract_arg(arg_set_id, 'debug.op')
+    const named = rows(`SELECT DISTINCT name, extract_arg(arg_set_id, 'debug.tensor'), ${opOf('slice')}
       FROM slice WHERE category = 'operator'`)
     expect(named.length).toBeGreaterThan(100)
     for (const [name, tensor, op] of named) expect(name).toBe(`${parseTensorName(`${tensor}`).role} ${op}`.trim())

@@ -160,9 +160,9 @@ vulkan('the recorder with Vulkan, on the CPU (needs linux-x64, cc and mesa-vulka
     const rows = (sql: string) => trace.query(sql).rows
     const arg = (key: string) => `extract_arg(g.arg_set_id, '${key}')`
     const gate = `gpu_slice g where g.name = 'ffn_gate MUL_MAT' and ${arg('layer')} = '3' and ${arg('call')} = '1'`
-    const keys = ['tensor', 'op', 'shape', 'type', 'src0', 'src0_type', 'kind'].map(arg)
+    const keys = ['tensor', 'op', 'shape', 'src0', 'src0_type', 'kind'].map(arg)
     expect(rows(`select ${keys.join()} from ${gate}`)).toEqual([
-      ['ffn_gate-3', 'MUL_MAT', '1408', 'f32', 'blk.3.ffn_gate.weight 512×1408', 'q4_0', 'kernel'],
+      ['ffn_gate-3', 'MUL_MAT', '1408 f32', 'blk.3.ffn_gate.weight 512×1408', 'q4_0', 'kernel'],
     ])
     expect(rows(`select ${arg('kernel')} from ${gate}`)[0]![0]).toMatch(/^mul_mat/)
     expect(rows(`select count(*) from gpu_slice g where ${arg('tensor')} is not null`)).toEqual([[kernels.length]])

@@ -4,6 +4,7 @@ import { convert } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
 import type { TableName } from '../../lib/tables.ts'
 import { inParts, someOf } from '../long.ts'
+import { opOf } from '../operators-sql.ts'
 import { duckDb, SUMS } from './duckdb.ts'
 import { byHyparquet, LOGS, ROOT, tablesIn, texts } from './of-logs.ts'
 
@@ -14,9 +15,9 @@ const db = duckDb()
 const FIGURES: readonly (readonly [table: TableName, ofTable: string, ofTrace: string])[] = [
   [
     'operator',
-    `select split_part(op, '+', 1) op, count(*), sum(dur_ns), sum(inner_wait_ns),
+    `select op, count(*), sum(dur_ns), sum(inner_wait_ns),
        sum(ts_ns - (select min(ts_ns) from operator)) from operator group by 1 order by 1`,
-    `select coalesce(extract_arg(arg_set_id, 'debug.op'), '') op, count(*), sum(dur),
+    `select ${opOf('slice')} op, count(*), sum(dur),
        sum(coalesce(extract_arg(arg_set_id, 'debug.inner_wait_ns'), 0)),
        sum(ts - (select min(ts) from slice where category = 'operator')) from slice where category = 'operator' group by 1 order by 1`,
   ],

@@ -4,7 +4,7 @@ import { convert, type EventInput } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
 import type { Cell, OpenTrace } from '../../lib/sql.ts'
 import { inLong } from '../long.ts'
-import { OPERATORS } from '../operators-sql.ts'
+import { OPERATORS, opOf } from '../operators-sql.ts'
 import { drawn } from '../printing-sink.ts'
 
 /** Arguments that SQL groups by, in the trace of a recorded mixture of experts at the default level of detail. */
@@ -32,7 +32,8 @@ test('nothing calls the index of a call a token', () => {
 })
 
 test('time by the type of the weights', () => {
-  const types = trace.query(`select distinct ${arg('op')}, ${arg('src0_type')}, ${arg('type')} from slice
+  const types =
+    trace.query(`select distinct ${opOf('slice')}, ${arg('src0_type')}, substr(${arg('shape')}, -3) from slice
     where category = 'operator' and name like '% MUL_MAT%' order by 1, 2`).rows
   expect(types).toEqual([
     ['MUL_MAT', 'f32', 'f32'], // of the router

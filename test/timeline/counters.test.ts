@@ -95,8 +95,8 @@ test('major faults and reads are slices that name the weights, and graphs beside
   const log = ended(writer)
   const args = ['operator', 'call', 'weight_bytes', 'weight_offset', 'minor_faults', 'major_faults', 'bytes_read']
   expect(await drawn(log, {}, { args: [...args, 'op'], rows: /worker/ })).toEqual([
-    'worker 0 | 0–1000 Qcur MUL_MAT {op: MUL_MAT, call: 4, minor_faults: 3, major_faults: 1, bytes_read: 4096}',
-    'worker 0 | 1000–2000 kq MUL_MAT {op: MUL_MAT, minor_faults: 2}',
+    'worker 0 | 0–1000 Qcur MUL_MAT {call: 4, minor_faults: 3, major_faults: 1, bytes_read: 4096}',
+    'worker 0 | 1000–2000 kq MUL_MAT {minor_faults: 2}',
     'Faults and I/O/worker 0 | 0–1000 blk.0.attn_q.weight {operator: Qcur-0, op: MUL_MAT, call: 4, ' +
       'weight_bytes: 2304, weight_offset: 12288, minor_faults: 3, major_faults: 1, bytes_read: 4096}',
     'Faults and I/O/worker 0: minor-faults per ms | 0 = 3000',
@@ -105,7 +105,7 @@ test('major faults and reads are slices that name the weights, and graphs beside
     'Faults and I/O/worker 0: major-faults per ms | 1000 = 0',
     'Faults and I/O/worker 0: bytes-read in MB/s | 0 = 4096',
     'Faults and I/O/worker 0: bytes-read in MB/s | 1000 = 0',
-    'worker 1 | 1000–2000 kq MUL_MAT {op: MUL_MAT, call: 4, major_faults: 1}',
+    'worker 1 | 1000–2000 kq MUL_MAT {call: 4, major_faults: 1}',
     'Faults and I/O/worker 1 | 1000–2000 no weights {operator: kq-0, op: MUL_MAT, call: 4, major_faults: 1}',
     'Faults and I/O/worker 1: major-faults per ms | 1000 = 1000',
   ])

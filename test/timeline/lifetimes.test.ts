@@ -29,8 +29,8 @@ describe('lifetimes of a recorded run', () => {
 
   test('last from the first worker that writes to the last that reads', () => {
     // The first graph's, of both workers.
-    const written = timesOf('{tensor: Qcur-3, op: MUL_MAT}').slice(0, 2)
-    const read = timesOf('{tensor: Qcur-3, op: ROPE}').slice(0, 2)
+    const written = timesOf('MUL_MAT {tensor: Qcur-3}').slice(0, 2)
+    const read = timesOf('ROPE {tensor: Qcur-3}').slice(0, 2)
     expect(Math.max(...written.concat(read).map(([, endNs]) => endNs))).toBeLessThan(
       timesOf('{tensor: result_output')[0]![1],
     )

@@ -19,12 +19,6 @@ interface Span {
   readonly endNs: number
 }
 
-/** An operator's start and end, the end of its worker's wait after it, and the wait within. */
-interface OperatorTimes extends Span {
-  readonly waitEndNs: number
-  readonly innerWaitNs: number
-}
-
 /** Turns the records of event blocks into events. */
 export class EventRecords {
   /** Number of records so far. */
@@ -39,7 +33,11 @@ export class EventRecords {
   private tid = 0
   private worker = -1
   private call = -1
+  /** The end of the wait after the last operator. */
   private cursorNs = 0
+  /** Of the operator that is read. As fields, not arguments: V8 allocates an object for each argument that is no small integer. */
+  private startNs = 0
+  private endNs = 0
   /** Add to a place in the view for its offset in the input. */
   private shift = 0
   private hasStrayOperators = false
@@ -130,11 +128,10 @@ export class EventRecords {
 
   private readOperator(at: number, innerWaitNs: number, fusedTo: number): void {
     const { view } = this
-    const startNs = this.cursorNs + view.getUint32(at + 8, true)
-    const endNs = startNs + view.getUint32(at + 12, true)
-    const waitEndNs = endNs + view.getUint32(at + 16, true)
-    this.cursorNs = waitEndNs
-    this.emitOperator(at, view.getUint32(at + 4, true), fusedTo, { startNs, endNs, waitEndNs, innerWaitNs })
+    this.startNs = this.cursorNs + view.getUint32(at + 8, true)
+    this.endNs = this.startNs + view.getUint32(at + 12, true)
+    this.cursorNs = this.endNs + view.getUint32(at + 16, true)
+    this.emitOperator(at, view.getUint32(at + 4, true), fusedTo, innerWaitNs)
   }
 
   /** Its u64 contains 20 bits of the tensor, 20 of the wait, 24 of the computing. */
@@ -142,27 +139,25 @@ export class EventRecords {
     const { view } = this
     const low = view.getUint32(at + 4, true)
     const high = view.getUint32(at + 8, true)
-    const startNs = this.cursorNs
-    const endNs = startNs + (high >>> 8)
-    const waitEndNs = endNs + (((high & 0xff) << 12) | (low >>> 20))
-    this.cursorNs = waitEndNs
-    this.emitOperator(at, low & 0xfffff, fusedTo, { startNs, endNs, waitEndNs, innerWaitNs })
+    this.startNs = this.cursorNs
+    this.endNs = this.startNs + (high >>> 8)
+    this.cursorNs = this.endNs + (((high & 0xff) << 12) | (low >>> 20))
+    this.emitOperator(at, low & 0xfffff, fusedTo, innerWaitNs)
   }
 
   private readLongOperator(at: number): void {
     const span = this.readSpan(at)
     if (!span) return
     const { view } = this
-    const { startNs, endNs } = span
-    const waitEndNs = Math.max(endNs, this.readTime(at, at + 20) ?? endNs)
-    this.cursorNs = waitEndNs
-    const innerWaitNs = view.getUint32(at + 32, true)
-    const [tensor, fusedTo] = [view.getUint32(at + 28, true), view.getUint32(at + 36, true)]
-    this.emitOperator(at, tensor, fusedTo, { startNs, endNs, waitEndNs, innerWaitNs })
+    this.startNs = span.startNs
+    this.endNs = span.endNs
+    this.cursorNs = Math.max(span.endNs, this.readTime(at, at + 20) ?? span.endNs)
+    this.emitOperator(at, view.getUint32(at + 28, true), view.getUint32(at + 36, true), view.getUint32(at + 32, true))
   }
 
-  private emitOperator(at: number, tensor: number, fusedTo: number, times: OperatorTimes): void {
-    const { startNs, endNs, waitEndNs, innerWaitNs } = times
+  /** Adds an operator from `startNs` to `endNs`, whose worker waited after it up to `cursorNs`. */
+  private emitOperator(at: number, tensor: number, fusedTo: number, innerWaitNs: number): void {
+    const { startNs } = this
     if (this.worker < 0) return this.strayOperator(at)
     if (this.times.areLeftOut(startNs)) {
       this.counts = undefined
@@ -178,8 +173,8 @@ export class EventRecords {
       cpu: -1,
       call: this.call,
       startNs,
-      endNs,
-      waitEndNs,
+      endNs: this.endNs,
+      waitEndNs: this.cursorNs,
       innerWaitNs: innerWaitNs === 0 ? undefined : innerWaitNs,
       fusedTo: fusedTo === 0 ? undefined : this.definitions.tensor(fusedTo, byte),
       experts: undefined,

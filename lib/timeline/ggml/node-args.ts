@@ -12,17 +12,20 @@ export class NodeArgs {
     private readonly works: Works,
   ) {}
 
-  /** Arguments of slices of a node; of fused nodes, `fusedTo` is the last one. `inferred`: bits of the slice. */
-  of(id: number, fusedTo: number | undefined, inferred: number): Arg[] {
+  /**
+   * Arguments of slices of a node; of fused nodes, `fusedTo` is the last one. `inferred`: bits of the slice; `name`: of the slice, whose last
+   * word is the op in most.
+   */
+  of(id: number, fusedTo: number | undefined, inferred: number, name?: number): Arg[] {
     const { make, tensors } = this.context
     const tensor = tensors[id]!
     const args: Arg[] = []
     if (tensor.name !== 0) args.push(make.arg('tensor', { name: tensor.name }))
-    if (tensor.op !== 0) args.push(make.arg('op', { name: tensor.op }))
+    if (tensor.op !== 0 && !this.isNamed(tensor, fusedTo, name)) args.push(make.arg('op', { name: tensor.op }))
     const layer = layerOf(tensor, tensors, make.names)
     if (layer >= 0) args.push(make.int('layer', layer))
-    if (tensor.ne) args.push(make.word('shape', formatShape(tensor.ne)))
-    if (tensor.type !== 0) args.push(make.arg('type', { name: tensor.type }))
+    if (tensor.ne) args.push(make.word('shape', shapeWithType(tensor.ne, make.names.text(tensor.type))))
+    else if (tensor.type !== 0) args.push(make.arg('type', { name: tensor.type }))
     if (this.context.detail === 'full') args.push(...this.placeArgs('', tensor))
     for (const [i, source] of tensor.sources.entries()) args.push(...this.sourceArgs(`src${i}`, tensors[source]!))
     if (this.context.detail === 'full' && fusedTo === undefined) args.push(...this.workArgs(id))
@@ -30,6 +33,19 @@ export class NodeArgs {
     const ofLayer = layer === tensor.layer ? 0 : Inferred.Layer
     args.push(...make.inferred(inferred | tensor.inferred | ofLayer))
     return args
+  }
+
+  /** Is the op, of fused nodes the first and the last one, the last word of the slice's name? The tensor or its shape shows that there are arguments. */
+  private isNamed(
+    { name: ownName, ne, op }: TensorEvent,
+    fusedTo: number | undefined,
+    name: number | undefined,
+  ): boolean {
+    if (name === undefined || (ownName === 0 && !ne)) return false
+    const { make, tensors } = this.context
+    const ops = [op, ...(fusedTo === undefined ? [] : [tensors[fusedTo]!.op])].map((id) => make.names.text(id))
+    const text = ops.join('+')
+    return !ops.includes('') && !text.includes(' ') && ` ${make.names.text(name)}`.endsWith(` ${text}`)
   }
 
   /** The work of the whole operator, of all workers. */
@@ -63,4 +79,9 @@ export class NodeArgs {
     if (tensor.structAddress > 0) args.push(make.arg(`${prefix}struct_address`, { pointer: tensor.structAddress }))
     return args
   }
+}
+
+/** `2048×7 f32`: each slice has it, and two arguments take twice the bytes. */
+function shapeWithType(ne: readonly number[], type: string): string {
+  return `${formatShape(ne)} ${type}`.trimEnd()
 }

@@ -129,15 +129,15 @@ export class Operators {
     const key = `${tensor} ${fusedTo} ${inferred}`
     const label = getOrMake(this.allLabels, key, () => {
       const name = this.nodeNames.of(tensor, fusedTo)
-      const args = this.context.detail === 'names' ? undefined : this.args(event)
+      const args = this.context.detail === 'names' ? undefined : this.args(event, name)
       return this.context.make.label({ name, category: 'operator', args })
     })
     putAt(this.labels, tensor, { label, fusedTo, inferred }, undefined)
     return label
   }
 
-  private args({ tensor, fusedTo, inferred }: OperatorEvent): ArgSet | undefined {
-    return this.context.make.set(this.nodeArgs.of(tensor, fusedTo, inferred & ~Inferred.Wait)) // a wait is the barrier slice's
+  private args({ tensor, fusedTo, inferred }: OperatorEvent, name: number): ArgSet | undefined {
+    return this.context.make.set(this.nodeArgs.of(tensor, fusedTo, inferred & ~Inferred.Wait, name)) // a wait is the barrier slice's
   }
 
   /**

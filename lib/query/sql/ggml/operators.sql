@@ -171,14 +171,22 @@ WITH
       worker.run_id,
       worker.worker,
       slice.name,
+      -- The argument is there where the name does not end with the op.
       CASE
+        WHEN extract_arg(arg_set_id, 'debug.op') IS NULL THEN _ggml_last_word!(slice.name)
         WHEN extract_arg(arg_set_id, 'debug.fused_to') IS NOT NULL
           THEN substr(slice.name, instr(slice.name, extract_arg(arg_set_id, 'debug.op') || '+'))
-        ELSE ifnull(extract_arg(arg_set_id, 'debug.op'), _ggml_last_word!(slice.name))
+        ELSE extract_arg(arg_set_id, 'debug.op')
       END AS op,
       extract_arg(arg_set_id, 'debug.tensor') AS tensor,
+      -- With its type, if that is recorded.
+      extract_arg(arg_set_id, 'debug.shape') AS shape,
       call.call,
-      extract_arg(arg_set_id, 'debug.op') IS NOT NULL AS has_args,
+      coalesce(
+        extract_arg(arg_set_id, 'debug.op'),
+        extract_arg(arg_set_id, 'debug.tensor'),
+        extract_arg(arg_set_id, 'debug.shape')
+      ) IS NOT NULL AS has_args,
       extract_arg(arg_set_id, 'debug.fused_to') IS NOT NULL AS is_fused
     FROM slice
     JOIN _ggml_worker_tracks AS worker USING (track_id)
@@ -202,8 +210,12 @@ SELECT
   END AS role,
   tensor,
   extract_arg(arg_set_id, 'debug.layer') AS layer,
-  extract_arg(arg_set_id, 'debug.shape') AS shape,
-  extract_arg(arg_set_id, 'debug.type') AS type,
+  iif(instr(named.shape, ' ') > 0, substr(named.shape, 1, instr(named.shape, ' ') - 1), named.shape) AS shape,
+  iif(
+    instr(named.shape, ' ') > 0,
+    substr(named.shape, instr(named.shape, ' ') + 1),
+    extract_arg(arg_set_id, 'debug.type')
+  ) AS type,
   extract_arg(arg_set_id, 'debug.src0_type') AS src0_type,
   named.call,
   ifnull(calls.phase, iif(has_args, 'none', NULL)) AS phase,

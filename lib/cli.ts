@@ -26,7 +26,7 @@ export {
 } from './analyze/scaling/sweep.ts'
 export type { Summary } from './analyze/summary/figures.ts'
 export { cpusOfWorker, kindsOfWorker, machineWords } from './analyze/threads/machine-words.ts'
-export { type Dag, dagOf, type Range } from './dag/dag.ts'
+export { backendsOf, type Dag, dagOf, type Range } from './dag/dag.ts'
 export { type DagDiff, type DiffNode, type DiffPart, diffDags, type NamedDag } from './dag/diff.ts'
 export { callText, draw, type NodeValues, sizeOf } from './dag/draw.ts'
 export { differencesOf, diffPartText, drawDiff } from './dag/draw-diff.ts'

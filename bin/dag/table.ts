@@ -1,4 +1,5 @@
 import {
+  backendsOf,
   callText,
   type Dag,
   type FoldedNode,
@@ -67,6 +68,18 @@ export function dagLine(dag: Dag): string {
   return `${nodes} in ${duration(totalNs)}, most of it ${named.join(', ')}`
 }
 
+/** Where there are several backends: the splits of the graph, and the layers and nodes of each backend. */
+function splitsFact({ nodes }: Dag): [string, string][] {
+  const backends = backendsOf(nodes)
+  if (backends.length < 2) return []
+  const texts = backends.map((backend) => {
+    const own = nodes.filter((node) => node.backend === backend)
+    const splits = new Set(own.map(({ split }) => split)).size
+    return `${backend} ${plural(splits, 'split')} with ${plural(own.length, 'node')}`
+  })
+  return [['backends', texts.join(', ')]]
+}
+
 /** A graph for people: its nodes in their order, layers of the same structure once. */
 export function dagSections(dag: Dag, options: TableOptions): Section[] {
   const patterns = fold(dag)
@@ -85,15 +98,17 @@ export function dagSections(dag: Dag, options: TableOptions): Section[] {
   const totalNs = dag.nodes.reduce((sum, { wall_ns }) => sum + (wall_ns ?? 0), 0)
   const all = parts.flatMap(({ rows }) => rows)
   const most = Math.max(...all.map(({ folded, of: pattern }) => (folded.mean.wall_ns ?? 0) * pattern.parts))
+  const isDivided = backendsOf(dag.nodes).length > 1
   const tableOf = (rows: readonly Row[]) => ({
-    columns: [...COLUMNS, ...valueColumn(options)],
-    rows: rows.map((row) => cellsOf(row, { totalNs, most, ...options })),
+    columns: [...COLUMNS, ...(isDivided ? [{ title: 'on', isText: true }] : []), ...valueColumn(options)],
+    rows: rows.map((row) => cellsOf(row, { totalNs, most, isDivided, ...options })),
   })
   const operators = dag.nodes.filter(({ kind }) => kind === 'operator').length
   const facts: [string, string][] = [
     ['call', callText(dag).replace(/^call /, '')],
     ['nodes', `${plural(dag.nodes.length, 'node')}, ${operators} computed, ${plural(dag.edges.length, 'edge')}`],
     ['time', `${duration(totalNs)}, the sum over nodes`],
+    ...splitsFact(dag),
   ]
   const graph: Section = { title: 'graph', facts }
   if (options.top !== undefined) {
@@ -127,7 +142,7 @@ const valueColumn = (options: TableOptions): Column[] =>
 
 function cellsOf(
   { folded, of: pattern, value }: Row,
-  options: TableOptions & { readonly totalNs: number; readonly most: number },
+  options: TableOptions & { readonly totalNs: number; readonly most: number; readonly isDivided: boolean },
 ): string[] {
   const { mean, ids, slowest_ns, slowest_layer } = folded
   const { totalNs, most } = options
@@ -148,6 +163,7 @@ function cellsOf(
     text(METRICS.bytes.of(mean), (bytes) => valueText(bytes, 'bytes')),
     text(mean.gb_per_s, threeDigits),
     text(mean.imbalance_share, percent),
+    ...(options.isDivided ? [mean.backend ?? ''] : []),
     ...valueColumn(options).map(() =>
       text(value, (value) => (unit === '' ? threeDigits(value) : valueText(value, unit))),
     ),

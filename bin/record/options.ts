@@ -88,6 +88,12 @@ export const OPTIONS = {
     ),
     default: true,
   }),
+  ask: seldom({
+    ...flag(
+      'If a device refused operators, ask it afterwards which property decided, in a process of its own; --no-ask: do not',
+    ),
+    default: true,
+  }),
   sched: flag(
     "Also record the scheduler's events of the whole machine, to <output>.sched.dat: who took the CPU. Needs root; if it is " +
       'not possible, the reason is printed',
@@ -187,11 +193,11 @@ const OWN = [
 
 /** The options that select what is recorded. */
 export function chosen(args: ArgumentsCamelCase<Arguments>) {
-  const { maxSize, ring, sched, power, mem } = args
+  const { maxSize, ring, sched, power, mem, ask } = args
   if (!args.browser && !args.open) throw new UsageError('--no-browser: expected --open, too')
   if (ring && maxSize === undefined) throw new UsageError('--ring: expected a size, too\nhint: --ring --max-size 64M')
   const own = Object.fromEntries(OWN.map((key) => [key, args[key]])) as Pick<typeof args, (typeof OWN)[number]>
-  const beside = { ...(sched && { sched }), ...(power && { power }), ...(mem && { mem }) } // which --print-env has not
+  const beside = { ...(sched && { sched }), ...(power && { power }), ...(mem && { mem }), ...(!ask && { ask }) } // which --print-env has not
   return { ...own, counters: counted(args), ...beside, bytesMax: maxSize }
 }
 

@@ -83,6 +83,11 @@ export function dagOf(graph: GraphSeries, range: DagRange = {}): Dag {
   }
 }
 
+/** Names of the backends that compute nodes, in the order of the nodes. */
+export const backendsOf = (nodes: readonly Pick<GraphNode, 'backend'>[]): string[] => [
+  ...new Set(nodes.flatMap(({ backend }) => backend ?? [])),
+]
+
 /** Bytes per nanosecond, which are GB/s. */
 export function rateOf(
   { bytes_read, bytes_written }: Pick<GraphNode, 'bytes_read' | 'bytes_written'>,

@@ -47,7 +47,7 @@ const TITLED: readonly MetricName[] = [
 
 /** All that is known of a node. `further`: sentences. */
 export function titleOf(node: DagNode, further: readonly string[] = []): string {
-  const { kind, order, block, in_layer } = node
+  const { kind, order, block, in_layer, backend, split } = node
   const figures = TITLED.flatMap((key) => {
     const { title, unit, of: figureOf } = METRICS[key]
     const value = figureOf(node)
@@ -58,6 +58,7 @@ export function titleOf(node: DagNode, further: readonly string[] = []): string 
     ...(order === null ? [] : [`order: ${order}`]),
     ...figures,
     ...(kind === 'operator' ? [] : [kind === 'fused' ? 'computed together with the node after it' : kind]),
+    ...(backend === null ? [] : [`on ${backend || 'an unnamed backend'}, split ${split}`]),
     ...further,
   ].join('\n')
 }

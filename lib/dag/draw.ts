@@ -3,7 +3,7 @@ import { checkNames } from '../errors.ts'
 import { DRAW_OPTIONS } from '../generated/option-names.ts'
 import { plural } from '../model/units.ts'
 import { type Colors, colorsOf } from './colors.ts'
-import type { Dag, DagEdge, DagNode } from './dag.ts'
+import { backendsOf, type Dag, type DagEdge, type DagNode } from './dag.ts'
 import { dataOf, drawnId, drawnLeaf, drawnNode, drawnOutside, nameOf, titleOf } from './draw-nodes.ts'
 import type { Drawing, DrawnEdge, DrawnLegend } from './drawing.ts'
 import { type FoldedEdge, type FoldedNode, fold, foldEdges, foldLeaves, partsText } from './fold.ts'
@@ -54,7 +54,9 @@ export function draw(dag: Dag, options: DagDrawOptions): Drawing {
   checkNames('draw', options, DRAW_OPTIONS)
   const { views = true, weights = true, collapse = false } = options
   const patterns = collapse ? fold(dag) : undefined
-  const frames = (patterns ? patterns.map(frameOf) : layersOf(dag.nodes)).map(({ title, members }) => ({
+  const isDivided = backendsOf(dag.nodes).length > 1
+  const parts = patterns ? patterns.map(frameOf) : layersOf(dag.nodes)
+  const frames = (isDivided ? parts.flatMap(bySplit) : parts).map(({ title, members }) => ({
     title,
     members: members.filter(({ node }) => views || node.kind !== 'view'),
   }))
@@ -128,6 +130,27 @@ function layersOf(nodes: readonly DagNode[]): Framed[] {
     byLayer.set(`${run} ${in_layer}`, layer)
   }
   return [...byLayer.values()]
+}
+
+/** Nodes of a frame that one backend computes in one piece, in a frame of their own with its name. */
+function bySplit({ title, members }: Framed): Framed[] {
+  const found: { readonly split: number | null; readonly framed: Framed & { readonly members: Shown[] } }[] = []
+  for (const shown of members) {
+    const { split, backend } = shown.node
+    const isOfSeveral = (shown.folded?.ids.length ?? 1) > 1
+    const last = found.at(-1)
+    // Views are of no split: they remain with the nodes before them.
+    if (last && (split === null || last.split === split)) last.framed.members.push(shown)
+    else {
+      const name = backend || 'an unnamed backend'
+      const place = split === null ? undefined : isOfSeveral ? name : `${name}, split ${split}`
+      found.push({
+        split,
+        framed: { title: [title, place].filter(Boolean).join(' · ') || undefined, members: [shown] },
+      })
+    }
+  }
+  return found.map(({ framed }) => framed)
 }
 
 function metricOf({ colorBy = 'time', values, scale }: DagDrawOptions, nodes: readonly DagNode[]): DrawnMetric {

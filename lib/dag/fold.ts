@@ -58,7 +58,9 @@ function structureOf(part: readonly DagNode[], leaves: ReadonlyMap<number, Graph
   }
   return JSON.stringify([
     part[0]!.in_layer >= 0,
-    part.map(({ kind, op, role, type, shape, sources }) => [kind, op, role, type, shape, sources.map(sourceText)]),
+    part.map(({ kind, op, role, type, shape, backend, sources }) => {
+      return [kind, op, role, type, shape, backend, sources.map(sourceText)]
+    }),
   ])
 }
 

@@ -201,6 +201,9 @@ export const QUESTIONS_OF_SCHEDULER = ['supports-op', 'offload-op', 'supports-me
 /** Size of a tensor in a REFUSAL record. */
 export const REFUSED_TENSOR_BYTES = 72
 
+/** Number of the parameters of an op in a REFUSAL record. */
+export const OP_PARAMETERS = 16
+
 /** `state` of a STATE record, by number. */
 export const THREAD_STATES = ['running', 'runnable', 'blocked', 'ended'] as const
 

@@ -11,6 +11,7 @@ import {
   GPU_APIS,
   GRAPH_NODES_MAX,
   HEADER_BYTES,
+  OP_PARAMETERS,
   QUESTIONS_OF_SCHEDULER,
   REFUSED_TENSOR_BYTES,
   RecordType,
@@ -73,6 +74,9 @@ export interface GgtraceRefusal {
     readonly ne: readonly number[]
     readonly nb?: readonly number[]
   }[]
+  /** Number of the op, and its parameters, up to 16. */
+  readonly opNumber?: number
+  readonly parameters?: readonly number[]
 }
 
 /** The same instant on three clocks, in nanoseconds. */
@@ -242,20 +246,23 @@ export class GgtraceWriter {
   }
 
   /** Records that a device refused a question of a scheduler. */
-  refusal({ question, device, op, tensors }: GgtraceRefusal): void {
+  refusal({ question, device, op, tensors, opNumber, parameters = [] }: GgtraceRefusal): void {
     const number = numberOf(QUESTIONS_OF_SCHEDULER, question, 'question')
     const [deviceId, opId] = [this.name(device), this.name(op)]
     const own = tensors.map(({ name = '', type, ...tensor }) => ({
       ...tensor,
       ids: [this.name(name), this.name(type)],
     }))
-    const record = this.define(RecordType.Refusal, 20 + REFUSED_TENSOR_BYTES * own.length)
+    const tail = opNumber === undefined ? [] : [opNumber, ...padded(parameters)]
+    const size = 20 + REFUSED_TENSOR_BYTES * own.length + 4 * tail.length
+    const record = this.define(RecordType.Refusal, size)
     record.u32s(number, deviceId, opId, own.length)
     for (const { ids, ne, nb = [] } of own) {
       record.u32s(...ids)
       for (let i = 0; i < 4; i++) record.u64(ne[i] ?? 1)
       for (let i = 0; i < 4; i++) record.u64(nb[i] ?? 0)
     }
+    for (const number of tail) record.u32(number)
   }
 
   /** Sets the program's name of one of its threads. */
@@ -319,6 +326,8 @@ export class GgtraceWriter {
     return this.options.originNs + BigInt(atNs)
   }
 }
+
+const padded = (parameters: readonly number[]) => Array.from({ length: OP_PARAMETERS }, (_, i) => parameters[i] ?? 0)
 
 const undefinedNumber = (field: 'op' | 'type', number: number) =>
   new UsageError(

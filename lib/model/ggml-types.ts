@@ -55,7 +55,7 @@ const BY_NAME = new Map([...BY_NUMBER.values()].map((type) => [type.name.toLower
 export const typeNumbered = (number: number): GgmlType | undefined => BY_NUMBER.get(number)
 
 /** The type with this name, in upper or lower case; undefined for one that is not known. */
-const typeNamed = (name: string): GgmlType | undefined => BY_NAME.get(name.toLowerCase())
+export const typeNamed = (name: string): GgmlType | undefined => BY_NAME.get(name.toLowerCase())
 
 /** Bytes of so many elements of a type; -1 for a type that is not known. */
 export function bytesOfType(name: string, elements: number): number {

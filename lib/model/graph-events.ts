@@ -86,6 +86,9 @@ export interface RefusalEvent {
   readonly op: number
   /** The node, then its sources; empty for memory. */
   readonly tensors: readonly AskedTensor[]
+  /** Number of the op, and its parameters, 16 numbers; undefined: not recorded. */
+  readonly opNumber?: number | undefined
+  readonly parameters?: readonly number[] | undefined
 }
 
 /** A counter that has a value for each operator. Comes before the operators. */

@@ -11,6 +11,7 @@
 #define ENV_OLD "GGML2PERFETTO_OLD"               /* inode of that older file */
 #define ENV_REPORT "GGML2PERFETTO_REPORT"         /* path of the file for problems with the log, see process_report */
 #define ENV_LEVEL "GGML2PERFETTO_LEVEL"           /* token, graph, op */
+#define ENV_ASK "GGML2PERFETTO_ASK"               /* path of questions for a backend (ask.c): the process answers them, and ends */
 #define ENV_SYS "GGML2PERFETTO_SYS"               /* for tests: a folder with files of another machine's /sys, which describe its CPUs */
 #define ENV_STATES "GGML2PERFETTO_STATES"         /* 0: no thread states */
 #define ENV_COUNTERS "GGML2PERFETTO_COUNTERS"     /* names, separated by commas */

@@ -72,6 +72,13 @@ void ggml_api_load(struct ggml_api * api, void * library);
  */
 const char * tensor_layout_find(struct tensor_layout * layout, const struct ggml_api * api, void * library);
 
+enum { PARAMETER_BYTES = 64 };
+
+/* Offset of the parameters of the op, which are between its number and the flags; -1: they have another size, or were not found. */
+static inline int layout_parameters(const struct tensor_layout * layout) {
+    return layout->op >= 0 && layout->flags == layout->op + 4 + PARAMETER_BYTES ? layout->op + 4 : -1;
+}
+
 static inline int32_t layout_i32(const void * tensor, int offset) {
     return *(const int32_t *) ((const char *) tensor + offset);
 }

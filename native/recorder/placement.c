@@ -44,6 +44,16 @@ void placement_note_device(void * device, int type) {
     if (type != TYPE_UNKNOWN) atomic_store_explicit(&known->type, type, memory_order_relaxed);
 }
 
+/* Are its answers recorded? The CPU takes what others refuse; accelerators (BLAS) refuse all but products. */
+static bool is_asked_for(void * device) {
+    if (recording_level() < LEVEL_GRAPH || !recording.log || !recording.api.dev_name) return false;
+    const struct device * known = find_device(device);
+    const int type = known ? atomic_load_explicit(&known->type, memory_order_relaxed) : TYPE_UNKNOWN;
+    if (type != TYPE_UNKNOWN) return type != TYPE_CPU && type != TYPE_ACCELERATOR;
+    const char * name = recording.api.dev_name(device);
+    return name && strcmp(name, "CPU") != 0 && strcmp(name, "BLAS") != 0;
+}
+
 static void write_device(const struct device * of) {
     static const char * const types[] = {"CPU", "GPU", "integrated GPU", "accelerator"};
     const struct ggml_api * api = &recording.api;
@@ -55,6 +65,10 @@ static void write_device(const struct device * of) {
     snprintf(key, sizeof(key), "device.%s", name ? name : "");
     snprintf(value, sizeof(value), "%s%s%s", is_known ? types[type] : type == TYPE_UNKNOWN ? "unknown" : "other", description ? ": " : "", description ? description : "");
     ggtrace_fact(recording.log, key, value);
+    Dl_info library;
+    if (!is_asked_for(device) || !dladdr(*(void **) device, &library) || !library.dli_fname) return; /* its first field is a function */
+    snprintf(key, sizeof(key), "library.device.%s", name ? name : "");
+    ggtrace_fact(recording.log, key, library.dli_fname);
 }
 
 void placement_report_devices(void) {
@@ -68,21 +82,11 @@ void placement_report_devices(void) {
 
 /* ---- Refusals ---- */
 
-enum { KINDS_MAX = 1024, SHAPES_MAX = 16, TENSOR_WORDS = 18, HEAD_WORDS = 4 };
+enum { KINDS_MAX = 1024, SHAPES_MAX = 16, TENSOR_WORDS = 18, HEAD_WORDS = 4, TAIL_WORDS = 1 + PARAMETER_BYTES / 4 };
 
 static struct table kinds; /* of questions: device, op and types; their ids count shapes */
 static struct table shapes;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-/* The CPU takes what others refuse; accelerators (BLAS) refuse all but products. */
-static bool is_asked_for(void * device) {
-    if (recording_level() < LEVEL_GRAPH || !recording.log || !recording.api.dev_name) return false;
-    const struct device * known = find_device(device);
-    const int type = known ? atomic_load_explicit(&known->type, memory_order_relaxed) : TYPE_UNKNOWN;
-    if (type != TYPE_UNKNOWN) return type != TYPE_CPU && type != TYPE_ACCELERATOR;
-    const char * name = recording.api.dev_name(device);
-    return name && strcmp(name, "CPU") != 0 && strcmp(name, "BLAS") != 0;
-}
 
 /* Is it the first question of its kind with this shape? */
 static bool is_new(uint64_t kind, uint64_t shape) {
@@ -126,11 +130,18 @@ void placement_refused_node(uint32_t question, void * device, const void * node)
     }
     HOLD(&lock);
     if (!is_new(kind, shape)) return;
-    uint32_t words[HEAD_WORDS + (1 + TENSOR_SOURCES_MAX) * TENSOR_WORDS] = {
+    uint32_t words[HEAD_WORDS + (1 + TENSOR_SOURCES_MAX) * TENSOR_WORDS + TAIL_WORDS] = {
         question, registry_name(recording.api.dev_name(device)), registry_name(registry_op_name(node)), count,
     };
     for (uint32_t i = 0; i < count; i++) add_tensor(words + HEAD_WORDS + i * TENSOR_WORDS, tensors[i]);
-    ggtrace_define_numbers(recording.log, GGTRACE_REFUSAL, words, HEAD_WORDS + count * TENSOR_WORDS);
+    uint32_t used = HEAD_WORDS + count * TENSOR_WORDS;
+    const int parameters = layout_parameters(layout);
+    if (parameters >= 0) {
+        words[used] = (uint32_t) layout_i32(node, layout->op);
+        memcpy(words + used + 1, (const char *) node + parameters, PARAMETER_BYTES);
+        used += TAIL_WORDS;
+    }
+    ggtrace_define_numbers(recording.log, GGTRACE_REFUSAL, words, used);
 }
 
 void placement_refused_memory(void * device, void * buffer_type) {

@@ -4,6 +4,7 @@ import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { type Analysis, analyze } from '../../lib/index.ts'
+import { askDevices } from '../../lib/node/record/ask.ts'
 import { inputOf } from '../../lib/node.ts'
 import type { ModelSpec } from '../llama/gguf.mjs'
 import { cudaEnvironment, ensureLlama, hasLlama, model, run, vulkanEnvironment } from '../llama/testbed.ts'
@@ -11,7 +12,7 @@ import { inFolder, newLog, RECORDER, useRecorder } from '../native/recording.ts'
 
 /**
  * Operators and layers that llama.cpp leaves on the CPU for planted reasons, on its real CUDA backend (README.md) and on Vulkan by lavapipe:
- * what the Analysis names, and the findings. Runs without a plant have none.
+ * what the Analysis names, the property that decided as the device answers again, and the findings. Runs without a plant have none.
  */
 
 const ARGS = ['--threads', '1', '--prompt', '8', '--decode', '6']
@@ -49,6 +50,7 @@ async function recorded(
   const plain = await run(path, [...ARGS, ...args], { env })
   const traced = await run(path, [...ARGS, ...args], { preload: RECORDER, env: { ...env, GGML2PERFETTO_OUT: log } })
   expect([traced.code, traced.stderr, traced.result?.hash]).toEqual([0, plain.stderr, plain.result?.hash])
+  await askDevices(log, RECORDER, { ...process.env, ...env })
   return analyze(inputOf(log))
 }
 
@@ -63,19 +65,24 @@ linux('operators and layers on the CPU (needs linux-x64, cc, c++ and make)', () 
     execFileSync('make', ['-s', '-C', fileURLToPath(new URL('.', import.meta.url)), `BUILD=${bed()}`])
   })
 
-  const onVulkan = vulkanEnvironment ? ([['Vulkan0', HEADS_20, [], /f16 20×/]] as const) : []
-  test.each<readonly [Where, ModelSpec, readonly string[], RegExp]>([
-    ['CUDA0', HEADS_48, [], /f16 48×/],
-    ['CUDA0', BASE, ['--type-k', 'iq4_nl', '--type-v', 'iq4_nl'], /iq4_nl 64×/],
+  const onVulkan = vulkanEnvironment
+    ? ([['Vulkan0', HEADS_20, [], /f16 20×/, 'heads of 20 (it takes 24)']] as const)
+    : []
+  test.each<readonly [Where, ModelSpec, readonly string[], RegExp, string]>([
+    ['CUDA0', HEADS_48, [], /f16 48×/, 'heads of 48 (it takes 64)'],
+    [
+      ...(['CUDA0', BASE, ['--type-k', 'iq4_nl', '--type-v', 'iq4_nl'], /iq4_nl 64×/] as const),
+      'a KV cache of iq4_nl (it takes f16)',
+    ],
     ...onVulkan,
-  ])('flash attention that %s refuses (%#)', async (where, spec, args, refused) => {
+  ])('flash attention that %s refuses (%#)', async (where, spec, args, refused, decided) => {
     const analysis = await recorded(spec, where, ['--gpu-layers', '99', '--flash-attention', '1', ...args])
     const { moved, phases } = analysis.placement!
     const decode = moved.filter(({ phase }) => phase === 'decode')
     expect(decode).toEqual([
       expect.objectContaining({
         ...{ ops: ['FLASH_ATTN_EXT'], backend: 'CPU', layer_backend: where, layers: [0, 1, 2, 3], reason: 'refused' },
-        ...{ nodes: 4 * DECODES, splits: 4 * DECODES, refused: expect.stringMatching(refused) },
+        ...{ nodes: 4 * DECODES, splits: 4 * DECODES, refused: expect.stringMatching(refused), decided },
       }),
     ])
     expect(phases.find(({ phase }) => phase === 'decode')!.splits).toBe(10 * DECODES)
@@ -99,6 +106,7 @@ linux('operators and layers on the CPU (needs linux-x64, cc, c++ and make)', () 
           ops: ['FLASH_ATTN_EXT'],
           reason: 'refused',
           refused: expect.stringMatching(refused),
+          decided: 'keys of bf16 (it takes f16)',
         })
       expect(placement!.moved.length).toBe(2)
     },
@@ -113,14 +121,19 @@ linux('operators and layers on the CPU (needs linux-x64, cc, c++ and make)', () 
       expect(row).toMatchObject({
         ...{ ops: ['MUL_MAT'], layers: [0, 1, 2, 3], backend: 'CPU', layer_backend: 'CUDA0', reason: 'weights' },
         refused: expect.stringMatching(/ of tq2_0 256×256, /),
+        decided: 'weights of tq2_0 (it takes f16)',
       })
     expect(moved.length).toBe(2)
     for (const { rule, sentence } of foundIn(analysis))
-      expect([rule, sentence]).toEqual(['moved-operators', expect.stringMatching(/: CUDA0 refused f32 .* of tq2_0 /)])
+      expect([rule, sentence]).toEqual([
+        'moved-operators',
+        expect.stringMatching(/: CUDA0 has no kernel for weights of tq2_0 .* of tq2_0 /),
+      ])
   })
 
   test.each<readonly [ModelSpec, Where, string, RegExp, string, readonly number[]]>([
     [BASE, 'CUDA0', 'blk\\.[01]\\.ffn_down', /^ffn_down/, 'MUL_MAT', [0, 1]],
+    [MOE, 'CUDA0', 'ffn_.*_exps', /_exps\.weight$/, 'MUL_MAT_ID', [0, 1, 2, 3]],
   ])(
     'single weights that remain on the CPU, as --override-tensor places them (%#)',
     async (spec, where, regex, role, op, ofLayers) => {
@@ -147,7 +160,10 @@ linux('operators and layers on the CPU (needs linux-x64, cc, c++ and make)', () 
     const analysis = await recorded(HEADS_48, 'CUDA0', ['--gpu-layers', '99'])
     expect(analysis.placement!.moved).toEqual([])
     expect(foundIn(analysis).map(({ rule, sentence }) => [rule, sentence])).toEqual([
-      ['flash-attention-off', expect.stringMatching(/^flash attention was switched off: CUDA0 refused .* f16 48×/)],
+      [
+        'flash-attention-off',
+        expect.stringMatching(/^flash attention was switched off: CUDA0 has no kernel for heads of 48 .* f16 48×/),
+      ],
     ])
   })
 

@@ -1,6 +1,8 @@
 import { fileURLToPath } from 'node:url'
 import { expect, test } from '@jest/globals'
-import { analyze, convert } from '../../lib/index.ts'
+import { dagOf } from '../../lib/dag/dag.ts'
+import { draw } from '../../lib/dag/draw.ts'
+import { analyze, convert, eventsOf, Names } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
 
 /**
@@ -25,6 +27,26 @@ test('of an H100: copies of weights are no part of the time of calls, and of no 
   expect(verdict.sentence).toMatch(
     /^decode [23]\d\d tok\/s, [4-6](?:\.\d)? % of the 5 \d\d\d tok\/s that CUDA0's memory allows/,
   )
+})
+
+test.each([
+  ['nano', ['CPU, split 0', 'CUDA0, split 1', 'layer 0 · CUDA0, split 1']],
+  ['h100', ['CPU, split 0', 'CUDA0, split 1']],
+])('%s: the graph of a call has the nodes of the device, with their times, by split', async (name, frames) => {
+  const { series } = await analyze(inputOf(logOf(name)), { series: ['graph'] })
+  const graph = series!.graph!
+  let ns = 0
+  for await (const batch of eventsOf(inputOf(logOf(name)), new Names()))
+    for (const event of batch)
+      if (event.kind === 'gpu' && event.node && event.call === graph.call) ns += event.endNs - event.startNs
+  const onDevice = graph.nodes.filter(({ backend }) => backend === 'CUDA0')
+  expect(onDevice.reduce((sum, { wall_ns }) => sum + (wall_ns ?? 0), 0)).toBeCloseTo(ns, 3)
+  expect(new Set(onDevice.map(({ kind }) => kind))).toEqual(new Set(['operator', 'fused']))
+  // What the scheduler copied to the device is read from the node that computed it.
+  const embedding = graph.nodes.find(({ backend }) => backend === 'CPU')!
+  expect(onDevice.some(({ sources }) => sources.includes(embedding.id))).toBe(true)
+  const { groups } = draw(dagOf(graph), { name: 'x', views: false })
+  expect(groups.map(({ title }) => title).slice(0, frames.length)).toEqual(frames)
 })
 
 test.each(['nano', 'h100'])('%s: a call reads the weights of all fused nodes', async (name) => {

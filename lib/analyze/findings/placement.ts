@@ -33,15 +33,16 @@ export const movedOperators: Rule = {
         ({ phase, backend, splits }) => phase === row.phase && splits >= ONE.value && isOnHost(backend),
       )
       return moved.flatMap((operators) => {
+        // A copy waits for the split that makes its data: with it, the time is the most that these operators can cost.
         const copyingNs = row.input_bytes > 0 ? (row.copying_ns * operators.input_bytes) / row.input_bytes : 0
         const ns = (operators.time_ns + copyingNs) / row.calls
         const [splits, all] = [operators.splits / row.calls, row.splits / row.calls]
-        const cost = `${threeDigits(splits)} of ${threeDigits(all)} splits, ${duration(ns)} of ${duration(time.time_ns / time.calls)} a ${row.phase} call`
+        const cost = `${threeDigits(splits)} of ${threeDigits(all)} splits, ${copyingNs > 0 ? 'up to ' : ''}${duration(ns)} of ${duration(time.time_ns / time.calls)} a ${row.phase} call`
         const sentence = `${movedOps(operators)} of ${plural(operators.layers.length, 'layer')} runs on the CPU: ${cost}: ${reasonText(operators)}`
         return found(sentence, {
           time_ns: scaled(operators.time_ns + copyingNs, row, time),
           ...confidenceOf(analysis, time.calls),
-          evidence: evidenceOf(operators, row),
+          evidence: { ...evidenceOf(operators, row), copying_ns_max: copyingNs / row.calls },
           check: { command: CHECK, evidence: 'splits' },
         })
       })
@@ -126,9 +127,13 @@ export const flashAttentionOff: Rule = {
   advice:
     'Choose a type of the KV cache, or a version, with which the device supports it; --flash-attn on makes the CPU compute it',
   look: (analysis) =>
-    (analysis.placement?.refusals ?? []).flatMap(({ op, question, is_computed, device, example, shapes }) => {
+    (analysis.placement?.refusals ?? []).flatMap(({ op, question, is_computed, device, example, shapes, decided }) => {
       if (op !== 'FLASH_ATTN_EXT' || question !== 'supports-op' || is_computed) return []
-      return found(`flash attention was switched off: ${device} refused FLASH_ATTN_EXT (supports_op) for ${example}`, {
+      const why =
+        decided === null
+          ? `${device} refused FLASH_ATTN_EXT (supports_op) for ${example}`
+          : `${device} has no kernel for ${decided}: ${example}`
+      return found(`flash attention was switched off: ${why}`, {
         time_ns: 0,
         confidence: 'medium',
         confidence_reason: 'inferred: it was refused when memory was reserved, and no recorded graph contains it',

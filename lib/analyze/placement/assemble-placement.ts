@@ -17,8 +17,46 @@ export function placementOf(
     const time = call_time.find(({ phase }) => phase === row.phase)
     return { ...row, waiting_ns: time ? waitingNs(time) : null }
   })
-  return { devices: devicesOf(attributes), ...placement, phases }
+  const decided = decidedIn(attributes)
+  return {
+    devices: devicesOf(attributes),
+    ...placement,
+    refusals: placement.refusals.map((row) => ({ ...row, decided: decided(row.device, [row.op], row.example) })),
+    phases,
+    moved: placement.moved.map((row) => ({ ...row, decided: decided(row.layer_backend, row.ops, row.refused) })),
+  }
 }
+
+/** Facts of `record`, which asked devices again, begin so; then the device, a dot, the op and a number. */
+const ASKED = 'asked.'
+const UNKNOWN = 'unknown: '
+
+/** What decided about a refusal of a device, by types and shapes. */
+function decidedIn(attributes: Readonly<Record<string, string | number>>) {
+  const answers = Object.entries(attributes).filter(([key]) => key.startsWith(ASKED))
+  return (device: string, ops: readonly string[], refused: string | null): string | null => {
+    if (refused === null) return null
+    for (const [key, value] of answers) {
+      const [asked, answer] = splitOnce(`${value}`, ': ')
+      const isOfOp = ops.some((op) => key.startsWith(`${ASKED}${device}.${op}.`))
+      if (isOfOp && typesOf(asked) === typesOf(refused) && !answer.startsWith(UNKNOWN) && hasSizes(refused, answer))
+        return answer
+    }
+    return null
+  }
+}
+
+function splitOnce(text: string, by: string): readonly [string, string] {
+  const at = text.indexOf(by)
+  return at < 0 ? [text, ''] : [text.slice(0, at), text.slice(at + by.length)]
+}
+
+/** Devices are asked about one shape of an op and its types. */
+const typesOf = (description: string) => description.replace(/ \d+(×\d+)*(?=,| of|$)/g, '')
+
+/** Are the sizes that decided those of this shape, too? */
+const hasSizes = (description: string, decided: string) =>
+  [...decided.matchAll(/(?:heads|rows) of (\d+)/g)].every(([, size]) => new RegExp(`\\b${size}\\b`).test(description))
 
 /** Facts of devices begin so. */
 const DEVICE = 'device.'

@@ -38,6 +38,8 @@ export interface RefusedOp {
   readonly shapes: number
   /** Types and shapes of the first one. */
   readonly example: string
+  /** What the device refused in it, as it answered when it was asked again: `heads of 48 (it takes 64)`; null: not known. */
+  readonly decided: string | null
 }
 
 /** Successive layers with their weights in the same places. */
@@ -123,6 +125,8 @@ export interface MovedOperators {
   readonly detail: string
   /** Types and shapes that the backend of the layer refused: of the node, or of an operator that reads the weight; null: none is known. */
   readonly refused: string | null
+  /** What decided about that, as the device answered when it was asked again: `heads of 48 (it takes 64)`; null: not known. */
+  readonly decided: string | null
   /** Ops of those with the reason, most nodes first. */
   readonly ops: readonly string[]
   /** Other ops in the same splits: they read the results of these, or make what they read. */

@@ -53,7 +53,7 @@ export function movedRows(
   phase: Phase,
   calls: number,
   all: ReadonlyMap<GraphParts, Runs>,
-): MovedOperators[] {
+): Omit<MovedOperators, 'decided'>[] {
   const rows = new Map<string, Row>()
   for (const [parts, runs] of all) addGraph(of, parts, runs, rows)
   // At the border of two layers that belong to two backends, nodes of the one are computed with the other.

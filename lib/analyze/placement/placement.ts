@@ -3,7 +3,7 @@ import type { CopyEvent, GraphEvent, GraphNodesEvent, Phase, RefusalEvent, Token
 import { copiedName } from '../../model/tensors.ts'
 import type { Statistic } from '../common/statistic.ts'
 import type { Defined } from '../graph/defined.ts'
-import type { OutsideLayers, PhasePlacement, PlacementFigures, RefusedOp } from './figures.ts'
+import type { MovedOperators, OutsideLayers, PhasePlacement, PlacementFigures, RefusedOp } from './figures.ts'
 import { type GraphParts, GraphPartsFinder, type KnownGraph } from './graph-parts.ts'
 import { homesOf, layerRows, placeOf } from './homes.ts'
 import { type MovedOf, movedRows } from './moved.ts'
@@ -16,8 +16,10 @@ const COPIES_MAX = 1 << 14
 const PENDING_MAX = 1 << 10
 
 /** The figures of one input; waits are those of the time of its calls. */
-export type PlacementOfInput = Omit<PlacementFigures, 'phases' | 'devices'> & {
+export type PlacementOfInput = Omit<PlacementFigures, 'phases' | 'devices' | 'refusals' | 'moved'> & {
   readonly phases: readonly Omit<PhasePlacement, 'waiting_ns'>[]
+  readonly refusals: readonly Omit<RefusedOp, 'decided'>[]
+  readonly moved: readonly Omit<MovedOperators, 'decided'>[]
 }
 
 /** What the graph runs of the calls of a phase sum up to. */
@@ -185,10 +187,10 @@ export class Placement implements Statistic<object, 'graph-nodes' | 'refusal' | 
     }
   }
 
-  private refusedOps(all: ReadonlySet<GraphParts>): RefusedOp[] {
+  private refusedOps(all: ReadonlySet<GraphParts>): PlacementOfInput['refusals'][number][] {
     const { names } = this.defined
     const computed = new Set([...all].flatMap(({ groups }) => groups.map(({ op }) => op)))
-    const rows = new Map<string, RefusedOp>()
+    const rows = new Map<string, PlacementOfInput['refusals'][number]>()
     for (const refusal of this.refusals.all) {
       const { question, tensors } = refusal
       if (question === 'supports-memory') continue

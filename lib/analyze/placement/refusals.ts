@@ -1,7 +1,7 @@
 import { DefaultMap } from '../../model/default-map.ts'
 import type { AskedTensor, RefusalEvent, TensorEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
-import { formatShape } from '../../model/tensors.ts'
+import { describeRefusal } from '../../model/refusals.ts'
 
 /** Refusals that are held; the recorder writes at most 16 of each op and types. */
 const REFUSALS_MAX = 1 << 14
@@ -51,9 +51,8 @@ export class Refusals {
   }
 
   /** `f32 64×8 of f32 64×1×8, q5_1 64×256×2` */
-  describe({ tensors }: RefusalEvent): string {
-    const [node, ...sources] = tensors.map(({ type, ne }) => `${this.names.text(type)} ${formatShape(ne)}`)
-    return sources.length === 0 ? (node ?? '') : `${node} of ${sources.join(', ')}`
+  describe(refusal: RefusalEvent): string {
+    return describeRefusal(refusal, this.names)
   }
 
   private keyOf(question: string, device: string, op: string): string {

@@ -38,14 +38,17 @@ export const movedOps = ({ ops, further_ops }: MovedOperators): string =>
   ops.length === 0 ? further_ops.join(', ') : ops.join(', ')
 
 /** Why a backend computes them, in words. */
-export function reasonText({ reason, detail, refused, layer_backend }: MovedOperators): string {
+export function reasonText({ reason, detail, refused, decided, layer_backend }: MovedOperators): string {
   switch (reason) {
     case 'refused':
-      return `${layer_backend} refused it (${detail}): ${refused}`
+      return decided === null
+        ? `${layer_backend} refused it (${detail}): ${refused}`
+        : `${layer_backend} has no kernel for ${decided}: ${refused}`
     case 'weights':
-      return refused === null
-        ? `their weights are in ${detail}`
-        : `their weights are in ${detail}: ${layer_backend} refused ${refused}`
+      if (refused === null) return `their weights are in ${detail}`
+      return decided === null
+        ? `their weights are in ${detail}: ${layer_backend} refused ${refused}`
+        : `their weights are in ${detail}: ${layer_backend} has no kernel for ${decided}: ${refused}`
     case 'kv-cache':
       return `the KV cache is in ${detail}`
     case 'unknown':

@@ -40,7 +40,7 @@ export interface GraphNode {
   readonly id: number
   /**
    * `operator`: it was computed. `fused`: together with the node `fused_into`, which has the figures of all of them. `view`: its op computes
-   * nothing. `not recorded`: another node reads it, but no operator of it was recorded, as of other backends.
+   * nothing. `not recorded`: another node reads it, or its split has it, but no operator of it was recorded, as of other backends.
    */
   readonly kind: 'operator' | 'fused' | 'view' | 'not recorded'
   readonly name: string
@@ -55,6 +55,10 @@ export interface GraphNode {
   readonly shape: string
   /** Of the result; null where it was not recorded. */
   readonly size_bytes: number | null
+  /** What computes it: the backend of its split; null where splits are not known. */
+  readonly backend: string | null
+  /** Number of its split in the call, from 0, in the order of time; null as `backend`. */
+  readonly split: number | null
   /** Number of the graph run in the call, from 0: a prompt in several micro-batches has several. */
   readonly run: number
   /** Number of the step in the call, from 0. */

@@ -1,7 +1,8 @@
 import { blockOf } from '../../model/blocks.ts'
 import { DefaultMap } from '../../model/default-map.ts'
-import type { ExpertsEvent } from '../../model/events.ts'
-import { formatShape, parseTensorName } from '../../model/tensors.ts'
+import type { ExpertsEvent, GraphEvent, GraphNodesEvent } from '../../model/events.ts'
+import type { GpuEvent } from '../../model/gpu-events.ts'
+import { copiedName, formatShape, parseTensorName } from '../../model/tensors.ts'
 import { orNull } from '../../model/units.ts'
 import type { Undetermined } from '../common/figures.ts'
 import type { CallParts, Statistic } from '../common/statistic.ts'
@@ -15,7 +16,9 @@ import { isView } from '../graph/views.ts'
 import { notRead } from '../graph/work.ts'
 import { LiveBytes } from '../memory/live-bytes.ts'
 import type { GraphLeaf, GraphNode, GraphSeries, Series, SeriesName } from './figures.ts'
+import { GpuNodes } from './gpu-nodes.ts'
 import { Offsets } from './offsets.ts'
+import { type Split, Splits } from './splits.ts'
 
 /** Nodes, and leaves, at most. */
 const NODES_MAX = 1 << 16
@@ -35,6 +38,8 @@ interface OfWorkers {
 /** Collects the nodes of a call, step by step. */
 class Builder {
   readonly nodes: Writable<GraphNode>[] = []
+  /** By node, its tensor. */
+  readonly tensorIds: number[] = []
   readonly leaves: GraphLeaf[] = []
   leftOut = 0
   private run = 0
@@ -42,10 +47,22 @@ class Builder {
   private ids = new Map<number, number>()
   private computed = new Set<number>()
   private readonly leafIds = new Map<number, number>()
+  /** By name, the node of which a scheduler copies the result to another backend. */
+  private readonly byName = new Map<string, number>()
+  private splitOf = new Map<number, number>()
   private readonly writers: DataWriters<number>
 
-  constructor(private readonly context: Defined) {
+  constructor(
+    private readonly context: Defined,
+    private readonly splits: readonly Split[],
+  ) {
     this.writers = new DataWriters(context.tensors, context.views)
+    for (const [i, { nodes }] of splits.entries()) for (const node of nodes) this.splitOf.set(node, i)
+  }
+
+  /** Adds the nodes of a split of which no operator was recorded. */
+  unrecorded({ nodes }: Split): void {
+    for (const node of nodes) if (this.context.tensors[node] && !this.ids.has(node)) this.add(node)
   }
 
   /** Does a step begin another graph run? It does where the current one contains its node already. */
@@ -95,6 +112,8 @@ class Builder {
     if (this.ids.has(id)) return true
     const { op, sources } = this.context.tensors[id]!
     if (op !== 0 || sources.length > 0) return false
+    const copied = copiedName(this.context.names.text(this.context.tensors[id]!.name))
+    if (copied !== undefined && this.byName.has(copied)) return true
     if (!this.leafIds.has(id)) this.addLeaf(id)
     return true
   }
@@ -108,16 +127,31 @@ class Builder {
     const { tensors } = this.context
     const number = this.nodes.length
     this.ids.set(id, number)
-    const sources = tensors[id]!.sources.map((source) => this.ids.get(source) ?? this.leafIds.get(source) ?? LEFT_OUT)
+    this.tensorIds.push(id)
+    this.byName.set(this.context.names.text(tensors[id]!.name), number)
+    const sources = tensors[id]!.sources.map((source) => this.idOf(source))
     this.nodes.push({
       id: number,
       kind: isView(this.opOf(id)) ? 'view' : 'not recorded',
       ...this.described(id),
+      ...this.placeOf(id),
       run: this.run,
       ...{ order: null, fused_into: null, sources, reads_from: [] },
       ...{ start_ns: null, wall_ns: null, operator_time_ns: null, wait_ns: null, workers: null, imbalance_share: null },
       ...{ flop: null, bytes_read: null, bytes_written: null, weight_bytes: null, experts: null },
     })
+  }
+
+  /** Of a copy that a scheduler made for another backend, the node whose result it is. */
+  private idOf(source: number): number {
+    const copied = copiedName(this.context.names.text(this.context.tensors[source]!.name))
+    const original = copied === undefined ? undefined : this.byName.get(copied)
+    return original ?? this.ids.get(source) ?? this.leafIds.get(source) ?? LEFT_OUT
+  }
+
+  private placeOf(id: number) {
+    const split = this.splitOf.get(id) ?? null
+    return { backend: split === null ? null : this.context.names.text(this.splits[split]!.backend), split }
   }
 
   private addLeaf(id: number): void {
@@ -164,16 +198,33 @@ class Builder {
   }
 }
 
+/** A graph, with what GPUs that are read later need: its nodes, by node its tensor, and the time from which its times count. */
+interface BuiltGraph {
+  readonly graph: GraphSeries
+  readonly nodes: readonly Writable<GraphNode>[]
+  readonly tensorIds: readonly number[]
+  readonly originNs: number
+}
+
 /** The graph of a call. `chosen`: by step, the number of experts that were chosen; 0: not known. */
-function graphOfCall(operators: CallOperators, steps: Steps, chosen: Int32Array, context: Defined): GraphSeries {
+function graphOfCall(
+  operators: CallOperators,
+  steps: Steps,
+  chosen: Int32Array,
+  context: Defined,
+  splits: readonly Split[],
+): BuiltGraph {
   const { call, event } = operators
-  const builder = new Builder(context)
+  const builder = new Builder(context, splits)
+  const unrecorded = withoutOperators(splits, steps)
   const byStep = workersOf(operators, steps)
   const originNs = event?.startNs ?? steps.startNs[0]!
   for (let step = 0; step < steps.count; step++) {
     const [first, last] = [steps.tensor[step]!, steps.last[step]!]
     // Operators in no call are of any number of graphs.
     if (call < 0 && builder.isNewRun(first)) break
+    while (unrecorded.length > 0 && unrecorded[0]!.startNs <= steps.startNs[step]!)
+      builder.unrecorded(unrecorded.shift()!)
     const node = builder.step(first, last)
     if (!node) continue
     const work = context.works.step(first, last, context.isWeight)
@@ -195,15 +246,23 @@ function graphOfCall(operators: CallOperators, steps: Steps, chosen: Int32Array,
       experts: work.expertsRead > 0 ? chosen[step]! || (work.isUpperBound ? null : work.expertsRead) : null,
     })
   }
-  return {
+  for (const split of unrecorded) builder.unrecorded(split)
+  const { nodes, leaves, tensorIds } = builder
+  const tokens = event && event.tokens >= 0 ? event.tokens : null
+  const facts = {
     call,
     phase: event?.phase ?? 'none',
-    tokens: event && event.tokens >= 0 ? event.tokens : null,
+    tokens,
     nodes_max: NODES_MAX,
     left_out: builder.leftOut,
-    nodes: builder.nodes,
-    leaves: builder.leaves,
-  }
+  } as const
+  return { graph: { ...facts, nodes, leaves }, nodes, tensorIds, originNs }
+}
+
+/** Splits on backends whose operators were not recorded. */
+function withoutOperators(splits: readonly Split[], { count, last }: Steps): Split[] {
+  const computed = new Set(last.subarray(0, count))
+  return splits.filter(({ nodes }) => !nodes.some((node) => computed.has(node)))
 }
 
 function workersOf({ count, startNs, endNs, waitEndNs }: CallOperators, steps: Steps): DefaultMap<number, OfWorkers> {
@@ -250,12 +309,14 @@ const DECODE_OF_GRAPH = 2
 const DECODE_OF_MEMORY = 1
 
 /** Collects the figures over time that were asked for, other than the table of calls. */
-export class SeriesOfCalls implements Statistic<object, 'experts'> {
-  readonly kinds = ['experts'] as const
+export class SeriesOfCalls implements Statistic<object, 'experts' | 'graph-nodes' | 'graph' | 'gpu'> {
+  readonly kinds = ['experts', 'graph-nodes', 'graph', 'gpu'] as const
+  private readonly splits = new Splits()
+  private readonly gpu = new GpuNodes()
   private readonly offsets: Offsets | undefined
   private readonly ofGraph: ChosenCall | undefined
   private readonly ofMemory: ChosenCall | undefined
-  private graph: GraphSeries | undefined
+  private built: BuiltGraph | undefined
   private live: LiveBytes | undefined
 
   /**
@@ -273,8 +334,12 @@ export class SeriesOfCalls implements Statistic<object, 'experts'> {
     if (names.includes('memory')) this.ofMemory = new ChosenCall(shown, DECODE_OF_MEMORY)
   }
 
-  event(event: ExpertsEvent): void {
-    this.offsets?.experts(event)
+  event(event: ExpertsEvent | GraphNodesEvent | GraphEvent | GpuEvent): void {
+    if (event.kind === 'experts') this.offsets?.experts(event)
+    else if (!this.ofGraph) return
+    else if (event.kind === 'gpu') this.gpu.add(event)
+    else if (event.kind === 'graph') this.splits.add(event)
+    else this.splits.define(event)
   }
 
   /** What is to get the live bytes of a call; undefined for other calls. */
@@ -287,22 +352,34 @@ export class SeriesOfCalls implements Statistic<object, 'experts'> {
 
   call({ operators, steps }: CallParts): void {
     this.offsets?.add(steps)
-    if (this.ofGraph?.isChosen(operators)) this.graph = graphOfCall(operators, steps, this.chosen(), this.defined)
+    if (!this.ofGraph) return
+    const splits = this.splits.take(operators.call)
+    if (!this.ofGraph.isChosen(operators)) return
+    this.built = graphOfCall(operators, steps, this.chosen(), this.defined, splits)
+    this.gpu.shown = operators.call
   }
 
   finish(firstNs: number): { readonly series: Series; readonly unknownSeries: readonly Undetermined[] } {
-    const { offsets, live, graph } = this
+    const { offsets, live } = this
+    const graph = this.completeGraph()
     const series = {
       ...(offsets && { offsets: offsets.finish(firstNs) }),
       ...(live && { memory: live.finish(firstNs) }),
       ...(graph && { graph }),
     }
-    return { series, unknownSeries: this.unknown() }
+    return { series, unknownSeries: this.unknown(graph) }
+  }
+
+  private completeGraph(): GraphSeries | undefined {
+    if (!this.built) return undefined
+    const { graph, nodes, tensorIds, originNs } = this.built
+    this.gpu.complete(nodes, tensorIds, originNs, this.defined)
+    return graph
   }
 
   /** What was asked for and is missing, and why. */
-  private unknown(): Undetermined[] {
-    const { names, shown, live, graph } = this
+  private unknown(graph: GraphSeries | undefined): Undetermined[] {
+    const { names, shown, live } = this
     const hint = 'record with --level op'
     const why = shown === undefined ? 'no operators were recorded' : `no operators of call ${shown} were recorded`
     const missing = names.filter((name) => (name === 'graph' && !graph) || (name === 'memory' && !live))

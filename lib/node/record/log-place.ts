@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { type FSWatcher, watch } from 'node:fs'
-import { link, lstat, readdir, rename, unlink, writeFile } from 'node:fs/promises'
+import { link, lstat, readdir, rename, stat, unlink, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { UsageError } from '../../errors.ts'
@@ -175,4 +175,31 @@ async function finish(made: string, output: string): Promise<string | undefined>
     () => output,
     () => made,
   )
+}
+
+/** A log, if there is one. */
+export async function logAt(path: string | undefined): Promise<string[]> {
+  const stats = path === undefined ? undefined : await stat(path).catch(() => undefined)
+  return path !== undefined && stats?.isFile() ? [path] : []
+}
+
+/** Logs `<output>.<pid>`, with what distinguishes them from later ones of the same name. */
+export async function furtherLogs(output: string): Promise<Map<string, string>> {
+  const folder = dirname(output)
+  const stem = `${basename(output)}.`
+  const names = (await readdir(folder).catch(() => [])).filter(
+    (name) => name.startsWith(stem) && /^\d+(\.\d+)?$/.test(name.slice(stem.length)),
+  )
+  const logs = new Map<string, string>()
+  for (const name of names.sort()) {
+    const path = folder === '.' && !output.startsWith('./') ? name : join(folder, name)
+    const stats = await stat(path).catch(() => undefined)
+    if (stats?.isFile()) logs.set(path, `${stats.ino} ${stats.mtimeMs} ${stats.size}`)
+  }
+  return logs
+}
+
+/** The logs that are new since `before`, or have changed. */
+export async function changed(output: string, before: ReadonlyMap<string, string>): Promise<string[]> {
+  return [...(await furtherLogs(output))].filter(([path, state]) => before.get(path) !== state).map(([path]) => path)
 }

@@ -1,17 +1,18 @@
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process'
 import { constants as files } from 'node:fs'
-import { open, readdir, stat, unlink } from 'node:fs/promises'
+import { open, stat, unlink } from 'node:fs/promises'
 import { arch as hostArch, platform as hostPlatform, constants as system } from 'node:os'
-import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
+import { dirname, isAbsolute, join, resolve } from 'node:path'
 import { env as processEnvironment } from 'node:process'
 import { checkNames, UsageError } from '../../errors.ts'
 import { RECORD_OPTIONS, RECORD_VARIABLES_OPTIONS } from '../../generated/option-names.ts'
 import { explainFileError } from '../files.ts'
 import { hiddenNextTo, isReplaceable, outputTarget } from '../outputs.ts'
+import { askDevices } from './ask.ts'
 import { checkCounters } from './counters.ts'
 import { checkRecordable, checkSystem, explainNoLog, isSecure } from './diagnosis.ts'
 import { RECORDER_ENVIRONMENT } from './environment.ts'
-import { newLogName, placeOfLog } from './log-place.ts'
+import { changed, furtherLogs, logAt, newLogName, placeOfLog } from './log-place.ts'
 import { withLogReport } from './log-report.ts'
 import { type MemRecording, withMem } from './memory.ts'
 import { checkOps } from './ops.ts'
@@ -107,6 +108,11 @@ export interface RecordOptions {
    * (Nsight Systems sets it), or else to the log itself.
    */
   readonly nvtxEmit?: readonly NvtxEmitted[] | undefined
+  /**
+   * If a device refused operators, asks it after the program has ended which property decided, in a process of its own that loads the same
+   * backend, and adds the answers to the log; by default yes.
+   */
+  readonly ask?: boolean | undefined
   /** The program's standard streams; by default those of this process. */
   readonly stdio?: StdioOptions | undefined
   /** Called right before the program starts, with a function that sends it a signal. */
@@ -180,6 +186,7 @@ export type RecordVariablesOptions = Omit<
   | 'sysfs'
   | 'mem'
   | 'onMemProblem'
+  | 'ask'
   | 'stdio'
   | 'onStart'
 > & {
@@ -229,6 +236,7 @@ async function recordTo(output: string, program: Program, options: Decided): Pro
     const { code, signal, secure } = ended
     const failed = signal ?? (code ? `exit code ${code}` : undefined)
     const logs = [...(await logAt(await place.settle())), ...(await changed(output, before))]
+    if (options.ask !== false) for (const log of logs) await askDevices(log, library, env).catch(() => undefined)
     const failure = report.isDiskFull ? `${output}: ${DISK_FULL}` : report.cannotOpen
     const hasReason = logs.length > 0 || failure !== undefined
     const problem = hasReason ? undefined : await explainNoLog(program, { failure: failed, secure, children }, env)
@@ -371,30 +379,4 @@ async function checkLog(output: string, program: Program): Promise<void> {
 function folderIsMissing(error: unknown): unknown {
   const isAbsent = (error as NodeJS.ErrnoException).code === 'ENOENT'
   return isAbsent ? Object.assign(new Error('no files can be made there'), { code: 'EACCES' }) : error
-}
-
-/** A log, if there is one. */
-async function logAt(path: string | undefined): Promise<string[]> {
-  const stats = path === undefined ? undefined : await stat(path).catch(() => undefined)
-  return path !== undefined && stats?.isFile() ? [path] : []
-}
-
-/** Logs `<output>.<pid>`, with what distinguishes them from later ones of the same name. */
-async function furtherLogs(output: string): Promise<Map<string, string>> {
-  const folder = dirname(output)
-  const stem = `${basename(output)}.`
-  const names = (await readdir(folder).catch(() => [])).filter(
-    (name) => name.startsWith(stem) && /^\d+(\.\d+)?$/.test(name.slice(stem.length)),
-  )
-  const logs = new Map<string, string>()
-  for (const name of names.sort()) {
-    const path = folder === '.' && !output.startsWith('./') ? name : join(folder, name)
-    const stats = await stat(path).catch(() => undefined)
-    if (stats?.isFile()) logs.set(path, `${stats.ino} ${stats.mtimeMs} ${stats.size}`)
-  }
-  return logs
-}
-
-async function changed(output: string, before: ReadonlyMap<string, string>): Promise<string[]> {
-  return [...(await furtherLogs(output))].filter(([path, state]) => before.get(path) !== state).map(([path]) => path)
 }

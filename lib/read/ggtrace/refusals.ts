@@ -1,4 +1,4 @@
-import { QUESTIONS_OF_SCHEDULER, REFUSED_TENSOR_BYTES } from '../../log/ggtrace-layout.ts'
+import { OP_PARAMETERS, QUESTIONS_OF_SCHEDULER, REFUSED_TENSOR_BYTES } from '../../log/ggtrace-layout.ts'
 import type { AskedTensor, RefusalEvent } from '../../model/graph-events.ts'
 import { readU64 } from './fields.ts'
 
@@ -19,5 +19,9 @@ export function readRefusal(
     return { name, type, ne: four(place + 8), nb: four(place + 40) }
   })
   const [device, op] = [nameOf(view.getUint32(at + 8, true)), nameOf(view.getUint32(at + 12, true))]
-  return { kind: 'refusal', question, device, op, tensors }
+  const event = { kind: 'refusal', question, device, op, tensors } as const
+  const place = at + 20 + count * REFUSED_TENSOR_BYTES
+  if (count === 0 || place + 4 + 4 * OP_PARAMETERS > end) return event
+  const parameters = Array.from({ length: OP_PARAMETERS }, (_, i) => view.getInt32(place + 4 + 4 * i, true))
+  return { ...event, opNumber: view.getUint32(place, true), parameters }
 }

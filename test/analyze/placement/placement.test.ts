@@ -114,7 +114,7 @@ describe('what devices refused', () => {
     expect(refusals).toEqual([
       {
         ...{ device: 'CUDA0', op: 'FLASH_ATTN_EXT', question: 'supports-op', is_computed: true, columns_max: 1 },
-        ...{ shapes: 1, example: 'f32 64 of f32 64, q5_1 64' },
+        ...{ shapes: 1, example: 'f32 64 of f32 64, q5_1 64', decided: null },
       },
     ])
     expect((await refusing('f16')).moved[0]).toMatchObject({ reason: 'unknown', refused: null })
@@ -154,10 +154,27 @@ describe('findings', () => {
       define: (writer) => writer.refusal(attention('q5_1')),
     })
     expect(first!.sentence).toBe(
-      'FLASH_ATTN_EXT of 2 layers runs on the CPU: 2 of 6 splits, 84.6 µs of 141 µs a decode call: CUDA0 refused it (supports_op): f32 64 of f32 64, q5_1 64',
+      'FLASH_ATTN_EXT of 2 layers runs on the CPU: 2 of 6 splits, up to 84.6 µs of 141 µs a decode call: CUDA0 refused it (supports_op): f32 64 of f32 64, q5_1 64',
     )
     expect(first).toMatchObject({ rule: 'moved-operators', confidence: 'high', evidence: { splits: 2, layers: '0–1' } })
     expect(others.map(({ rule, evidence }) => [rule, evidence['phase']])).toEqual([['moved-operators', 'prefill']])
+  })
+
+  test('what decided, where the device was asked again; not of other types', async () => {
+    const asked = (type: string) => ({
+      ...GPU,
+      'asked.CUDA0.FLASH_ATTN_EXT.1': `f32 8 of f32 8, ${type} 8: a KV cache of ${type} (it takes f16)`,
+      'asked.CUDA0.FLASH_ATTN_EXT.2': 'f32 64 of f32 64, q5_1 64: unknown: it did not answer again',
+    })
+    const sentenceOf = async (facts: Readonly<Record<string, string>>) => {
+      const define: MadeSplits['define'] = (writer) => writer.refusal(attention('q5_1'))
+      const [first] = await found({ layers: [{ attention: 'CPU' }, {}], facts, decodes: 10, define })
+      return first!.sentence
+    }
+    expect(await sentenceOf(asked('q5_1'))).toMatch(
+      /: CUDA0 has no kernel for a KV cache of q5_1 \(it takes f16\): f32 64 of f32 64, q5_1 64$/,
+    )
+    expect(await sentenceOf(asked('f16'))).toMatch(/: CUDA0 refused it \(supports_op\): f32 64 of f32 64, q5_1 64$/)
   })
 
   test('layers on the CPU beside a device, and all of them', async () => {

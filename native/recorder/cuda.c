@@ -96,35 +96,29 @@ static void begin(const void * caller) {
     } else cupti_missing(API ": this backend's loop over the nodes of a graph cannot be followed");
 }
 
-HOOK(int, cudaGetDeviceCount, int * count) {
-    REAL_OR(cudaGetDeviceCount, CUDA_INSUFFICIENT_DRIVER);
-    const int result = real(count);
-    if (result == 0 && *count > 0) begin(CALLER);
-    return result;
-}
+/* Hooks that only note something, before the call or after it, as HOOK_BEFORE and HOOK_AFTER. */
+#define CUDA_BEFORE(name, note, parameters, ...)         \
+    HOOK(int, name, parameters) {                        \
+        REAL_OR(name, CUDA_INSUFFICIENT_DRIVER);         \
+        note;                                            \
+        return real(__VA_ARGS__);                        \
+    }
+#define CUDA_AFTER(name, note, parameters, ...)          \
+    HOOK(int, name, parameters) {                        \
+        REAL_OR(name, CUDA_INSUFFICIENT_DRIVER);         \
+        const int result = real(__VA_ARGS__);            \
+        note;                                            \
+        return result;                                   \
+    }
 
-HOOK(int, cudaSetDevice, int device) {
-    REAL_OR(cudaSetDevice, CUDA_INSUFFICIENT_DRIVER);
-    const int result = real(device);
-    if (result == 0) cuda_set_device(device);
-    return result;
-}
+CUDA_AFTER(cudaGetDeviceCount, if (result == 0 && *count > 0) begin(CALLER), int * count, count)
+CUDA_AFTER(cudaSetDevice, if (result == 0) cuda_set_device(device), int device, device)
 
-HOOK(int, cudaGetDeviceProperties, char * properties, int device) {
-    REAL_OR(cudaGetDeviceProperties, CUDA_INSUFFICIENT_DRIVER);
-    const int result = real(properties, device);
-    if (result == 0 && has_begun()) cuda_name_device((uint32_t) device, properties);
-    return result;
-}
-
+#define NAME_DEVICE if (result == 0 && has_begun()) cuda_name_device((uint32_t) device, properties)
+CUDA_AFTER(cudaGetDeviceProperties, NAME_DEVICE, LIST(char * properties, int device), properties, device)
 #ifndef HIP
 /* Its name in CUDA 12. */
-HOOK(int, cudaGetDeviceProperties_v2, char * properties, int device) {
-    REAL_OR(cudaGetDeviceProperties_v2, CUDA_INSUFFICIENT_DRIVER);
-    const int result = real(properties, device);
-    if (result == 0 && has_begun()) cuda_name_device((uint32_t) device, properties);
-    return result;
-}
+CUDA_AFTER(cudaGetDeviceProperties_v2, NAME_DEVICE, LIST(char * properties, int device), properties, device)
 #endif
 
 /* ---- Launches ---- */
@@ -251,26 +245,21 @@ HOOK(int, cudaStreamEndCapture, void * stream, void ** graph) {
     return result;
 }
 
-/* With the parameters that it, and the next, had until CUDA 11: passed on, they change nothing. */
-HOOK(int, cudaGraphInstantiate, void ** exec, void * graph, void * flags, void * text, size_t size) {
-    REAL_OR(cudaGraphInstantiate, CUDA_INSUFFICIENT_DRIVER);
-    const uint64_t start = clock_now();
-    const int result = real(exec, graph, flags, text, size);
-    if (result != 0 || !is_followed(callee)) return result;
-    cuda_graph_instantiated(*exec);
-    note_host(GGTRACE_CUDA_INSTANTIATE, start);
-    return result;
-}
-
-HOOK(int, cudaGraphExecUpdate, void * exec, void * graph, void * outcome, void * result_before_12) {
-    REAL_OR(cudaGraphExecUpdate, CUDA_INSUFFICIENT_DRIVER);
-    const uint64_t start = clock_now();
-    const int result = real(exec, graph, outcome, result_before_12);
-    if (result != 0 || !is_followed(callee)) return result;
-    cuda_graph_updated(exec);
-    note_host(GGTRACE_CUDA_UPDATE, start);
-    return result;
-}
+/* With the parameters that they had until CUDA 11: passed on, they change nothing. */
+#define PREPARES_GRAPH(name, kind, note, parameters, ...)                \
+    HOOK(int, name, parameters) {                                        \
+        REAL_OR(name, CUDA_INSUFFICIENT_DRIVER);                         \
+        const uint64_t start = clock_now();                              \
+        const int result = real(__VA_ARGS__);                            \
+        if (result != 0 || !is_followed(callee)) return result;          \
+        note;                                                            \
+        note_host(kind, start);                                          \
+        return result;                                                   \
+    }
+PREPARES_GRAPH(cudaGraphInstantiate, GGTRACE_CUDA_INSTANTIATE, cuda_graph_instantiated(*exec),
+    LIST(void ** exec, void * graph, void * flags, void * text, size_t size), exec, graph, flags, text, size)
+PREPARES_GRAPH(cudaGraphExecUpdate, GGTRACE_CUDA_UPDATE, cuda_graph_updated(exec),
+    LIST(void * exec, void * graph, void * outcome, void * result_before_12), exec, graph, outcome, result_before_12)
 
 HOOK(int, cudaGraphLaunch, void * exec, void * stream) {
     REAL_OR(cudaGraphLaunch, CUDA_INSUFFICIENT_DRIVER);
@@ -286,25 +275,13 @@ HOOK(int, cudaGraphLaunch, void * exec, void * stream) {
 }
 
 #ifndef HIP
-HOOK(int, cudaGraphExecDestroy, void * exec) {
-    REAL_OR(cudaGraphExecDestroy, CUDA_INSUFFICIENT_DRIVER);
-    if (is_followed(callee)) cuda_events_destroyed(exec);
-    return real(exec);
-}
+CUDA_BEFORE(cudaGraphExecDestroy, if (is_followed(callee)) cuda_events_destroyed(exec), void * exec, exec)
 
 /* ---- Streams that wait for others ---- */
 
-HOOK(int, cudaEventRecord, void * event, void * stream) {
-    REAL_OR(cudaEventRecord, CUDA_INSUFFICIENT_DRIVER);
-    if (is_followed(callee)) cuda_events_divide(stream);
-    return real(event, stream);
-}
-
-HOOK(int, cudaStreamWaitEvent, void * stream, void * event, unsigned flags) {
-    REAL_OR(cudaStreamWaitEvent, CUDA_INSUFFICIENT_DRIVER);
-    if (is_followed(callee)) cuda_events_divide(stream);
-    return real(stream, event, flags);
-}
+CUDA_BEFORE(cudaEventRecord, if (is_followed(callee)) cuda_events_divide(stream), LIST(void * event, void * stream), event, stream)
+CUDA_BEFORE(cudaStreamWaitEvent, if (is_followed(callee)) cuda_events_divide(stream),
+    LIST(void * stream, void * event, unsigned flags), stream, event, flags)
 #endif
 
 /* ---- Waits ---- */

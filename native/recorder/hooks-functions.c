@@ -42,45 +42,36 @@ HOOK(void, llama_sampler_accept, void * sampler, int32_t token) {
     sampling_accepted(&function);
 }
 
-HOOK(void *, llama_sampler_init_grammar, const void * vocabulary, const char * grammar, const char * root) {
-    REAL(llama_sampler_init_grammar);
-    RECORDED(GGTRACE_CREATE_SAMPLER);
-    void * sampler = real(vocabulary, grammar, root);
-    if (function.start) function.name = sampling_name(sampler);
-    return sampler;
-}
-
-#define LAZY_GRAMMAR(init)                                                                                              \
-    HOOK(void *, init, const void * vocabulary, const char * grammar, const char * root, const char ** triggers,        \
-         size_t trigger_count, const int32_t * tokens, size_t token_count) {                                            \
-        REAL(init);                                                                                                     \
-        RECORDED(GGTRACE_CREATE_SAMPLER);                                                                               \
-        void * sampler = real(vocabulary, grammar, root, triggers, trigger_count, tokens, token_count);                 \
-        if (function.start) function.name = sampling_name(sampler);                                                     \
-        return sampler;                                                                                                 \
+/* `note` adds to the record of the function what its `result` shows. */
+#define RECORDS(type, name, what, note, parameters, ...) \
+    HOOK(type, name, parameters) {                       \
+        REAL(name);                                      \
+        RECORDED(what);                                  \
+        type result = real(__VA_ARGS__);                 \
+        note;                                            \
+        return result;                                   \
     }
+
+#define NAME_SAMPLER if (function.start) function.name = sampling_name(result)
+RECORDS(void *, llama_sampler_init_grammar, GGTRACE_CREATE_SAMPLER, NAME_SAMPLER,
+    LIST(const void * vocabulary, const char * grammar, const char * root), vocabulary, grammar, root)
+
+#define LAZY_GRAMMAR(init)                                                                                             \
+    RECORDS(void *, init, GGTRACE_CREATE_SAMPLER, NAME_SAMPLER,                                                        \
+        LIST(const void * vocabulary, const char * grammar, const char * root, const char ** triggers,                 \
+             size_t trigger_count, const int32_t * tokens, size_t token_count),                                        \
+        vocabulary, grammar, root, triggers, trigger_count, tokens, token_count)
 LAZY_GRAMMAR(llama_sampler_init_grammar_lazy)
 LAZY_GRAMMAR(llama_sampler_init_grammar_lazy_patterns)
 
 /* ---- Text ---- */
 
-HOOK(int32_t, llama_tokenize, const void * vocabulary, const char * text, int32_t bytes, int32_t * tokens, int32_t tokens_max,
-     bool add_special, bool parse_special) {
-    REAL(llama_tokenize);
-    RECORDED(GGTRACE_TOKENIZE);
-    const int32_t count = real(vocabulary, text, bytes, tokens, tokens_max, add_special, parse_special);
-    if (count >= 0) function.value = (uint64_t) count;
-    return count;
-}
-
-HOOK(int32_t, llama_detokenize, const void * vocabulary, const int32_t * tokens, int32_t count, char * text, int32_t bytes_max,
-     bool remove_special, bool unparse_special) {
-    REAL(llama_detokenize);
-    RECORDED(GGTRACE_DETOKENIZE);
-    const int32_t bytes = real(vocabulary, tokens, count, text, bytes_max, remove_special, unparse_special);
-    if (bytes >= 0) function.value = (uint64_t) count;
-    return bytes;
-}
+RECORDS(int32_t, llama_tokenize, GGTRACE_TOKENIZE, if (result >= 0) function.value = (uint64_t) result,
+    LIST(const void * vocabulary, const char * text, int32_t bytes, int32_t * tokens, int32_t tokens_max, bool add_special, bool parse_special),
+    vocabulary, text, bytes, tokens, tokens_max, add_special, parse_special)
+RECORDS(int32_t, llama_detokenize, GGTRACE_DETOKENIZE, if (result >= 0) function.value = (uint64_t) count,
+    LIST(const void * vocabulary, const int32_t * tokens, int32_t count, char * text, int32_t bytes_max, bool remove_special, bool unparse_special),
+    vocabulary, tokens, count, text, bytes_max, remove_special, unparse_special)
 
 HOOK(int32_t, llama_token_to_piece, const void * vocabulary, int32_t token, char * text, int32_t bytes_max, int32_t skip, bool special) {
     REAL(llama_token_to_piece);

@@ -9,28 +9,19 @@ struct any_parameters {
     char bytes[256];
 };
 
-#define LOAD_MODEL(name)                                                              \
-    HOOK(void *, name, const char * path, struct any_parameters parameters) {         \
+#define LOAD_MODEL(name, path, read, ...)                                             \
+    HOOK(void *, name, read, struct any_parameters parameters) {                      \
         REAL(name);                                                                   \
         recorder_ready(CALLER);                                                       \
         functions_note_seen(SEEN_FUNCTIONS);                                          \
         STAGE(GGTRACE_LOAD_MODEL, path);                                              \
-        void * model = real(path, parameters);                                        \
+        void * model = real(__VA_ARGS__, parameters);                                 \
         stage.function.context = CONTEXT(model);                                      \
         return model;                                                                 \
     }
-LOAD_MODEL(llama_model_load_from_file)
-LOAD_MODEL(llama_load_model_from_file) /* until 2025 */
-
-HOOK(void *, llama_model_load_from_splits, const char ** paths, size_t count, struct any_parameters parameters) {
-    REAL(llama_model_load_from_splits);
-    recorder_ready(CALLER);
-    functions_note_seen(SEEN_FUNCTIONS);
-    STAGE(GGTRACE_LOAD_MODEL, count ? paths[0] : NULL);
-    void * model = real(paths, count, parameters);
-    stage.function.context = CONTEXT(model);
-    return model;
-}
+LOAD_MODEL(llama_model_load_from_file, path, const char * path, path)
+LOAD_MODEL(llama_load_model_from_file, path, const char * path, path) /* until 2025 */
+LOAD_MODEL(llama_model_load_from_splits, count ? paths[0] : NULL, LIST(const char ** paths, size_t count), paths, count)
 
 /* The encoder of images or sound. */
 HOOK_BEFORE(void *, mtmd_init_from_file, recorder_ready(CALLER); STAGE(GGTRACE_LOAD_MODEL, path),

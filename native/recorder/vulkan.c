@@ -180,31 +180,26 @@ HOOK_AROUND(vkCmdFillBuffer, const bool is_timed = vulkan_work_plain(buffer, GGT
 
 /* ---- Submissions ---- */
 
+/* `buffer_count`, `buffer`: fields of an info, how many command buffers it has, and number `k` of them. */
+#define SUBMIT(buffer_count, buffer)                                                             \
+    struct vulkan_submission * submission = vulkan_work_submission(queue);                       \
+    if (fence && vulkan_is_wanted()) vulkan_work_fence(queue, fence);                            \
+    if (!submission) return real(queue, count, infos, fence);                                    \
+    for (uint32_t i = 0; i < count; i++) {                                                       \
+        for (uint32_t k = 0; k < infos[i].buffer_count; k++) vulkan_work_submit(submission, infos[i].buffer); \
+    }                                                                                            \
+    const uint64_t start = clock_now();                                                          \
+    const VkResult result = real(queue, count, infos, fence);                                    \
+    vulkan_work_submitted(submission, start, clock_now(), result == VK_SUCCESS);                 \
+    return result
+
 HOOK(VkResult, vkQueueSubmit, VkQueue queue, uint32_t count, const VkSubmitInfo * infos, VkFence fence) {
     REAL(vkQueueSubmit);
-    struct vulkan_submission * submission = vulkan_work_submission(queue);
-    if (fence && vulkan_is_wanted()) vulkan_work_fence(queue, fence);
-    if (!submission) return real(queue, count, infos, fence);
-    for (uint32_t i = 0; i < count; i++) {
-        for (uint32_t k = 0; k < infos[i].commandBufferCount; k++) vulkan_work_submit(submission, infos[i].pCommandBuffers[k]);
-    }
-    const uint64_t start = clock_now();
-    const VkResult result = real(queue, count, infos, fence);
-    vulkan_work_submitted(submission, start, clock_now(), result == VK_SUCCESS);
-    return result;
+    SUBMIT(commandBufferCount, pCommandBuffers[k]);
 }
 
 static VkResult submit2(VkQueue queue, uint32_t count, const VkSubmitInfo2 * infos, VkFence fence, vulkan_submit2 * real) {
-    struct vulkan_submission * submission = vulkan_work_submission(queue);
-    if (fence && vulkan_is_wanted()) vulkan_work_fence(queue, fence);
-    if (!submission) return real(queue, count, infos, fence);
-    for (uint32_t i = 0; i < count; i++) {
-        for (uint32_t k = 0; k < infos[i].commandBufferInfoCount; k++) vulkan_work_submit(submission, infos[i].pCommandBufferInfos[k].commandBuffer);
-    }
-    const uint64_t start = clock_now();
-    const VkResult result = real(queue, count, infos, fence);
-    vulkan_work_submitted(submission, start, clock_now(), result == VK_SUCCESS);
-    return result;
+    SUBMIT(commandBufferInfoCount, pCommandBufferInfos[k].commandBuffer);
 }
 
 HOOK(VkResult, vkQueueSubmit2, VkQueue queue, uint32_t count, const VkSubmitInfo2 * infos, VkFence fence) {

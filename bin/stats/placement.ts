@@ -25,6 +25,7 @@ export function placementSection({ placement }: Analysis): Section | undefined {
     title: 'placement',
     facts: [
       ['layers', layersText(placement) || 'no weights of layers are read'],
+      ...(placement.options.length > 0 ? [['options', placement.options.join(', ')] as const] : []),
       ['outside layers', [...new Set(outside)].join(', ') || 'nothing that reads weights'],
     ],
     tables: [layersTable(placement), phasesTable(placement), ...movedTable(placement)],

@@ -1,10 +1,12 @@
 /**
- * The two builds of llama.cpp that the benchmark runs: `pool`, npm's of vendor/llama, whose workers are threads of ggml, and `openmp`,
- * Debian's newest, whose workers are those of libgomp. Debian's programs run in a root folder of their own (scripts/fetch-debian.mjs),
+ * The builds of llama.cpp that the benchmark runs: `pool`, npm's of vendor/llama, whose workers are threads of ggml; `openmp`, Debian's
+ * newest, whose workers are those of libgomp; and `own`, npm's with a CPU backend that is built here for libgomp, and the same program as
+ * `pool`, for causes that need a program with other options. Debian's programs run in a root folder of their own (scripts/fetch-debian.mjs),
  * in which the working folder of the benchmark has the same path as outside.
  */
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, rmdirSync, writeFileSync } from 'node:fs'
+import { register } from 'node:module'
 import { join } from 'node:path'
 import { fetchDebian, ROOT } from '../compatibility/runs.mjs'
 import { at, LIBS, onEnd } from './bench-folder.mjs'
@@ -23,12 +25,23 @@ function pool(folder) {
   return {
     name: 'pool',
     /** A command that decodes a prompt, then greedily. */
-    decode: ({ model, threads, prompt = 16, tokens = 40, args = [] }) => [
-      ...[join(folder, 'run'), '--lib', LIBS, '--model', model, '--threads', `${threads}`, '--threadpool'],
-      ...['--prompt', `${prompt}`, '--decode', `${tokens}`, ...args],
-    ],
+    decode: ({ hasPool = true, args = [], ...options }) =>
+      decode(folder, LIBS, { ...options, args: [...(hasPool ? ['--threadpool'] : []), ...args] }),
     server: (args) => [at('vendor/llama/server/llama-server'), '--no-webui', ...args],
   }
+}
+
+/** The command of test/llama/run.c. */
+const decode = (folder, lib, { model, threads, prompt = 16, tokens = 40, args }) => [
+  ...[join(folder, 'run'), '--lib', lib, '--model', model, '--threads', `${threads}`],
+  ...['--prompt', `${prompt}`, '--decode', `${tokens}`, ...args],
+]
+
+async function own(folder) {
+  register('../typescript-hooks.mjs', import.meta.url)
+  const { OPENMP, ownCpu } = await import('../../test/llama/own-cpu.ts')
+  const lib = await ownCpu(OPENMP)
+  return { name: 'own', decode: ({ args = [], ...options }) => decode(folder, lib, { ...options, args }) }
 }
 
 async function openmp(folder) {
@@ -50,5 +63,9 @@ async function openmp(folder) {
   }
 }
 
-/** Both builds, fetched where they are missing. */
-export const makeBuilds = async (folder) => ({ pool: pool(folder), openmp: await openmp(folder) })
+/** All builds, fetched or built where they are missing. */
+export const makeBuilds = async (folder) => ({
+  pool: pool(folder),
+  openmp: await openmp(folder),
+  own: await own(folder),
+})

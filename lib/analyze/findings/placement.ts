@@ -1,6 +1,7 @@
 import { isOnHost } from '../../model/backends.ts'
 import { duration, plural, threeDigits } from '../../model/units.ts'
 import type { Analysis, CallTime, MovedOperators, PhasePlacement, PlacementFigures } from '../analysis.ts'
+import { askedLayers } from '../placement/options.ts'
 import { layersByBackend, movedOps, rangesText, reasonText } from '../placement/words.ts'
 import { confidenceOf, found, type Limit, phasesOf, type Rule } from './rule.ts'
 
@@ -94,7 +95,7 @@ export const layersOnCpu: Rule = {
         ? `the model is wholly on the CPU although ${devices.join(', ')} was there`
         : `${plural(onCpu.length, 'layer')} of ${count} (${rangesText(onCpu)}) are on the CPU although ${devices.join(', ')} was there`
       const cost = `${duration(ns / row.calls)} of ${duration(time.time_ns / time.calls)} a ${row.phase} call`
-      return found(`${where}: ${cost}${belowThreshold(analysis, placement, row)}`, {
+      return found(`${where}${askedText(placement, count)}: ${cost}${belowThreshold(analysis, placement, row)}`, {
         time_ns: scaled(ns, row, time),
         ...confidenceOf(analysis, time.calls),
         evidence: {
@@ -107,6 +108,14 @@ export const layersOnCpu: Rule = {
         check: { command: CHECK, evidence: 'layers_on_cpu' },
       })
     }),
+}
+
+/** How many layers the program asked for; with the output they are one more than those of the model. */
+function askedText({ options }: PlacementFigures, count: number): string {
+  const asked = askedLayers(options)
+  if (asked === undefined) return ''
+  const all = asked > count ? `all ${count + 1} with the output` : `${asked} of ${count + 1} with the output`
+  return ` (the program asked for ${all} there)`
 }
 
 /** Products with weights in memory of the host are computed by a device from some number of tokens on: it was asked. */

@@ -1,5 +1,6 @@
 import type { CallTime } from '../operators/figures.ts'
 import type { PlacementDevice, PlacementFigures } from './figures.ts'
+import { placingOptions } from './options.ts'
 import type { PlacementOfInput } from './placement.ts'
 
 interface OfInput {
@@ -20,6 +21,7 @@ export function placementOf(
   const decided = decidedIn(attributes)
   return {
     devices: devicesOf(attributes),
+    options: placingOptions(String(attributes['command'] ?? '')),
     ...placement,
     refusals: placement.refusals.map((row) => ({ ...row, decided: decided(row.device, [row.op], row.example) })),
     phases,

@@ -4,6 +4,8 @@ import type { Phase } from '../../model/events.ts'
 export interface PlacementFigures {
   /** Devices that the program found; null where the log does not contain them. */
   readonly devices: readonly PlacementDevice[] | null
+  /** Options of the command line that place something, each with its value: `-ngl 30`, `--cpu-moe`; empty where it is not known. */
+  readonly options: readonly string[]
   /** Ops that devices refused when they were asked, also while memory was reserved for graphs that were not computed; by device and op. */
   readonly refusals: readonly RefusedOp[]
   /** Names of the backends that compute graphs. */

@@ -16,7 +16,7 @@ const COPIES_MAX = 1 << 14
 const PENDING_MAX = 1 << 10
 
 /** The figures of one input; waits are those of the time of its calls. */
-export type PlacementOfInput = Omit<PlacementFigures, 'phases' | 'devices' | 'refusals' | 'moved'> & {
+export type PlacementOfInput = Omit<PlacementFigures, 'phases' | 'devices' | 'options' | 'refusals' | 'moved'> & {
   readonly phases: readonly Omit<PhasePlacement, 'waiting_ns'>[]
   readonly refusals: readonly Omit<RefusedOp, 'decided'>[]
   readonly moved: readonly Omit<MovedOperators, 'decided'>[]

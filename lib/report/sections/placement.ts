@@ -52,6 +52,7 @@ export function placementSection({ analysis: { placement }, stats }: Context): S
     title: 'Placement',
     content: [
       html`<p>Layers: ${layersText(placement)}.</p>`,
+      ...(placement.options.length > 0 ? [html`<p>Options: ${placement.options.join(', ')}.</p>`] : []),
       ...tables.filter(([, { rows }]) => rows.length > 0).map(([caption, table]) => tableHtml(table, caption)),
       sourceHtml(`${stats('--json')} (placement)`),
     ],

@@ -6,6 +6,7 @@ import { longContext, slowerType } from './model.mjs'
 import { passiveWaiting } from './passive.mjs'
 import { quota } from './quota.mjs'
 import { debugLog, slowGrammar } from './sampling.mjs'
+import { newThreads, teamsOfCallers, twoRuntimes } from './teams.mjs'
 import { boundPool, moreThreads, oneCpu } from './threads.mjs'
 
 export const CAUSES = [
@@ -21,5 +22,8 @@ export const CAUSES = [
   debugLog,
   slowerType,
   passiveWaiting,
+  teamsOfCallers,
+  twoRuntimes,
+  newThreads,
   slowReader,
 ]

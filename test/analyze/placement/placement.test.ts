@@ -186,6 +186,24 @@ describe('findings', () => {
     expect(new Set([...some, ...all].map(({ rule }) => rule))).toEqual(new Set(['layers-on-cpu']))
   })
 
+  test('fewer layers than the program asked for, or as many', async () => {
+    const cpu = { weights: 'CPU_Mapped' } as const
+    const sentenceWith = async (options: string) => {
+      const facts = { ...GPU, command: `./llama-cli -m tiny.gguf ${options} -p Hi` }
+      return (await found({ layers: [cpu, cpu, {}], facts }))[0]!.sentence
+    }
+    expect(await sentenceWith('-ngl 2')).toMatch(
+      /although CUDA0 was there \(the program asked for 2 of 4 with the output there\): /,
+    )
+    expect(await sentenceWith('--n-gpu-layers=99 --cpu-moe')).toMatch(
+      /\(the program asked for all 4 with the output there\): /,
+    )
+    expect(await sentenceWith('')).toMatch(/although CUDA0 was there: /)
+    const facts = { command: './llama-cli -ngl 3 -ot exps=CPU --cpu-moe -nkvo -m x.gguf -sm row -fa' }
+    const { options } = await placed({ layers: [{}], facts })
+    expect(options).toEqual(['-ngl 3', '-ot exps=CPU', '--cpu-moe', '-nkvo', '-sm row', '-fa'])
+  })
+
   test('flash attention that was switched off', async () => {
     const refusal = { ...attention('q5_1'), op: 'FLASH_ATTN_EXT' }
     const define: MadeSplits['define'] = (writer) => writer.refusal(refusal)

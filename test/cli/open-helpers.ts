@@ -28,16 +28,23 @@ export const running: ChildProcess[] = []
 /** Who listens here may use port 9001, the only one that the UI fetches from: one test of all files at a time. */
 const TURN = 19_001
 
+/** Waits until the port may be used, until what is returned is closed. */
+export async function takePort(): Promise<Server> {
+  for (;;) {
+    const turn = createServer().listen(TURN, '127.0.0.1')
+    if (await once(turn, 'listening').then(Boolean, () => false)) {
+      while (!(await isFree())) await sleep(50) // somebody else's, or one that is just ending
+      return turn
+    }
+    await sleep(50)
+  }
+}
+
 /** Call at the top of a test file: each test waits for the port, and ends its commands. */
 export function usePort(): void {
   let turn: Server
   beforeEach(async () => {
-    for (;;) {
-      turn = createServer().listen(TURN, '127.0.0.1')
-      if (await once(turn, 'listening').then(Boolean, () => false)) break
-      await sleep(50)
-    }
-    while (!(await isFree())) await sleep(50) // somebody else's, or one that is just ending
+    turn = await takePort()
   })
   afterEach(async () => {
     for (const child of running.splice(0)) {

@@ -9,14 +9,14 @@ import { presets } from '../llama/gguf.mjs'
 import { cudaEnvironment, ensureLlama, hasLlama, model, run } from '../llama/testbed.ts'
 import { inFolder, newLog, RECORDER, readLog } from '../native/recording.ts'
 import { type BedWork, shortName } from './bed-list.ts'
-import { ARGS, bed, CALLS, type Environment, kernelsOf, PLAIN, record, truth, useBed } from './recording.ts'
+import { ARGS, BED, CALLS, type Environment, kernelsOf, PLAIN, record, truth, useBed } from './recording.ts'
 
 /**
  * llama.cpp's real CUDA backend, recorded on the GPU of README.md: each kernel, copy and fill has the operator that launched it. The truth
  * is the program's own, which computes node by node, and the list of what the bed ran.
  */
 
-const KILLS = 60
+const KILLS = 30
 const MODELS: readonly Preset[] = ['tinyDense', 'tinyMoe', 'exact']
 /** Products of cuBLAS, and conversions for them. */
 const HALVES: ModelSpec = { ...presets.exact, weights: 'F16' }
@@ -94,7 +94,7 @@ cuda('the recorder with CUDA, on a GPU that does not exist (needs linux-x64, cc,
   )
 
   test('a ggml-cuda that the linker binds call by call is recorded, too', async () => {
-    const library = cudaEnvironment(bed())['GGML_BACKEND_PATH']!
+    const library = cudaEnvironment(BED)['GGML_BACKEND_PATH']!
     const [now, lazily] = [await record('tinyDense'), await record('tinyDense', {}, ARGS, `${RECORDER}:${library}`)]
     for (let call = 0; call < CALLS; call++) expect(kernelsOf(lazily, call)).toEqual(kernelsOf(now, call))
   })
@@ -197,7 +197,7 @@ cuda('the recorder with CUDA, on a GPU that does not exist (needs linux-x64, cc,
 
   describe('other users of CUDA in the process', () => {
     const source = (name: string) => fileURLToPath(new URL(name, import.meta.url))
-    const linked = (runtime: string) => [`-L${bed()}`, `-l:${runtime}`, `-Wl,-rpath,${bed()}`]
+    const linked = (runtime: string) => [`-L${BED}`, `-l:${runtime}`, `-Wl,-rpath,${BED}`]
     const shared = (name: string, more: readonly string[]) => {
       const library = inFolder(name)
       execFileSync('cc', ['-shared', '-fPIC', '-o', library, ...more])
@@ -264,9 +264,9 @@ cuda('the recorder with CUDA, on a GPU that does not exist (needs linux-x64, cc,
     test('a CUPTI that is none: the next one is used', async () => {
       const folder = dirname(newLog())
       mkdirSync(folder, { recursive: true })
-      copyFileSync(join(bed(), 'libcuda.so.1'), join(folder, 'libcupti.so.13'))
-      copyFileSync(join(bed(), 'libcupti.so.13'), join(folder, 'libcupti.so.12'))
-      const { works, listed, fact } = await record('tinyDense', { LD_LIBRARY_PATH: `${folder}:${bed()}` })
+      copyFileSync(join(BED, 'libcuda.so.1'), join(folder, 'libcupti.so.13'))
+      copyFileSync(join(BED, 'libcupti.so.13'), join(folder, 'libcupti.so.12'))
+      const { works, listed, fact } = await record('tinyDense', { LD_LIBRARY_PATH: `${folder}:${BED}` })
       expect([works.length, fact('gpu.missing')]).toEqual([listed.length, undefined])
     })
 
@@ -283,13 +283,13 @@ cuda('the recorder with CUDA, on a GPU that does not exist (needs linux-x64, cc,
     test('records that CUPTI drops are losses', async () => {
       const log = newLog()
       mkdirSync(dirname(log), { recursive: true })
-      const env = { ...cudaEnvironment(bed()), GGML2PERFETTO_OUT: log, BED_FAULT: 'lost-buffers' }
+      const env = { ...cudaEnvironment(BED), GGML2PERFETTO_OUT: log, BED_FAULT: 'lost-buffers' }
       await run((await model('tinyDense')).path, [...ARGS, '--decode', '60'], { preload: RECORDER, env })
       expect((await readLog(log)).issues.join()).toMatch(/CUPTI dropped records/)
     })
 
     test('a program that has loaded CUPTI keeps it, unless it is named; the level of tokens has nothing of CUDA', async () => {
-      const cupti = join(bed(), 'libcupti.so.13')
+      const cupti = join(BED, 'libcupti.so.13')
       const own = await record('tinyDense', {}, ARGS, `${RECORDER}:${cupti}`)
       expect([own.fact('gpu.times'), own.fact('gpu.missing')]).toEqual([
         'events around graph runs',
@@ -306,7 +306,7 @@ cuda('the recorder with CUDA, on a GPU that does not exist (needs linux-x64, cc,
       for (let i = 0; i < KILLS; i++) {
         const log = newLog()
         mkdirSync(dirname(log), { recursive: true })
-        const env = { ...cudaEnvironment(bed()), GGML2PERFETTO_OUT: log }
+        const env = { ...cudaEnvironment(BED), GGML2PERFETTO_OUT: log }
         const timeoutMs = 100 + Math.round((i * 400) / KILLS)
         const { signal } = await run(path, [...ARGS, '--decode', '2000'], { preload: RECORDER, env, timeoutMs })
         expect(signal).toBe('SIGKILL')
@@ -321,7 +321,7 @@ cuda('the recorder with CUDA, on a GPU that does not exist (needs linux-x64, cc,
         const log = newLog()
         mkdirSync(dirname(log), { recursive: true })
         const { path } = await model('tinyDense')
-        const env = { ...cudaEnvironment(bed()), BED_FAULT: fault, GGML_NO_BACKTRACE: '1' }
+        const env = { ...cudaEnvironment(BED), BED_FAULT: fault, GGML_NO_BACKTRACE: '1' }
         const plain = await run(path, ARGS, { env })
         const recorded = await run(path, ARGS, { preload: RECORDER, env: { ...env, GGML2PERFETTO_OUT: log } })
         expect([recorded.code, recorded.signal]).toEqual([plain.code, plain.signal])

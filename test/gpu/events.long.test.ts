@@ -8,7 +8,7 @@ import type { Preset } from '../llama/gguf.mjs'
 import { cudaEnvironment, hasLlama, model, run } from '../llama/testbed.ts'
 import { newLog, RECORDER, readLog } from '../native/recording.ts'
 import type { BedWork } from './bed-list.ts'
-import { ARGS, bed, CALLS, type Environment, type Recorded, record, useBed } from './recording.ts'
+import { ARGS, BED, CALLS, type Environment, type Recorded, record, useBed } from './recording.ts'
 
 /**
  * Times of CUDA's devices where there is no CUPTI: by events around graph runs, or around nodes. The truth is the list of what the bed ran,
@@ -172,7 +172,7 @@ cuda('times by events (needs linux-x64, cc, c++ and make)', () => {
     const log = newLog()
     mkdirSync(dirname(log), { recursive: true })
     const { path } = await model('tinyDense')
-    const env = { ...cudaEnvironment(bed()), ...NODES, BED_FAULT: `busy-cupti,${fault}`, GGML_NO_BACKTRACE: '1' }
+    const env = { ...cudaEnvironment(BED), ...NODES, BED_FAULT: `busy-cupti,${fault}`, GGML_NO_BACKTRACE: '1' }
     const plain = await run(path, ARGS, { env })
     const recorded = await run(path, ARGS, { preload: RECORDER, env: { ...env, GGML2PERFETTO_OUT: log } })
     expect([recorded.code, recorded.signal]).toEqual([plain.code, plain.signal])

@@ -1,14 +1,13 @@
-import { execFileSync } from 'node:child_process'
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { type Analysis, analyze } from '../../lib/index.ts'
 import { askDevices } from '../../lib/node/record/ask.ts'
 import { inputOf } from '../../lib/node.ts'
 import type { ModelSpec } from '../llama/gguf.mjs'
 import { cudaEnvironment, ensureLlama, hasLlama, model, run, vulkanEnvironment } from '../llama/testbed.ts'
-import { inFolder, newLog, RECORDER, useRecorder } from '../native/recording.ts'
+import { newLog, RECORDER, useRecorder } from '../native/recording.ts'
+import { BED, buildBed } from './recording.ts'
 
 /**
  * Operators and layers that llama.cpp leaves on the CPU for planted reasons, on its real CUDA backend (README.md) and on Vulkan by lavapipe:
@@ -29,11 +28,9 @@ const OURS = /^(moved-operators|layers-on-cpu|flash-attention-off)$/
 type Where = 'CUDA0' | 'Vulkan0' | 'CPU'
 type Environment = Readonly<Record<string, string>>
 
-const bed = () => inFolder('bed')
-
 function environmentOf(where: Where): Environment {
   if (where === 'CPU') return {}
-  return where === 'CUDA0' ? cudaEnvironment(bed()) : (vulkanEnvironment as Environment)
+  return where === 'CUDA0' ? cudaEnvironment(BED) : (vulkanEnvironment as Environment)
 }
 
 /** Records it, with the same result as without the recorder. */
@@ -62,7 +59,7 @@ linux('operators and layers on the CPU (needs linux-x64, cc, c++ and make)', () 
   useRecorder()
   beforeAll(async () => {
     await ensureLlama({ cuda: true, vulkan: true })
-    execFileSync('make', ['-s', '-C', fileURLToPath(new URL('.', import.meta.url)), `BUILD=${bed()}`])
+    buildBed()
   })
 
   const onVulkan = vulkanEnvironment

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { beforeAll, expect } from '@jest/globals'
 import type { ModelSpec, Preset } from '../llama/gguf.mjs'
 import { cudaEnvironment, ensureLlama, type GraphNodeLine, model, run } from '../llama/testbed.ts'
-import { inFolder, newLog, RECORDER, readLog, useRecorder } from '../native/recording.ts'
+import { newLog, RECORDER, readLog, useRecorder } from '../native/recording.ts'
 import { type BedWork, shortName } from './bed-list.ts'
 
 /** Records llama.cpp's real CUDA backend on the GPU of README.md. */
@@ -18,29 +18,49 @@ export const PLAIN = { GGML_CUDA_DISABLE_GRAPHS: '1', GGML_CUDA_DISABLE_FUSION: 
 
 export type Environment = Readonly<Record<string, string>>
 
-export const bed = () => inFolder('bed')
+const SOURCES = fileURLToPath(new URL('.', import.meta.url))
+export const BED = fileURLToPath(new URL('../../native/build/bed', import.meta.url))
 
-/** Runs the model as it is. With BED_LOG on its own output, what the bed runs is between the nodes that the program prints. */
-async function plainRun(preset: Preset | ModelSpec, args: readonly string[], env: Environment) {
-  const outcome = await run((await model(preset)).path, args, { env: { ...cudaEnvironment(bed()), ...env } })
-  expect([outcome.code, outcome.signal]).toEqual([0, null])
-  return outcome
+/** Builds {@link BED}, once for all test files, beside the recorder. */
+export function buildBed(): void {
+  execFileSync('flock', [`${BED}.lock`, 'make', '-s', '-C', SOURCES, `BUILD=${BED}`])
 }
 
+/** What was run, by its model, arguments and environment: once in a test file. */
+const runs = new Map<string, unknown>()
+
+function once<R>(key: readonly unknown[], run: () => Promise<R>): Promise<R> {
+  const text = JSON.stringify(key)
+  const known = runs.get(text) as Promise<R> | undefined
+  const made = known ?? run()
+  runs.set(text, made)
+  return made
+}
+
+/** Runs the model as it is. With BED_LOG on its own output, what the bed runs is between the nodes that the program prints. */
+const plainRun = (preset: Preset | ModelSpec, args: readonly string[], env: Environment) =>
+  once([preset, args, env], async () => {
+    const outcome = await run((await model(preset)).path, args, { env: { ...cudaEnvironment(BED), ...env } })
+    expect([outcome.code, outcome.signal]).toEqual([0, null])
+    return outcome
+  })
+
 /** Runs it with the recorder, to the same result, and reads the log. */
-export async function record(
+export const record = (
   preset: Preset | ModelSpec,
   env: Environment = {},
   args: readonly string[] = ARGS,
   preload = RECORDER,
-) {
+) => once([preset, args, env, preload], () => recordOnce(preset, env, args, preload))
+
+async function recordOnce(preset: Preset | ModelSpec, env: Environment, args: readonly string[], preload: string) {
   const log = newLog()
   mkdirSync(dirname(log), { recursive: true })
   const list = join(dirname(log), 'list.jsonl')
   const plain = await plainRun(preset, args, env)
   const recorded = await run((await model(preset)).path, args, {
     preload,
-    env: { ...cudaEnvironment(bed()), GGML2PERFETTO_OUT: log, BED_LOG: list, ...env },
+    env: { ...cudaEnvironment(BED), GGML2PERFETTO_OUT: log, BED_LOG: list, ...env },
   })
   expect([recorded.code, recorded.stderr, recorded.result?.hash]).toEqual([0, plain.stderr, plain.result?.hash])
   const recording = await readLog(log)
@@ -89,6 +109,6 @@ export function useBed(): void {
   useRecorder()
   beforeAll(async () => {
     await ensureLlama({ cuda: true })
-    execFileSync('make', ['-s', '-C', fileURLToPath(new URL('.', import.meta.url)), `BUILD=${bed()}`])
+    buildBed()
   })
 }

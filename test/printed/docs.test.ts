@@ -2,7 +2,6 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { useFolder } from '../cli/helpers.ts'
-import { usePort } from '../cli/open-helpers.ts'
 import { linesOfPage, PAGES, ROOT, unfenced } from './collect.ts'
 import { makeFiles } from './files.ts'
 import { lineTest } from './workplace.ts'
@@ -10,7 +9,6 @@ import { lineTest } from './workplace.ts'
 /** Each command line that the docs print is executed, on files and with programs of the names that it has. */
 
 useFolder()
-usePort()
 beforeAll(makeFiles)
 
 /** Lines that are not executed here: why. */

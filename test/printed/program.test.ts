@@ -1,6 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { useFolder } from '../cli/helpers.ts'
-import { usePort } from '../cli/open-helpers.ts'
 import { linesOfProgram } from './collect.ts'
 import { makeFiles } from './files.ts'
 import { lineTest } from './workplace.ts'
@@ -8,7 +7,6 @@ import { lineTest } from './workplace.ts'
 /** Each command line in the texts of the program is executed: examples of the help, hints, advice, last lines. */
 
 useFolder()
-usePort()
 beforeAll(makeFiles)
 
 /** What the program computes for a line, and what its placeholders are: as it is here. */

@@ -1,7 +1,9 @@
 import { spawnSync } from 'node:child_process'
-import { cpSync, rmSync } from 'node:fs'
+import { cpSync, lstatSync, readdirSync, rmSync } from 'node:fs'
+import { join, relative } from 'node:path'
 import { test } from '@jest/globals'
 import { at, HANGS_MS, run } from '../cli/helpers.ts'
+import { takePort } from '../cli/open-helpers.ts'
 import { canRun } from '../cli/record-helpers.ts'
 import { hasLlama } from '../llama/testbed.ts'
 import { inLong } from '../long.ts'
@@ -37,14 +39,38 @@ function problemOf(line: string, cwd: string): string | undefined {
   return codesOf(line).includes(code ?? -1) ? undefined : `exit code ${code}: ${stderr.trim().slice(-800)}`
 }
 
-/** Runs `use` in a folder of the files. */
+/** What is in a folder, and what changes with each change of it. */
+function statesIn(folder: string): Map<string, string> {
+  const states = new Map<string, string>()
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name)
+    const { ino, ctimeNs } = lstatSync(path, { bigint: true })
+    states.set(path, entry.isDirectory() ? 'folder' : `${ino} ${ctimeNs}`)
+  }
+  return states
+}
+
+const asIs = { recursive: true, verbatimSymlinks: true }
+let states: Map<string, string> | undefined
+
+/** Runs `use` in a folder of the files, as if each time in a new one: what a line changed is made again, what it added is removed. */
 function inPlace<R>(use: (place: string) => R): R {
   const place = at('place')
-  cpSync(file(), place, { recursive: true, verbatimSymlinks: true })
+  if (!states) {
+    cpSync(file(), place, asIs)
+    states = statesIn(place)
+  }
   try {
     return use(place)
   } finally {
-    rmSync(place, { recursive: true })
+    const found = statesIn(place)
+    for (const path of found.keys()) if (!states.has(path)) rmSync(path, { recursive: true, force: true })
+    for (const [path, state] of states) {
+      if (found.get(path) === state) continue
+      rmSync(path, { recursive: true, force: true })
+      cpSync(file(relative(place, path)), path, asIs)
+    }
+    states = statesIn(place)
   }
 }
 
@@ -67,11 +93,14 @@ export const outputOf = (line: string, isOnStderr = false): string =>
 const cacheFor = (line: string): Record<string, string> =>
   /record/.test(line) && !/peaks/.test(line) ? {} : { XDG_CACHE_HOME: at('cache') }
 
+/** Does it serve a trace? */
+const isServing = (line: string) => / (?:open|--open) /.test(`${line} `)
+
 /** Runs a line: of this program alone in a thread, unless it serves a trace; others in a shell. */
 function execute(line: string, cwd: string) {
   const [program, ...words] = wordsOf(line) ?? []
   const env = { ...cacheFor(line), PATH: `${bin()}:${process.env['PATH']}`, DISPLAY: ':0', BROWSER: '' }
-  if (program === 'ggml2perfetto' && !/ (?:open|--open) /.test(`${line} `)) return run(words, { cwd, env })
+  if (program === 'ggml2perfetto' && !isServing(line)) return run(words, { cwd, env })
   const script = `GITHUB_STEP_SUMMARY=summary.md; run() { echo "$1/llama-cli -m new/models/small.gguf"; }; set -o pipefail\n${line}`
   const options = { cwd, encoding: 'utf8', timeout: HANGS_MS, maxBuffer: 1 << 28 } as const
   const { status, stdout, stderr } = spawnSync('bash', ['-c', script], { ...options, env: { ...process.env, ...env } })
@@ -102,8 +131,10 @@ export function lineTest(line: string, filled: string, options: LineOptions = {}
   const declare = reason === undefined ? test : test.skip
   const name = `${line.slice(0, 120)}${reason === undefined ? '' : ` (${reason})`}`
   const isLong = options.isLong || (reason === undefined && isLeft(filled))
-  ;(isLong ? inLong(declare) : declare)(name, () => {
+  ;(isLong ? inLong(declare) : declare)(name, async () => {
+    const turn = isServing(filled) ? await takePort() : undefined
     const problem = inPlace((place) => problemOf(filled, place))
+    turn?.close()
     if (problem !== undefined) throw new Error(`${filled}\n${problem}`)
   })
 }

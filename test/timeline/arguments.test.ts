@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { UNKNOWN } from '../../lib/core.ts'
 import { convert, type EventInput } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
-import type { Cell, OpenTrace } from '../../lib/sql.ts'
+import type { OpenTrace } from '../../lib/sql.ts'
 import { inLong } from '../long.ts'
 import { OPERATORS, opOf } from '../operators-sql.ts'
 import { drawn } from '../printing-sink.ts'
@@ -84,14 +84,27 @@ test('each wait names the worker that computed the node last, and an arrow leads
   const full = await openTrace(convert(inputOf('examples/moe.ggtrace.gz'), { detail: 'full' }))
   expect(full.problems()).toEqual([])
   // Both workers compute every node, in the same order.
-  const nodes = `nodes as (select s.*, t.name as worker, row_number() over (partition by t.name order by s.ts) as nth
-    from slice s join track t on s.track_id = t.id where s.category = 'operator'),
-    pairs as (select a.id as a, b.id as b, a.ts + a.dur as aEnd, b.ts + b.dur as bEnd, a.track_id as aTrack, b.track_id as bTrack
-    from nodes a join nodes b using (nth) where a.worker = 'worker 0' and b.worker = 'worker 1')`
-  const expected =
-    full.query(`with ${nodes} select barrier.id, iif(aEnd < bEnd, 'worker 1', 'worker 0'), iif(aEnd < bEnd, b, a)
-    from pairs join slice barrier on barrier.category = 'barrier' and barrier.ts = min(aEnd, bEnd)
-      and barrier.track_id = iif(aEnd < bEnd, aTrack, bTrack) where aEnd <> bEnd order by barrier.id`).rows
+  const [first, second] = ['worker 0', 'worker 1'].map(
+    (worker) =>
+      full.query(
+        `select s.id, s.ts + s.dur, s.track_id from slice s join track t on s.track_id = t.id
+        where s.category = 'operator' and t.name = ? order by s.ts`,
+        [worker],
+      ).rows as [id: number, endNs: number, track: number][],
+  ) as [[number, number, number][], [number, number, number][]]
+  const barriers = new Map(
+    full
+      .query("select track_id, ts, id from slice where category = 'barrier'")
+      .rows.map(([track, ts, id]) => [`${track} ${ts}`, id as number]),
+  )
+  const expected = first
+    .flatMap(([a, aEndNs, aTrack], nth): [number, string, number][] => {
+      const [b, bEndNs, bTrack] = second[nth]!
+      const barrier = aEndNs < bEndNs ? barriers.get(`${aTrack} ${aEndNs}`) : barriers.get(`${bTrack} ${bEndNs}`)
+      if (barrier === undefined || aEndNs === bEndNs) return []
+      return [aEndNs < bEndNs ? [barrier, 'worker 1', b] : [barrier, 'worker 0', a]]
+    })
+    .sort(([a], [b]) => a - b)
   expect(expected.length).toBeGreaterThan(1000)
   const waits = full.query(
     `select id, ${arg('waited_for')} from slice where ${arg('waited_for')} is not null order by id`,
@@ -100,7 +113,8 @@ test('each wait names the worker that computed the node last, and an arrow leads
   // An arrow leads to the later slice: there is none to barriers that begin before the operator does.
   const starts = new Map(full.query('select id, ts from slice').rows as [number, number][])
   const arrows = full.query('select slice_in, slice_out from flow order by 1').rows
-  const isLater = ([barrier, , operator]: Cell[]) => starts.get(barrier as number)! > starts.get(operator as number)!
+  const isLater = ([barrier, , operator]: readonly [number, string, number]) =>
+    starts.get(barrier)! > starts.get(operator)!
   expect(arrows).toEqual(expected.filter(isLater).map(([barrier, , operator]) => [barrier, operator]))
   expect(arrows.length).toBeGreaterThan(0.8 * waits.length)
   full.close()

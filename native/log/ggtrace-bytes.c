@@ -1,14 +1,6 @@
 /* Writes bytes at an offset of a file, and computes the checksum of a block. */
-#define _GNU_SOURCE
-#include <errno.h>
-#include <pthread.h>
-#include <stddef.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include "ggtrace-file.h"
 #include "ggtrace-inside.h"
+#include "ggtrace-file.h"
 
 #define GGTRACE_POISON
 #include "ggtrace.h"

@@ -2,13 +2,8 @@
  * A log file that another program truncates while it is written, as logrotate does with `copytruncate`. Its mapped pages are gone then: a
  * store into them gives SIGBUS. The log ends there, and threads write into memory that belongs to no file.
  */
-#define _GNU_SOURCE
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "ggtrace-file.h"
 #include "ggtrace-inside.h"
+#include "ggtrace-file.h"
 
 #define GGTRACE_POISON
 #include "ggtrace.h"

@@ -1,9 +1,16 @@
 /* Declarations that the files of the log writer share. No other file includes this one. */
 #pragma once
 
+/* Each of these files includes this first: GNU's extensions must be named before the first header of the system. */
+#define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
-#include <sys/types.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "ggtrace.h"
 

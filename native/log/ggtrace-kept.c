@@ -2,7 +2,6 @@
  * A ring log that keeps slow calls, each with what preceded it. The pieces that contain them are not removed, and the first block contains
  * their times: readers leave out all other records. It contains the number and the total time of the calls that are left out, too.
  */
-#define _GNU_SOURCE
 #include "ggtrace-inside.h"
 
 #define GGTRACE_POISON

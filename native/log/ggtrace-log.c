@@ -5,17 +5,11 @@
  * which then has no log: the child does not write to its parent's file, even if it does not know that it is a child.
  * Neither mapping is ever unmapped: threads may hold writers and call functions with them after the log was closed.
  */
-#define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
+#include "ggtrace-inside.h"
+
 #include <linux/membarrier.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "ggtrace-file.h"
-#include "ggtrace-inside.h"
 
 #define GGTRACE_POISON
 #include "ggtrace.h"

@@ -8,12 +8,6 @@
  * A log that keeps chosen calls (ggtrace-kept.c) is a ring whose removed pieces are those without such a call. A part of its size is for
  * the latest pieces, since whether they are kept is known only when the calls in them end.
  */
-#define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "ggtrace-inside.h"
 
 #define GGTRACE_POISON

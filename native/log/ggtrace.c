@@ -2,16 +2,8 @@
  * The slow half of the log writer. Segments of the file, blocks, and rare forms of events: called by the thread that owns
  * the writer. Run and definitions blocks: written under the lock. ggtrace.h contains the fast half and the rules.
  */
-#define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include "ggtrace-file.h"
 #include "ggtrace-inside.h"
+#include "ggtrace-file.h"
 #include "ggtrace-nvtx.h"
 
 #define GGTRACE_POISON

@@ -2,8 +2,9 @@
  * Compares the CPU time and memory of conversions by two or more states of the code, in turn, so that other load on the machine affects all.
  *   node scripts/bench/by-turns.mjs [--pairs 9] [--only executions,load] [--scale 1] before [after ...]
  * A state is a commit, which is built in the temporary folder once, or a folder with a built `dist`; without `after`, it is this one.
- * Ratios are those of the later states to the first one: of the minima, and the median of those of each turn. User CPU of `convert`
- * alone; of `cli`, that of the whole command; of `load`, that of this folder's trace_processor for the trace that the state writes.
+ * Ratios are those of the later states to the first one: of the minima, and the median of those of each turn. User CPU of a process that
+ * imports the library and converts: states differ in what they import at once. Of `cli`, that of the whole command; of `load`, that of
+ * this folder's trace_processor for the trace that the state writes.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -54,12 +55,11 @@ async function converting(dist, path, options, isHashed) {
   for (const [, flag] of program.matchAll(/setFlagsFromString\("(.*?)"\)/g)) setFlagsFromString(flag)
   const hash = isHashed && createHash('sha256')
   let bytes = 0
-  const { user } = process.cpuUsage()
   for await (const piece of convert(inputOf(path), JSON.parse(options))) {
     bytes += piece.length
     if (hash) hash.update(piece)
   }
-  const cpu = process.cpuUsage().user - user
+  const cpu = process.cpuUsage().user
   const rss = process.resourceUsage().maxRSS * 1024
   console.log(JSON.stringify({ cpu: cpu / 1e6, rss, bytes, hash: hash?.digest('hex') }))
 }

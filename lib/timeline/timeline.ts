@@ -136,6 +136,7 @@ export class Timeline implements EventPass<void> {
         this.stateRows!.call(event)
         return this.ggml.take(event) // they are drawn with their requests
       case 'graph':
+      case 'graph-nodes':
       case 'experts':
       case 'copy':
       case 'part':
@@ -175,7 +176,6 @@ export class Timeline implements EventPass<void> {
       case 'access': // drawn with the log of its process
       case 'mapping':
       case 'kernel-profile': // drawn with the kernels of a log
-      case 'graph-nodes': // drawn with what computes them
       case 'refusal': // in the analysis
       case 'left-out': // counted in the summary
         return

@@ -49,6 +49,20 @@ test.each([
   expect(groups.map(({ title }) => title).slice(0, frames.length)).toEqual(frames)
 })
 
+test('in the trace, each split with its backend, layers and ops', async () => {
+  const trace = await openTrace(convert(inputOf(logOf('nano')), { detail: 'full' }))
+  try {
+    const arg = (key: string) => `extract_arg(arg_set_id, 'debug.${key}')`
+    const splits = `select ${arg('backend')}, ${arg('layers')}, ${arg('ops')} from slice where category = 'graph' and ${arg('call')} = 2`
+    expect(trace.query(splits).rows).toEqual([
+      ['CPU', 'none', 'GET_ROWS 1'],
+      ['CUDA0', '0', expect.stringMatching(/^MUL_MAT \d+, /)],
+    ])
+  } finally {
+    trace.close()
+  }
+})
+
 test.each(['nano', 'h100'])('%s: a call reads the weights of all fused nodes', async (name) => {
   const { memory } = await analyze(inputOf(logOf(name)))
   const { tensor_bytes: loaded } = memory!.buffers.find(({ usage, name }) => usage === 'weights' && name !== '')!

@@ -16,8 +16,14 @@ const OUTSIDE = 'time of the call in which no graph ran: what it did then is not
 export function graphSlices(
   events: readonly TraceEvent[],
   names: Names,
+  isFull: boolean,
   inferredArg: (bits: number) => Args,
 ): GraphSlice[] {
+  const placeOf = (graph: GraphEvent) => (isFull ? placeArgs(events, names, graph) : {})
+  const sliceOf = (graph: GraphEvent) => {
+    const slice = graphSlice(graph, names, inferredArg)
+    return { ...slice, args: { ...slice.args, ...placeOf(graph) } }
+  }
   const inOrder = (slices: GraphSlice[]) => slices.sort((a, b) => a.startNs - b.startNs)
   let waiting: GraphEvent[] = []
   const drawn = events.flatMap((event) => {
@@ -25,13 +31,31 @@ export function graphSlices(
     if (event.kind !== 'token') return []
     const own = waiting.filter((graph) => isOf(event, graph))
     waiting = waiting.filter((graph) => !own.includes(graph))
-    return inOrder([...own.map((graph) => graphSlice(graph, names, inferredArg)), ...rest(event, own)])
+    return inOrder([...own.map(sliceOf), ...rest(event, own)])
   })
-  return [...drawn, ...inOrder(waiting.map((graph) => graphSlice(graph, names, inferredArg)))]
+  return [...drawn, ...inOrder(waiting.map(sliceOf))]
 }
 
 function isOf({ call, startNs, endNs }: TokenEvent, graph: GraphEvent): boolean {
   return graph.call >= 0 ? graph.call === call : graph.startNs >= startNs && graph.endNs <= endNs
+}
+
+/** The layers and the ops of a graph's nodes, where they are known. */
+function placeArgs(events: readonly TraceEvent[], names: Names, { graph }: GraphEvent): Args {
+  const definition = events.find((event) => event.kind === 'graph-nodes' && event.id === graph)
+  if (definition?.kind !== 'graph-nodes') return {}
+  const nodes = [...definition.nodes].flatMap((id) =>
+    events.flatMap((event) => (event.kind === 'tensor' && event.id === id ? [event] : [])),
+  )
+  const layers = nodes.map(({ layer }) => layer).filter((layer) => layer >= 0)
+  const [first, last] = [Math.min(...layers), Math.max(...layers)]
+  const counts = new Map<string, number>()
+  for (const { op } of nodes) counts.set(names.text(op), (counts.get(names.text(op)) ?? 0) + 1)
+  const most = [...counts].sort((a, b) => b[1] - a[1]).slice(0, 6)
+  return {
+    layers: layers.length === 0 ? 'none' : first === last ? `${first}` : `${first}–${last}`,
+    ops: most.map(([op, count]) => `${op} ${count}`).join(', '),
+  }
 }
 
 function graphSlice(event: GraphEvent, names: Names, inferredArg: (bits: number) => Args): GraphSlice {

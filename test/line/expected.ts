@@ -130,7 +130,8 @@ class Drawing {
     this.phases()
     this.experts(events.filter((event) => event.kind === 'operator'))
     this.issues(events.filter((event) => event.kind === 'issue'))
-    for (const { category, name, startNs, endNs, args } of graphSlices(events, this.names, inferredArg)) {
+    const graphs = graphSlices(events, this.names, this.detail === 'full', inferredArg)
+    for (const { category, name, startNs, endNs, args } of graphs) {
       this.slice('Graphs', category, name, startNs, endNs, this.detail === 'names' ? {} : args)
     }
     for (const { row, name, startNs, endNs, args } of stateSlices(events, this.names)) {

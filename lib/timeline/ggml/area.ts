@@ -6,6 +6,7 @@ import type {
   ExpertsEvent,
   FunctionEvent,
   GraphEvent,
+  GraphNodesEvent,
   InputEvent,
   OperatorEvent,
   PartEvent,
@@ -104,7 +105,7 @@ export class GgmlArea {
     if (!this.flows.holds(event, wait)) this.operators.place(event, wait)
   }
 
-  take(event: TokenEvent | GraphEvent | ExpertsEvent | CopyEvent | PartEvent | SumsEvent): void {
+  take(event: TokenEvent | GraphEvent | GraphNodesEvent | ExpertsEvent | CopyEvent | PartEvent | SumsEvent): void {
     switch (event.kind) {
       case 'token':
         this.states.trace(event.tid)
@@ -115,6 +116,8 @@ export class GgmlArea {
         return this.calls.token(event, true)
       case 'graph':
         return this.graphs.add(event)
+      case 'graph-nodes':
+        return this.graphs.define(event)
       case 'part':
         return this.graphs.part(event)
       case 'experts':

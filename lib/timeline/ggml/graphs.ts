@@ -1,9 +1,12 @@
+import { layerOf } from '../../analyze/graph/layers.ts'
+import type { Arg } from '../../model/args.ts'
 import { isFailed, statusWord } from '../../model/calls.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import {
   type CopyEvent,
   type FunctionEvent,
   type GraphEvent,
+  type GraphNodesEvent,
   Inferred,
   type PartEvent,
   type SumsEvent,
@@ -23,6 +26,9 @@ const HELD_MAX = 1 << 15
 const COPIES_MAX = 4096
 /** Shorter stretches between slices, and shorter copies, are not drawn: there is one after each split. */
 const STRETCH_NS_MIN = 1000
+
+/** Ops that a slice of a split names, those with most nodes. */
+const OPS_MAX = 6
 
 const OUTSIDE = 'time of the call in which no graph ran: what it did then is not recorded'
 const BUILD = 'time of the call before it allocates a graph; contains dividing the batch and preparing the KV cache'
@@ -62,11 +68,32 @@ export class Graphs {
   /** By thread: copies, and waits for backends. */
   private readonly copies = new DefaultMap<number, Piece[]>(() => [])
 
+  /** By graph, arguments that say where it is in the model. */
+  private readonly places = new Map<number, readonly Arg[]>()
   private readonly sums: Sums
 
   constructor(private readonly context: TrackContext) {
     this.sums = new Sums(context)
     this.lanes = context.tracks.lanes('graphs', { isSummed: context.isSummed }, true)
+  }
+
+  /** The nodes of a graph; its further records add to them. */
+  define({ id, nodes }: GraphNodesEvent): void {
+    const { detail, tensors, names, make } = this.context
+    if (detail !== 'full' || this.places.has(id)) return
+    const ops = new DefaultMap<number, { count: number }>(() => ({ count: 0 }))
+    let [first, last] = [Infinity, -1]
+    for (const node of nodes) {
+      const tensor = tensors[node]
+      if (!tensor) continue
+      ops.of(tensor.op).count++
+      const layer = layerOf(tensor, tensors, names)
+      if (layer >= 0) [first, last] = [Math.min(first, layer), Math.max(last, layer)]
+    }
+    const most = [...ops].sort((a, b) => b[1].count - a[1].count).slice(0, OPS_MAX)
+    const layers = last < 0 ? 'none' : first === last ? `${first}` : `${first}–${last}`
+    const texts = most.map(([op, { count }]) => `${names.text(op)} ${count}`)
+    this.places.set(id, [make.word('layers', layers), make.word('ops', texts.join(', '))])
   }
 
   /** Adds the compute of a split. */
@@ -79,7 +106,7 @@ export class Graphs {
     if (call >= 0) extra.push(make.int('call', call))
     if (split !== undefined && split >= 0) extra.push(make.int('split', split))
     if (status) extra.push(make.int('status', status))
-    extra.push(...make.inferred(event.inferred))
+    extra.push(...(this.places.get(event.graph ?? -1) ?? []), ...make.inferred(event.inferred))
     const name = graphName(event, make.names)
     this.hasGraphs = true
     if (backend) this.usedBackends.add(event.backend)

@@ -238,9 +238,16 @@ export enum ThreadDescriptor {
 
 /** Field numbers of the message CounterDescriptor. */
 export enum CounterDescriptor {
+  type = 1,
   unit = 3,
   unit_name = 6,
   y_axis_share_key = 7,
+}
+
+/** Values of the enum CounterDescriptor.BuiltinCounterType. */
+export enum CounterDescriptorBuiltinCounterType {
+  COUNTER_UNSPECIFIED = 0,
+  COUNTER_THREAD_TIME_NS = 1,
 }
 
 /** Values of the enum CounterDescriptor.Unit. */

@@ -103,7 +103,7 @@ async function* drawn(
   const shared = {
     ...{ names, options, Findings: await findingsPass(options) },
     written: () => bytes + writer.size,
-    drawing: new Drawing(writer, names, options, run.hasSwitches),
+    drawing: new Drawing(writer, names, options, run.hasSwitches, writer.gpu !== undefined && run.hasGroups),
     budget: await budgetOf(run, inputs, names, options),
     accesses: await readAccesses(run, names, options),
   }

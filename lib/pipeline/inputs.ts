@@ -94,6 +94,8 @@ export interface BegunInput {
   readonly isOfScheduler: boolean
   /** Does it contain switches of CPUs? Some recordings of the scheduler contain only states of threads. */
   readonly hasSwitches: boolean
+  /** Do its first events contain GPU work, or processes, which Perfetto's UI draws in groups of its own? */
+  readonly hasGroups: boolean
   /** Do its first events contain readings of several clocks? */
   readonly hasReadings: boolean
   /** Events may be this long before its origin, in ns. */
@@ -107,6 +109,7 @@ export type Log = BegunInput & { readonly input: OpenInput }
 
 /** Kinds of events about the input itself. */
 const COMMON: ReadonlySet<string> = new Set(['input', 'facts', 'clocks', 'issue', 'left-out'])
+const OF_GPU: ReadonlySet<string> = new Set(['gpu', 'gpu-sync', 'api'])
 const OF_SCHEDULER: ReadonlySet<string> = new Set(['switch', 'waking', 'thread', 'access', 'mapping'])
 /** Allocations before a recording began, or unsorted rows, may be this long before the first events. */
 const LEAD_NS = 10e9
@@ -123,21 +126,27 @@ export async function begin(name: string, events: AsyncIterable<TraceEvent[]>): 
   let seen = 0
   let earliestNs = 0
   let hasReadings = false
+  let hasGroups = false
+  let isKnown = false
   await batches.look((batch) => {
     first ??= batch[0] as InputEvent
+    hasGroups ||= batch.some((event) => OF_GPU.has(event.kind) || (event.kind === 'own-track' && !!event.ofProcess))
+    if (isKnown) return ++seen === BEGINNING_MAX || hasGroups
     for (const event of batch) {
       if (!COMMON.has(event.kind)) kinds.add(event.kind)
       hasReadings ||= event.kind === 'clocks'
       earliestNs = Math.min(earliestNs, firstTimeOf(event) ?? 0)
     }
-    return ++seen === BEGINNING_MAX || [...kinds].some((kind) => kind !== 'thread')
+    isKnown = [...kinds].some((kind) => kind !== 'thread')
+    // Recordings of GPUs begin with calls that load weights.
+    return ++seen === BEGINNING_MAX || (isKnown && (hasGroups || OF_SCHEDULER.has([...kinds][0]!)))
   })
   const [kind] = kinds
   const isOfScheduler = first!.capabilities?.scheduler ?? (kind !== undefined && OF_SCHEDULER.has(kind))
   const hasSwitches = isOfScheduler && !kinds.has('state') && first!.capabilities?.switches !== false
   const isOrdered = !isOfScheduler && first!.capabilities?.order !== false
   const leadNs = isOrdered ? Math.min(LEAD_NS - earliestNs, LEAD_NS_MAX) : LEAD_NS_MAX
-  return { name, first: first!, isOfScheduler, hasSwitches, hasReadings, leadNs, batches }
+  return { name, first: first!, isOfScheduler, hasSwitches, hasReadings, hasGroups, leadNs, batches }
 }
 
 /** How long before the trace's origin, the first log's, events may be. Others may begin earlier than it. */

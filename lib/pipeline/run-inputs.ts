@@ -168,6 +168,14 @@ export class RunInputs {
     return this.logs.some((log) => log.hasSwitches)
   }
 
+  /** Has Perfetto's UI other groups beside that of the only log, or of the log that others accompany? */
+  get hasGroups(): boolean {
+    const { logs } = this
+    const runs = logs.filter((log) => rankOf(log) < ACCOMPANIES)
+    const drawn = logs.filter(({ isOfScheduler }) => !isOfScheduler)
+    return runs.length <= 1 && (drawn.length > 1 || this.hasSwitches || logs.some((log) => log.hasGroups))
+  }
+
   /** Puts the logs on one clock. */
   placing({ clocks = {} }: RunOptions, bundle?: Bundle): Placing {
     return new Placing(clocks, this.logs, bundle)
@@ -242,12 +250,16 @@ function movedOf(clocks: Readonly<Record<string, string>>, logs: readonly Log[])
 const placeOf = ({ isOfScheduler, first }: Log) =>
   !isOfScheduler ? 0 : first.capabilities?.waitStates === false ? 2 : 1
 
+/** Ranks of logs that are no run's. */
+const ACCOMPANIES = 4
+
 /**
  * Logs that may contain operators are the run's; others accompany them. Of those, the ones with a known clock come first, and of them the
  * ones with readings of several clocks, which relate others to theirs.
  */
 const rankOf = ({ isOfScheduler, hasReadings, first: { capabilities, clock } }: Log) =>
-  (isOfScheduler ? 8 : capabilities?.operators === false ? 4 : 0) + (clock === 'unknown' ? 2 : hasReadings ? 0 : 1)
+  (isOfScheduler ? 8 : capabilities?.operators === false ? ACCOMPANIES : 0) +
+  (clock === 'unknown' ? 2 : hasReadings ? 0 : 1)
 
 /** The summary of a log that is read, and what made its run slow. */
 export class LogReading {

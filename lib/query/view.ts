@@ -35,7 +35,7 @@ function whySlow({ fromTs, hasFaults, namesFirst }: OperatorFacts): string {
 with o as (select *, median(dur) over (partition by ${kind}) m from slice
   where category = 'operator'${fromTs === undefined ? '' : ` and ts >= ${fromTs}`}),
 s as (select o.*, r.id r, t.name k from o join track t on t.id = track_id
-  left join track r on r.parent_id = t.parent_id and r.name = printf('worker %d: state', substr(t.name, 8))
+  left join track r on r.parent_id is t.parent_id and r.name = printf('worker %d: state', substr(t.name, 8))
   where dur > ${SLOW} * m order by dur - m desc limit ${SLOW_OPERATORS_MAX}),
 c as (select s.id i, s.dur d, a.name c, ${arg(namesFirst ? 'taken_first_by' : 'taken_by', 'a.arg_set_id')} b,
   sum(min(a.ts + a.dur, s.ts + s.dur) - max(a.ts, s.ts)) n
@@ -144,7 +144,7 @@ export function viewOf(query: (sql: string) => QueryResult): View {
   const inView = request
     ? ([BigInt(request[0] as number), BigInt(request[1] as number)] as const)
     : shownOf(calls, slow)
-  const ofRun = `.* > (${ROWS}${request ? '' : '|Memory'})${isRun === 1 ? '' : OF_JSON}`
+  const ofRun = `(.* > )?(${ROWS}${request ? '' : '|Memory'})${isRun === 1 ? '' : OF_JSON}`
   const copied = [...(isRun === 1 || operators !== 0 ? [ofRun, CPUS] : []), ...gpu.rows]
   if (copied.length === 0) return { commands: [] }
   const commands = [

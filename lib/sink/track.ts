@@ -33,6 +33,8 @@ export interface Track {
   readonly merges?: boolean | undefined
   /** Tracks below it are in the order of their ranks, as those of a group are. */
   readonly ordersChildren?: boolean | undefined
+  /** Has no group, and is drawn as it is at the top, between groups. */
+  readonly isAtTop?: boolean | undefined
   /** The group is a process, with its threads. */
   readonly ofProcess?: OwnProcess | undefined
   /** The track is a thread of it; further tracks below it have the thread's further slices. */

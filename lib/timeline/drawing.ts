@@ -15,12 +15,16 @@ export class Drawing {
   private readonly make: ArgMaker
   private readonly timelines: Timeline[] = []
 
-  /** `hasSwitches`: an input records switches of CPUs; they replace the states of threads that logs record. `areas`: those that are loaded. */
+  /**
+   * `hasSwitches`: an input records switches of CPUs; they replace the states of threads that logs record. `isShared`: the viewer has groups of its
+   * own beside that of the log, and closes all of them: the rows of the log are at the top, between groups. `areas`: those that are loaded.
+   */
   constructor(
     writer: Writer,
     names: Names,
     private readonly options: DrawOptions,
     hasSwitches: boolean,
+    private readonly isShared = false,
     private readonly areas: LoadedAreas = new Map(),
   ) {
     this.tree = new TrackTree(writer)
@@ -41,7 +45,16 @@ export class Drawing {
     const [first] = this.timelines
     const { length } = this.timelines
     const host = log.isOfScheduler ? first : undefined
-    const timeline = new Timeline(this.tree, this.make, options, length, this.scheduler, this.areas, host)
+    const isOpen = this.isShared && !first
+    const timeline = new Timeline(
+      this.tree,
+      this.make,
+      { ...options, isOpen },
+      length,
+      this.scheduler,
+      this.areas,
+      host,
+    )
     this.timelines.push(timeline)
     return timeline
   }

@@ -23,6 +23,7 @@ import { Tracks, type TrackTree } from './tracks.ts'
 interface Of {
   readonly isOfScheduler: boolean
   readonly isSummed?: boolean | undefined
+  readonly isOpen?: boolean | undefined
   readonly waited?: WaitTaker | undefined
 }
 
@@ -44,7 +45,7 @@ export class Timeline implements EventPass<void> {
 
   /**
    * `tree`, `make` and `scheduler` are shared by all inputs of a trace; `input` is this one's number, from 0. `isOfScheduler`: it
-   * begins with events of the kernel's scheduler. `isSummed`: some of its calls are not in full. `loaded`: areas that are. `host`: the
+   * begins with events of the kernel's scheduler. `isSummed`: some of its calls are not in full. `isOpen`: see {@link Tracks}. `loaded`: areas that are. `host`: the
    * input in whose group this one is drawn: each further group of the trace would close the first one in the viewer.
    */
   constructor(
@@ -212,7 +213,7 @@ export class Timeline implements EventPass<void> {
     const { isSummed = false, opName = 'role' } = this.options
     if (event.clock !== 'none') writer.origin(event.clock, event.originNs)
     this.run = { ...event, input, isOfScheduler: this.options.isOfScheduler }
-    const tracks = this.host?.tracks?.beside() ?? new Tracks(tree, this.run)
+    const tracks = this.host?.tracks?.beside() ?? new Tracks(tree, this.run, this.options.isOpen)
     this.tracks = tracks
     const views = new Views(tensors, (tensor) => names.text(tensor.op))
     this.issues = this.host?.issues ?? new Issues({ tracks, make, writer })

@@ -18,6 +18,12 @@ export type Key = keyof typeof LAYOUT
 /** What a track depends on. */
 export type Of<K extends Key> = (typeof LAYOUT)[K] extends Place<infer T> ? T : never
 
+/**
+ * Rows that stay in the group of a run whose other rows are at the top: tracks of programs may be threads, which have a place of their own;
+ * the viewer sorts the others by name, and findings come first.
+ */
+const IN_GROUP: ReadonlySet<Key> = new Set<Key>(['own', 'copies', 'issues'])
+
 /** Assigns track ids and defines tracks. Ids are in order of first use: the same events result in the same ids. */
 export class TrackTree {
   private count = 0
@@ -65,16 +71,20 @@ export class Tracks {
   /** What is not drawn because too many other slices are drawn at the same time. */
   readonly leftOut = new LeftOut()
 
-  /** `run` describes the group of an input; without it, there is none. */
+  /**
+   * `run` describes the group of an input; without it, there is none. `isOpen`: rows of the group are at the top instead, see
+   * {@link Drawing}.
+   */
   constructor(
     private readonly tree: TrackTree,
     private readonly run?: Run,
+    private readonly isOpen = false,
     private readonly groups = new Map<string, number>([['trace', 0]]),
   ) {}
 
   /** Further tracks in the same groups, of an input that has no group of its own. */
   beside(): Tracks {
-    return new Tracks(this.tree, this.run, this.groups)
+    return new Tracks(this.tree, this.run, this.isOpen, this.groups)
   }
 
   /**
@@ -82,12 +92,12 @@ export class Tracks {
    * of which there are several, such as NVTX domains.
    */
   add<K extends Key>(key: K, subject: Of<K>, row = 0, group = this.groupOf(key, subject)): number {
-    return this.tree.add(group, specOf(LAYOUT[key] as Place<Of<K>>, subject, row))
+    return this.tree.add(group, this.specOf(key, subject, row))
   }
 
   /** Replaces the name and description of a track. */
   rename<K extends Key>(track: number, key: K, subject: Of<K>, row = 0, group = this.groupOf(key, subject)): void {
-    this.tree.rename(track, group, specOf(LAYOUT[key] as Place<Of<K>>, subject, row))
+    this.tree.rename(track, group, this.specOf(key, subject, row))
   }
 
   /** Replaces the name of the input's group, if it has tracks. */
@@ -110,8 +120,19 @@ export class Tracks {
   readonly leaveOut = (): void => this.leftOut.add(CROWDED, 1, CROWDED_HINT)
 
   private groupOf<K extends Key>(key: K, subject: Of<K>): number {
-    const { parent, beyond } = LAYOUT[key] as Place<Of<K>>
-    return this.group(beyond?.(subject) ?? parent)
+    const { beyond } = LAYOUT[key] as Place<Of<K>>
+    const group = this.group(beyond?.(subject) ?? LAYOUT[key].parent)
+    return this.isAtTop(key, subject) ? 0 : group
+  }
+
+  private specOf<K extends Key>(key: K, subject: Of<K>, row: number): TrackSpec {
+    const spec = specOf(LAYOUT[key] as Place<Of<K>>, subject, row)
+    return this.isAtTop(key, subject) ? { ...spec, isAtTop: true } : spec
+  }
+
+  private isAtTop<K extends Key>(key: K, subject: Of<K>): boolean {
+    const { parent, kind, beyond } = LAYOUT[key] as Place<Of<K>>
+    return this.isOpen && parent === 'run' && kind !== 'group' && !IN_GROUP.has(key) && beyond?.(subject) === undefined
   }
 
   private group(key: string): number {

@@ -9,6 +9,16 @@ import { input, inputEvent, switchOf } from '../sched/schedule.ts'
 
 const rows = (trace: OpenTrace, sql: string) => trace.query(sql).rows
 
+/** Groups of ours at the top. Perfetto itself draws GPU work, processes and threads in groups of its own. */
+const GROUPS = `SELECT id, name FROM track WHERE parent_id IS NULL AND type = 'global_track_event'
+  AND extract_arg(source_arg_set_id, 'child_ordering') = 'explicit'`
+/** Other rows of ours at the top, and the rows below them that keep the viewer from putting them into a closed group. */
+const AT_TOP = `SELECT t.name, count(*), min(c.type), min(extract_arg(c.source_arg_set_id, 'builtin_counter_type')), sum(
+    (SELECT count(*) FROM counter WHERE track_id = c.id))
+  FROM track t LEFT JOIN track c ON c.parent_id = t.id WHERE t.parent_id IS NULL AND t.type GLOB 'global*_track_event'
+  AND extract_arg(t.source_arg_set_id, 'child_ordering') IS NULL GROUP BY t.id ORDER BY t.name`
+const anchored = (...names: string[]) => names.map((name) => [name, 1, 'global_counter_track_event', 'thread_time', 1])
+
 /** An input without events: with it, a trace has several inputs, and its times count from another point. */
 const nothing = (first: TraceEvent): EventInput => input('nothing', () => [], first)
 
@@ -27,13 +37,11 @@ describe('a trace of one log', () => {
     const alone = await openTrace(convert(log))
     expect(alone.problems()).toEqual([])
     expect(rows(alone, 'SELECT count(*) FROM clock_snapshot')).toEqual([[0]])
-    // Perfetto itself draws GPU work, processes and threads in groups of its own.
-    const roots = `SELECT count(*) FROM track WHERE parent_id IS NULL AND type GLOB 'global_*'`
-    expect(rows(alone, roots)).toEqual([[1]])
+    expect(rows(alone, GROUPS)).toHaveLength(1)
     const SLICES = `SELECT s.name, s.ts + ${ZERO_NS} AS at, s.dur, t.name FROM slice s JOIN track t ON t.id = track_id
       ORDER BY at, t.name, s.name, dur`
     const SAMPLES = `SELECT t.name, c.ts + ${ZERO_NS} AS at, value FROM counter c JOIN track t ON t.id = track_id
-      ORDER BY at, t.name, value`
+      WHERE t.name != 'at the top' ORDER BY at, t.name, value`
     const found = [SLICES, SAMPLES].map((sql) => rows(alone, sql))
     const [[originNs]] = rows(alone, `SELECT ${ZERO_NS} + ${ORIGIN_TS}`) as [[number | bigint]]
     alone.close()
@@ -41,7 +49,7 @@ describe('a trace of one log', () => {
 
     const together = await openTrace(convert([log, nothing(inputEvent({ clock, originNs: BigInt(originNs) }))]))
     expect(rows(together, 'SELECT count(*) FROM clock_snapshot')).toEqual([[0]])
-    expect(rows(together, roots)).toEqual([[1]])
+    expect(rows(together, GROUPS)).toHaveLength(1)
     expect([SLICES, SAMPLES].map((sql) => rows(together, sql))).toEqual(found)
     together.close()
   })
@@ -77,6 +85,40 @@ describe('a trace of one log', () => {
     const unknown = await openTrace(convert({ name: 'log', source: plainBytes('profinfer-csv/tiny.csv') }))
     expect(rows(unknown, 'SELECT release, num_cpus FROM machine')).toEqual([[null, null]])
     unknown.close()
+  })
+})
+
+describe('beside groups of the viewer, which closes all groups then, rows of a log are at the top', () => {
+  test('of a recording with GPU work; views have its calls and workers', async () => {
+    const trace = await openTrace(convert({ name: 'log', source: storedBytes('../gpu/logs/h100.ggtrace.gz') }))
+    const rowsAtTop = ['GB/s', 'GPU', 'Graphs', 'Loading', 'Phase', 'Tokens', 'tok/s', 'worker 0', 'worker 0: state']
+    expect(rows(trace, AT_TOP)).toEqual(anchored(...rowsAtTop))
+    const [[run, name]] = rows(trace, GROUPS) as [[number, string]]
+    expect(name).toMatch(/^LLM .*CUDA0$/)
+    const inGroup = rows(trace, `SELECT name FROM track WHERE parent_id = ${run} ORDER BY name`).flat()
+    expect(inGroup).toEqual(['CUDA API', 'Copies', 'Functions', 'Memory'])
+    trace.query('INCLUDE PERFETTO MODULE ggml.operators; INCLUDE PERFETTO MODULE ggml.interference')
+    expect(rows(trace, 'SELECT run_id, count(*) FROM ggml_calls GROUP BY 1')).toEqual([[run, 7]])
+    for (const view of ['ggml_operators', 'ggml_thread_states'])
+      expect(rows(trace, `SELECT DISTINCT run_id FROM ${view}`)).toEqual([[run]])
+    expect(trace.problems()).toEqual([])
+    trace.close()
+  })
+
+  test('with switches of CPUs; not where several runs have rows of one name, and not in Chrome JSON', async () => {
+    const log = { name: 'log', source: storedBytes('ggtrace/tiny.ggtrace') }
+    const switches = input('switches', (names) => [switchOf(names, { cpu: 0, at: 0, from: 0, to: 500 })])
+    const atTop = async (...[inputs, options]: Parameters<typeof convert>) => {
+      const trace = await openTrace(convert(inputs, options))
+      const found = rows(trace, AT_TOP)
+      trace.close()
+      return found
+    }
+    const alone = await atTop([log, switches])
+    expect(alone).toEqual(anchored(...alone.map(([name]) => `${name}`)))
+    expect(alone.flat()).toEqual(expect.arrayContaining(['Phase', 'Tokens', 'worker 0']))
+    expect(await atTop(log)).toEqual([])
+    expect(await atTop([log, { ...log, name: 'log 2' }, switches])).toEqual([])
   })
 })
 
@@ -127,8 +169,7 @@ describe('a log and the scheduler of a busy machine', () => {
       [2 ** 22 + 1, 'other programs', 900 - 16 * 9 - 30],
     ])
     // The UI adds CPU Scheduling, Ftrace Events and Scheduler, and one group for each process.
-    const others = rows(trace, 'SELECT count(*) FROM track WHERE parent_id IS NULL AND type = "global_track_event"')
-    expect([others, rows(trace, 'SELECT count(*) FROM clock_snapshot')]).toEqual([[[1]], [[0]]])
+    expect([rows(trace, GROUPS).length, rows(trace, 'SELECT count(*) FROM clock_snapshot')]).toEqual([1, [[0]]])
     trace.close()
   })
 

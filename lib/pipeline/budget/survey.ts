@@ -55,7 +55,7 @@ class CountedTrace {
 
   constructor(names: Names, options: ConvertOptions, { Trace, areas }: Drawers) {
     this.writer = new Trace(names)
-    this.timeline = new Drawing(this.writer, names, { ...options, tokens: undefined }, false, areas).begin({
+    this.timeline = new Drawing(this.writer, names, { ...options, tokens: undefined }, false, false, areas).begin({
       isOfScheduler: false,
     })
   }

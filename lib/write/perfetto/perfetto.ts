@@ -27,11 +27,13 @@ import { writeMachine } from './machine.ts'
 import { highOf, lowOf, PacketWriter, ScratchArgs, SequenceName } from './packet-writer.ts'
 import { ProtoWriter } from './proto-writer.ts'
 import { ORIGIN_CLOCK, TraceClock } from './trace-clock.ts'
-import { writeTrack } from './track-descriptor.ts'
+import { anchorOf, writeTrack } from './track-descriptor.ts'
 
 const NONE: readonly Arg[] = []
 const NO_FLOWS: readonly number[] = []
 const NO_ARGS = new Piece(new Uint8Array())
+/** Ids of {@link anchorOf} tracks, beyond those of all others. */
+const ANCHORS = 2 ** 31
 
 /** The packet sequence of one track, and the ids that are interned in it. */
 class Sequence {
@@ -64,6 +66,7 @@ export class PerfettoWriter implements Writer {
   private readonly nameIids = new Iids()
   private readonly categoryIids: DefaultMap<string, number> = new DefaultMap(() => this.categoryIids.size + 1)
   private readonly colourIids = new Iids()
+  private readonly atTop = new Set<number>()
   private events = 0
   private gpuSequence: Sequence | undefined
   private sequenceCount = 0
@@ -107,6 +110,7 @@ export class PerfettoWriter implements Writer {
     const packet = out.begin(Trace.packet)
     writeTrack(out, track)
     out.end(packet)
+    if (track.isAtTop) this.atTop.add(track.uuid)
   }
 
   begin(track: number, atNs: number, label: Label): void {
@@ -115,7 +119,7 @@ export class PerfettoWriter implements Writer {
   }
 
   end(track: number, atNs: number): void {
-    const sequence = this.sequence(track)
+    const sequence = this.sequence(track, atNs)
     const ts = atNs + this.clock.originTs
     if (ts >= 0) return this.out.sliceEnd(highOf(ts), lowOf(ts), sequence.name)
     const packet = this.packet(sequence, atNs)
@@ -140,7 +144,7 @@ export class PerfettoWriter implements Writer {
 
   /** Writes a slice by {@link encodedBefore}; false if it cannot. */
   private common(track: number, startNs: number, endNs: number, label: Label, extra: Label['extra']): boolean {
-    const sequence = this.sequence(track)
+    const sequence = this.sequence(track, startNs)
     const { originTs } = this.clock
     const ts = startNs + originTs
     const endTs = endNs + originTs
@@ -159,7 +163,7 @@ export class PerfettoWriter implements Writer {
 
   counter(track: number, atNs: number, value: number): void {
     this.events++
-    const sequence = this.sequence(track)
+    const sequence = this.sequence(track, atNs)
     const { out } = this
     const ts = atNs + this.clock.originTs
     if (ts >= 0 && value >= 0 && Number.isSafeInteger(value))
@@ -194,7 +198,7 @@ export class PerfettoWriter implements Writer {
   private named(track: number, atNs: number, type: number, label: Label, extra = label.extra): void {
     const { out } = this
     const { id, flows, flowEnds, arrowsOut, arrowsIn } = label
-    const sequence = this.sequence(track)
+    const sequence = this.sequence(track, atNs)
     const ts = atNs + this.clock.originTs
     if (id !== undefined && type === TrackEventType.TYPE_SLICE_BEGIN && ts >= 0) {
       const args = this.encodedBefore(sequence, label, extra)
@@ -293,11 +297,18 @@ export class PerfettoWriter implements Writer {
   }
 
   /** The sequence of a track; begins it at the track's first event. */
-  private sequence(track: number): Sequence {
-    const known = this.sequences[track]
-    if (known) return known
+  private sequence(track: number, atNs: number): Sequence {
+    return this.sequences[track] ?? this.beginTrack(track, atNs)
+  }
+
+  private beginTrack(track: number, atNs: number): Sequence {
     const sequence = this.begun(track)
     this.sequences[track] = sequence
+    if (!this.atTop.has(track)) return sequence
+    const anchor = ANCHORS + track
+    this.track(anchorOf(track, anchor))
+    this.counter(anchor, atNs, 0)
+    this.events-- // it draws nothing
     return sequence
   }
 

@@ -1,5 +1,6 @@
 import {
   CounterDescriptor,
+  CounterDescriptorBuiltinCounterType,
   CounterDescriptorUnit,
   ProcessDescriptor,
   ThreadDescriptor,
@@ -21,6 +22,19 @@ const MERGE = {
   BY_NAME: TrackDescriptorSiblingMergeBehavior.SIBLING_MERGE_BEHAVIOR_BY_TRACK_NAME,
   NONE: TrackDescriptorSiblingMergeBehavior.SIBLING_MERGE_BEHAVIOR_NONE,
 } as const
+
+/** The unit of a {@link anchorOf} track. */
+const HIDDEN = 'hidden'
+
+/**
+ * A counter below a track that is at the top. Perfetto's UI puts such tracks that have nothing below them into a closed group, *Global
+ * Track Events*; it does not draw counters of a built-in type. Source: Perfetto v55.3 and v58.2,
+ * ui/src/plugins/dev.perfetto.TrackEvent/index.ts.
+ */
+export function anchorOf(track: number, uuid: number): Track {
+  const description = 'Not drawn: keeps the track above it at the top of the viewer.'
+  return { uuid, parent: track, name: 'at the top', description, rank: 0, kind: 'counter', unit: HIDDEN }
+}
 
 /** Writes the descriptor of a track into a packet. */
 export function writeTrack(out: ProtoWriter, track: Track): void {
@@ -54,7 +68,8 @@ export function writeTrack(out: ProtoWriter, track: Track): void {
   if (track.kind === 'counter') {
     const counter = out.begin(TrackDescriptor.counter)
     const unit = track.unit ?? 'count'
-    if (unit in UNITS) out.varint(CounterDescriptor.unit, UNITS[unit as keyof typeof UNITS])
+    if (unit === HIDDEN) out.varint(CounterDescriptor.type, CounterDescriptorBuiltinCounterType.COUNTER_THREAD_TIME_NS)
+    else if (unit in UNITS) out.varint(CounterDescriptor.unit, UNITS[unit as keyof typeof UNITS])
     else out.string(CounterDescriptor.unit_name, unit)
     if (track.axis) out.string(CounterDescriptor.y_axis_share_key, track.axis)
     out.end(counter)

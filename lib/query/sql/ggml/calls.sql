@@ -3,6 +3,24 @@
 -- docs/reference/tracks.md of ggml2perfetto defines the phases, TTFT and TPOT. A trace made with --detail names has no arguments: there,
 -- phases and tokens are those in the names, and the numbers of calls are not known.
 
+-- Rows of runs: in the group of their run, in a group of that, or at the top beside it, where the viewer has further groups.
+CREATE PERFETTO TABLE _ggml_rows AS
+WITH
+  runs AS (
+    SELECT id FROM track
+    WHERE
+      parent_id IS NULL AND type = 'global_track_event' AND extract_arg(source_arg_set_id, 'child_ordering') = 'explicit'
+    ORDER BY extract_arg(dimension_arg_set_id, 'track_uuid')
+    LIMIT 1
+  )
+SELECT
+  track.id AS track_id,
+  track.name,
+  coalesce(parent.parent_id, parent.id, (SELECT id FROM runs), -1) AS run_id,
+  iif(parent.parent_id IS NULL, NULL, parent.name) AS group_name
+FROM track
+LEFT JOIN track AS parent ON parent.id = track.parent_id;
+
 -- Slices of calls, with their arguments.
 CREATE PERFETTO TABLE _ggml_call_slices AS
 WITH
@@ -14,7 +32,7 @@ WITH
       slice.track_id,
       slice.name,
       track.name AS track_name,
-      track.parent_id AS run_id,
+      track.run_id,
       extract_arg(arg_set_id, 'debug.call') AS call,
       ifnull(extract_arg(arg_set_id, 'debug.context'), 0) AS context,
       extract_arg(arg_set_id, 'debug.phase') AS phase,
@@ -28,7 +46,7 @@ WITH
       ifnull(extract_arg(arg_set_id, 'debug.function'), 'llama_decode') AS function,
       ifnull(extract_arg(arg_set_id, 'debug.inferred'), '') AS inferred
     FROM slice
-    JOIN track ON track.id = slice.track_id
+    JOIN _ggml_rows AS track USING (track_id)
     WHERE category = 'token'
   )
 SELECT

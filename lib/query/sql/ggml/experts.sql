@@ -32,7 +32,7 @@ SELECT
   slice.ts,
   slice.dur,
   slice.track_id,
-  experts.parent_id AS run_id,
+  track.run_id,
   extract_arg(slice.arg_set_id, 'debug.layer') AS layer,
   extract_arg(slice.arg_set_id, 'debug.call') AS call,
   ifnull(calls.phase, 'none') AS phase,
@@ -40,10 +40,9 @@ SELECT
     - length(replace(extract_arg(slice.arg_set_id, 'debug.experts'), ';', '')) AS tokens,
   extract_arg(slice.arg_set_id, 'debug.experts') AS experts
 FROM slice
-JOIN track ON track.id = slice.track_id
-JOIN track AS experts ON experts.id = track.parent_id
+JOIN _ggml_rows AS track USING (track_id)
 LEFT JOIN ggml_calls AS calls
-  ON calls.call = extract_arg(slice.arg_set_id, 'debug.call') AND calls.run_id = experts.parent_id
+  ON calls.call = extract_arg(slice.arg_set_id, 'debug.call') AND calls.run_id = track.run_id
 WHERE slice.category = 'expert';
 
 -- How often each expert was chosen.

@@ -39,7 +39,7 @@ WITH
       slice.ts,
       slice.dur,
       slice.track_id,
-      ifnull(parent.parent_id, parent.id) AS run_id,
+      track.run_id,
       extract_arg(slice.arg_set_id, 'debug.tid') AS tid,
       CASE
         WHEN slice.name GLOB 'running*' THEN 'running'
@@ -54,8 +54,7 @@ WITH
       extract_arg(slice.arg_set_id, 'debug.taken_by_ns') AS taken_dur,
       extract_arg(slice.arg_set_id, 'debug.woken_by') AS woken_by
     FROM slice
-    JOIN track ON track.id = slice.track_id
-    JOIN track AS parent ON parent.id = track.parent_id
+    JOIN _ggml_rows AS track USING (track_id)
     WHERE
       slice.category = 'state' AND track.name GLOB 'worker [0-9]*: state*'
       AND slice.name NOT IN ('starting', 'not running', 'ended') -- inferred

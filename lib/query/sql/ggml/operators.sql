@@ -6,15 +6,11 @@ INCLUDE PERFETTO MODULE ggml.calls;
 
 -- Rows of workers: of the run or, of further ones, in a group. A worker whose slices overlap has several.
 CREATE PERFETTO TABLE _ggml_worker_tracks AS
-SELECT
-  track.id AS track_id,
-  ifnull(parent.parent_id, parent.id) AS run_id,
-  CAST(substr(track.name, 8) AS INTEGER) AS worker
-FROM track
-JOIN track AS parent ON parent.id = track.parent_id
+SELECT track_id, run_id, CAST(substr(name, 8) AS INTEGER) AS worker
+FROM _ggml_rows
 WHERE
-  track.name GLOB 'worker [0-9]*' AND track.name NOT GLOB '*:*'
-  AND (parent.parent_id IS NULL OR parent.name IN ('Workers', 'Further workers'));
+  name GLOB 'worker [0-9]*' AND name NOT GLOB '*:*'
+  AND ifnull(group_name, 'Workers') IN ('Workers', 'Further workers');
 
 -- Rows in which waits are drawn only from a duration on: shorter ones after the first one are gaps between operators.
 CREATE PERFETTO TABLE _ggml_drawn_from AS

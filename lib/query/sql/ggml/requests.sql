@@ -1,5 +1,7 @@
 -- Requests to a server, or uses of sequences: where the time of each went. Needs --detail shapes (the default) or full.
 
+INCLUDE PERFETTO MODULE ggml.calls;
+
 -- Parts of requests: they cover each from its post to its end.
 CREATE PERFETTO TABLE ggml_request_parts(
   -- The slice of the part; of a request that no slot worked on, that of the request.
@@ -34,7 +36,7 @@ WITH
       slice.ts,
       slice.dur,
       slice.track_id,
-      ifnull(parent.parent_id, parent.id) AS run_id,
+      track.run_id,
       extract_arg(arg_set_id, 'debug.request') AS request,
       extract_arg(arg_set_id, 'debug.task') AS task,
       replace(substr(slice.name, 1, instr(slice.name || ' ', ' ') - 1), ':', '') AS word,
@@ -45,8 +47,7 @@ WITH
       extract_arg(arg_set_id, 'debug.accepted') AS accepted,
       ifnull(extract_arg(arg_set_id, 'debug.other_tokens'), 0) AS other_tokens
     FROM slice
-    JOIN track ON track.id = slice.track_id
-    JOIN track AS parent ON parent.id = track.parent_id
+    JOIN _ggml_rows AS track USING (track_id)
     WHERE category IN ('request', 'request_part')
   )
 SELECT
@@ -112,7 +113,7 @@ SELECT
   ) AS ts,
   extract_arg(arg_set_id, 'debug.latency_ns') AS dur,
   slice.track_id,
-  ifnull(parent.parent_id, parent.id) AS run_id,
+  track.run_id,
   extract_arg(arg_set_id, 'debug.request') AS request,
   extract_arg(arg_set_id, 'debug.task') AS task,
   extract_arg(arg_set_id, 'debug.slot') AS slot,
@@ -125,8 +126,7 @@ SELECT
   extract_arg(arg_set_id, 'debug.lost_from') AS lost_from,
   extract_arg(arg_set_id, 'debug.lost_tokens') AS lost_tokens
 FROM slice
-JOIN track ON track.id = slice.track_id
-JOIN track AS parent ON parent.id = track.parent_id
+JOIN _ggml_rows AS track USING (track_id)
 WHERE category = 'request'
 ORDER BY ts;
 

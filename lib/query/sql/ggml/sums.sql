@@ -37,7 +37,7 @@ WITH
       slice.ts,
       slice.dur,
       slice.track_id,
-      ifnull(worker.run_id, track.parent_id) AS run_id,
+      track.run_id,
       worker.worker,
       substr(slice.category, 1, length(slice.category) - 4) AS what,
       extract_arg(slice.arg_set_id, 'debug.summed') AS name,
@@ -45,7 +45,7 @@ WITH
       extract_arg(slice.arg_set_id, 'debug.call') AS call,
       ifnull(extract_arg(slice.arg_set_id, 'debug.to_call'), extract_arg(slice.arg_set_id, 'debug.call')) AS to_call
     FROM slice
-    JOIN track ON track.id = slice.track_id
+    JOIN _ggml_rows AS track USING (track_id)
     LEFT JOIN _ggml_worker_tracks AS worker ON worker.track_id = slice.track_id
     WHERE slice.category GLOB '*_sum'
   )

@@ -6,6 +6,7 @@ import { endianness } from 'node:os'
 import * as self from 'node:process'
 import { pipeline } from 'node:stream/promises'
 import { UsageError } from '../errors.ts'
+import { EXTENSION } from '../query/extension.ts'
 import { VIEWER } from '../query/view.ts'
 import { callerOfSudo } from './outputs.ts'
 
@@ -29,7 +30,7 @@ export interface ServedTrace {
 /**
  * Serves one trace to the Perfetto UI, once, on this machine: an HTTP server on 127.0.0.1:9001. Only pages of
  * https://ui.perfetto.dev get it, at an unguessable address. Other pages are refused by their `Origin`, other host names that
- * resolve to this address by their `Host`.
+ * resolve to this address by their `Host`. At `/ggml` it is an extension server of the UI, with the views of `GGML_PACKAGE`.
  */
 export class TraceServer {
   private trace: ServedTrace | undefined
@@ -110,6 +111,8 @@ export class TraceServer {
     if (url === '/' && method === 'GET' && headers.origin === undefined) return this.redirect(request, response)
     if (headers.origin !== VIEWER) return refuse(response, 403, `Origin: expected ${VIEWER}`)
     response.setHeader('Access-Control-Allow-Origin', VIEWER)
+    const text = EXTENSION.get(url!)
+    if (text !== undefined && method === 'GET') return extend(response, text)
     // The UI also fetches /status, to find a running trace_processor: there is none.
     const isKnown = url === this.path || (url === this.ownPath && isOwnPeer(request.socket))
     if (!this.trace || !isKnown) return refuse(response, 404, 'no such trace')
@@ -181,6 +184,11 @@ function hangUp(socket: Socket): Promise<boolean> {
 
 function refuse(response: ServerResponse, status: number, reason: string): void {
   response.writeHead(status, { 'Content-Type': 'text/plain', Connection: 'close' }).end(`${reason}\n`)
+}
+
+/** Answers with a file of the extension server: the UI keeps a copy. */
+function extend(response: ServerResponse, text: string): void {
+  response.writeHead(200, { 'Content-Type': 'application/json', Connection: 'close' }).end(text)
 }
 
 /** Answers a preflight request, which some browsers send for addresses of the local machine. */

@@ -2,7 +2,7 @@ import { request } from 'node:http'
 import { connect, createServer } from 'node:net'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { type ServedTrace, TraceServer } from '../../lib/node.ts'
-import { VIEWER } from '../../lib/sql.ts'
+import { GGML_PACKAGE, VIEWER } from '../../lib/sql.ts'
 
 const TRACE = Buffer.alloc(3_000_000, 'ggml2perfetto ')
 
@@ -57,6 +57,25 @@ test('the UI gets the trace, as it is, and then it is served', async () => {
   })
   expect(body.equals(TRACE)).toBe(true)
   await fetched
+})
+
+test('the UI gets the SQL package from an extension server, as often as it asks, and other pages do not', async () => {
+  const { url, fetched } = await serve()
+  const json = async (path: string) => {
+    const { status, headers, body } = await ask(url, { path })
+    expect([status, headers['access-control-allow-origin']]).toEqual([200, VIEWER])
+    return JSON.parse(body.toString())
+  }
+  const { namespace, features, modules } = await json('/ggml/manifest')
+  expect([namespace, features, modules.length]).toEqual([GGML_PACKAGE.name, [{ name: 'sql_modules' }], 1])
+  const found = await json(`/ggml/modules/${modules[0].id}/sql_modules`)
+  expect(found).toEqual({
+    sql_modules: Object.entries(GGML_PACKAGE.modules).map(([name, sql]) => ({ name: `ggml.${name}`, sql })),
+  })
+  await json('/ggml/manifest')
+  const others = await ask(url, { path: '/ggml/manifest', headers: { origin: 'https://other.example' } })
+  expect([others.status, (await ask(url, { path: '/ggml/macros' })).status]).toEqual([403, 404])
+  expect(await isSettled(fetched)).toBe(false)
 })
 
 describe('refused, without a header that would allow it, and the trace stays to be had', () => {

@@ -107,6 +107,9 @@ const TRACKS = `SELECT t.id, t.name, t.parent_id AS parent, extract_arg(t.dimens
   extract_arg(t.dimension_arg_set_id, 'upid') AS upid, extract_arg(t.source_arg_set_id, 'sibling_order_rank') AS rank, c.unit
   FROM track t LEFT JOIN counter_track c USING (id) ORDER BY t.type <> 'thread_execution', t.id`
 
+/** What only keeps rows at the top of Perfetto's UI. */
+const NOT_DRAWN = `SELECT id FROM track WHERE name = 'at the top' AND parent_id IS NOT NULL`
+
 interface TrackRow {
   readonly id: number
   readonly name: string | null
@@ -224,7 +227,8 @@ class ChromeEvents {
 
   private *counters(): Generator<string> {
     for (const [from, to] of windows(this.trace, 'counter')) {
-      const sql = `SELECT ts, track_id, value FROM counter WHERE id >= ${from} AND id < ${to}`
+      const sql = `SELECT ts, track_id, value FROM counter WHERE id >= ${from} AND id < ${to}
+        AND track_id NOT IN (${NOT_DRAWN})`
       for (const [ts, id, value] of this.trace.query(sql).rows) {
         const track = this.tracks.get(id as number)!
         const pid = this.processOf(track)

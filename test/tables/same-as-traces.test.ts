@@ -64,7 +64,7 @@ const FIGURES: readonly (readonly [table: TableName, ofTable: string, ofTrace: s
     'counter',
     `select name, count(*), round(sum(value), 3) from counter group by 1 order by 1`,
     `select t.name, count(*), round(sum(value), 3) from counter c join track t on c.track_id = t.id
-       where t.name not in ('GFLOP/s', 'tok/s') group by 1 order by 1`,
+       where t.name not in ('GFLOP/s', 'tok/s', 'at the top') group by 1 order by 1`,
   ],
   [
     'operator',

@@ -168,7 +168,7 @@ export class RunInputs {
     return this.logs.some((log) => log.hasSwitches)
   }
 
-  /** Has Perfetto's UI other groups beside that of the only log, or of the log that others accompany? */
+  /** Has Perfetto's UI other groups next to that of the only log, or of the log that others accompany? */
   get hasGroups(): boolean {
     const { logs } = this
     const runs = logs.filter((log) => rankOf(log) < ACCOMPANIES)

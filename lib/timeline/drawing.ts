@@ -17,7 +17,7 @@ export class Drawing {
 
   /**
    * `hasSwitches`: an input records switches of CPUs; they replace the states of threads that logs record. `isShared`: the viewer has groups of its
-   * own beside that of the log, and closes all of them: the rows of the log are at the top, between groups. `areas`: those that are loaded.
+   * own next to that of the log, and closes all of them: the rows of the log are at the top, between groups. `areas`: those that are loaded.
    */
   constructor(
     writer: Writer,

@@ -66,8 +66,7 @@ test('the run has a row of the GPU beside its calls: the busiest queue, of much 
     const trace = await openTrace(convert(input))
     try {
       return trace.query(`select s.name, dur, extract_arg(arg_set_id, 'debug.count') from slice s join track t on t.id = track_id
-        where category = 'gpu_busy' and t.name = 'GPU' and t.parent_id in (select id from track where parent_id is null) order by ts`)
-        .rows
+        where category = 'gpu_busy' and t.name = 'GPU' and t.parent_id is null order by ts`).rows
     } finally {
       trace.close()
     }

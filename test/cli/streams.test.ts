@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from '@jest/globals'
+import { inLong } from '../long.ts'
 import { at, CLI, MOE, names, read, shell, start, useFolder } from './helpers.ts'
 
 useFolder()
@@ -112,7 +113,7 @@ describe('on a terminal', () => {
     )
   })
 
-  onTerminal('a long conversion shows a bar, not with --quiet (needs script)', () => {
+  inLong(onTerminal)('a long conversion shows a bar, not with --quiet (needs script)', () => {
     writeFileSync(at('long.csv'), longLog(80))
     expect(typed('long.csv -o long.pftrace').stdout).toMatch(/reading .* of 3\d\.\d MiB/)
     expect(typed('long.csv -o long.pftrace -q').stdout).not.toMatch('reading')

@@ -109,8 +109,8 @@ function execute(line: string, cwd: string) {
 
 /** Lines that start programs, which takes seconds: `npm test` has one of each kind, `npm run test:long` all. */
 const STARTING = /(?:^| )(record|open|--open|--|perf|bpftrace) /
-/** Lines that measure this machine, as test/cli/peaks.test.ts does: longer if it is busy. */
-const MEASURING = /ggml2perfetto peaks|--peaks measure/
+/** Lines that measure this machine or compare programs, as test/cli/{peaks,compare}.test.ts do: longer if it is busy. */
+const MEASURING = /ggml2perfetto peaks|--peaks measure|compare .*-- /
 const started = new Set<string>()
 
 function isLeft(line: string): boolean {

@@ -4,6 +4,7 @@ import { describe, expect, test } from '@jest/globals'
 import { type ConvertOptions, convert, type TraceEvent } from '../../lib/index.ts'
 import { openTrace } from '../../lib/node.ts'
 import { findView, type OpenTrace, VIEWER, type View, viewerUrl } from '../../lib/sql.ts'
+import { inLong } from '../long.ts'
 import { input, ORIGIN_NS } from '../sched/schedule.ts'
 
 const MOE = readFileSync('examples/moe.csv')
@@ -100,7 +101,7 @@ describe('the slowest decode call is in view, with those beside it', () => {
   })
 })
 
-test('the beginning of a long trace is enough', async () => {
+inLong(test)('the beginning of a long trace is enough', async () => {
   const trace = await traceOf(MOE)
   let read = 0
   async function* endless() {

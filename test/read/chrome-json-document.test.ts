@@ -3,6 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import type { OwnSliceEvent } from '../../lib/core.ts'
 import { type ByteSource, summarize } from '../../lib/index.ts'
 import { converted, cut, eventsIn, randomOf } from '../line/support.ts'
+import { inLong } from '../long.ts'
 
 /** Documents of any length, of any order of their members, and with anything behind them: nothing of them is held whole. */
 
@@ -86,7 +87,7 @@ describe('members beside the events, of any size', () => {
     }
   })
 
-  test('hundreds of megabytes of them are passed in little memory', async () => {
+  inLong(test)('hundreds of megabytes of them are passed in little memory', async () => {
     for (const [document, filler] of [
       [`{"otherData":"…","traceEvents":[${EVENT}]}`, 'systemd-1 [000] \\"x\\"\\\\ '],
       [`{"traceEvents":[${EVENT}],"stackFrames":{"1":{}…}}`, ',"2":{"name":"f"}'],
@@ -116,7 +117,7 @@ describe('members beside the events, of any size', () => {
 describe('what comes ahead of the first time', () => {
   const NAME = `{"ph":"M","pid":1,"tid":2,"ts":0,"name":"thread_name","args":{"name":"main","x":"${'y'.repeat(4000)}"}},`
 
-  test('hundreds of megabytes of names are passed in little memory, and count', async () => {
+  inLong(test)('hundreds of megabytes of names are passed in little memory, and count', async () => {
     const held = await heldBy(async (seen) => {
       const { events } = await eventsIn(filled(`[…${EVENT}]`, NAME, 300 * MiB, seen), { from: 'chrome-json' })
       expect(events.find(({ kind }) => kind === 'input')).toMatchObject({ originNs: 1751410836000001500n })
@@ -126,7 +127,7 @@ describe('what comes ahead of the first time', () => {
     expect(held).toBeLessThan(64 * MiB)
   })
 
-  test('a text longer than any string costs its event, and little memory', async () => {
+  inLong(test)('a text longer than any string costs its event, and little memory', async () => {
     const huge = EVENT.replace('"a"', '"…"')
     const documents = [
       [`[${huge},${EVENT}]`, 560],

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals'
 import { logRatio, margins, tailOfEach } from '../../../lib/analyze/compare/interval.ts'
+import { inParts, someOf } from '../../long.ts'
 import { normals } from './normals.ts'
 
 /** The share of trials in which all of `n` intervals contain the true ratio. */
@@ -24,7 +25,7 @@ function coverage(
   return covered / trials
 }
 
-test.each([
+const SIDES = [
   [1, [5, 5], [0.02, 0.02], 0],
   [1, [5, 5], [0.01, 0.06], 0],
   [1, [3, 8], [0.03, 0.03], 0],
@@ -33,7 +34,9 @@ test.each([
   [40, [5, 5], [0.01, 0.05], 0],
   [40, [10, 6], [0.02, 0.03], 0],
   [40, [5, 5], [0.02, 0.03], 1],
-] as const)(
+] as const
+
+inParts(test).each(someOf(SIDES, 2, 1))(
   '%d intervals of %j runs a side hold in 95 ± 2 % of comparisons (spreads %j, varied by e^%d)',
   (n, runs, sd, vary) => {
     expect(Math.abs(coverage(n === 1 ? 10_000 : 1500, n, runs, sd, vary) - 0.95)).toBeLessThanOrEqual(0.02)

@@ -284,10 +284,12 @@ async function checkStreamsOf(spec, more = {}) {
   const { path } = await cachedModel(spec)
   const unfused = { GGML_CUDA_DISABLE_FUSION: '1', ...more }
   const env = { GGML_CUDA_GRAPH_OPT: '1', ...unfused }
-  const plain = await run(path, ARGS, env).catch((error) => error)
-  // b7347 reads memory that is not its own with more than one stream, on an H200.
-  if (plain.message)
-    return `not compared: without the recorder, too, the program ends with: ${plain.message.slice(0, 120)}`
+  // b7347 reads memory that is not its own with CUDA graphs of more than one stream, on an H200, in most runs.
+  const tried = []
+  for (let i = 0; i < 4; i++) tried.push(await run(path, ARGS, env).catch((error) => error))
+  const [plain] = tried
+  const failed = tried.find(({ message }) => message)
+  if (failed) return `not compared: without the recorder, too, the program ends with: ${failed.message.slice(0, 120)}`
   const [one, several] = [await record(path, 'one-stream', ARGS, unfused), await record(path, 'several', ARGS, env)]
   demand(several.hash === plain.hash, `results ${several.hash}, ${plain.hash} without the recorder`)
   for (let call = 0; call < CALLS; call++) noDifference(difference(kernelsOf(several, call), kernelsOf(one, call)))

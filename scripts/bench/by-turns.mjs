@@ -1,10 +1,10 @@
 /**
  * Compares the CPU time and memory of conversions by two or more states of the code, in turn, so that other load on the machine affects all.
- *   node scripts/bench/by-turns.mjs [--pairs 9] [--only executions,load] [--scale 1] before [after ...]
+ *   node scripts/bench/by-turns.mjs [--pairs 9] [--only executions,load] [--scale 1] [--wall] before [after ...]
  * A state is a commit, which is built in the temporary folder once, or a folder with a built `dist`; without `after`, it is this one.
  * Ratios are those of the later states to the first one: of the minima, and the median of those of each turn. User CPU of a process that
  * imports the library and converts: states differ in what they import at once. Of `cli`, that of the whole command; of `load`, that of
- * this folder's trace_processor for the trace that the state writes.
+ * this folder's trace_processor for the trace that the state writes. `--wall`: the time that passes, on a quiet machine, instead.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -59,20 +59,22 @@ async function converting(dist, path, options, isHashed) {
     bytes += piece.length
     if (hash) hash.update(piece)
   }
-  const cpu = process.cpuUsage().user
+  const [cpu, wall] = [process.cpuUsage().user, performance.now()]
   const rss = process.resourceUsage().maxRSS * 1024
-  console.log(JSON.stringify({ cpu: cpu / 1e6, rss, bytes, hash: hash?.digest('hex') }))
+  console.log(JSON.stringify({ cpu: cpu / 1e6, wall: wall / 1e3, rss, bytes, hash: hash?.digest('hex') }))
 }
 
 /** Loads a trace as the CLI does. */
 async function loading(dist, path) {
   const { openTrace } = await import(pathToFileURL(dist.replace('index.js', 'node.js')))
   setFlagsFromString('--liftoff-only')
-  const { user } = process.cpuUsage()
+  const [{ user }, started] = [process.cpuUsage(), performance.now()]
   const trace = await openTrace(path)
-  const cpu = process.cpuUsage().user - user
+  const [cpu, wall] = [process.cpuUsage().user - user, performance.now() - started]
   console.log(
-    JSON.stringify({ cpu: cpu / 1e6, rss: process.resourceUsage().maxRSS * 1024, bytes: statSync(path).size }),
+    JSON.stringify({
+      ...{ cpu: cpu / 1e6, wall: wall / 1e3, rss: process.resourceUsage().maxRSS * 1024, bytes: statSync(path).size },
+    }),
   )
   trace.close()
 }
@@ -103,11 +105,12 @@ async function made({ make, file }, scale) {
 function inProcess(folder, path, { options, args }, isHashed) {
   if (args) {
     const command = [process.execPath, join(folder, 'dist/ggml2perfetto.js'), path, ...args, '-o', join(FOLDER, 'out')]
-    const script = 'TIMEFORMAT="%U"; time "$@" > /dev/null'
+    const script = 'TIMEFORMAT="%U %R"; time "$@" > /dev/null'
     const { stderr, status } = spawnSync('bash', ['-c', script, '-', ...command], { encoding: 'utf8' })
     if (status !== 0) throw new Error(stderr)
+    const [cpu, wall] = stderr.trim().split('\n').at(-1).split(' ').map(Number)
     return {
-      cpu: Number(stderr.trim().split('\n').at(-1)),
+      ...{ cpu, wall },
       rss: Number.NaN,
       ...(isHashed && { hash: hashOf(join(FOLDER, 'out')) }),
     }
@@ -138,7 +141,12 @@ const median = (values) => values.toSorted((a, b) => a - b)[values.length >> 1]
 async function main() {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
-    options: { pairs: { type: 'string' }, only: { type: 'string' }, scale: { type: 'string' } },
+    options: {
+      pairs: { type: 'string' },
+      only: { type: 'string' },
+      scale: { type: 'string' },
+      wall: { type: 'boolean' },
+    },
   })
   const turns = Number(values.pairs ?? 9)
   const scale = Number(values.scale ?? 1)
@@ -159,19 +167,19 @@ async function main() {
       const order = [...folders.keys()]
       for (const i of turn % 2 ? order.reverse() : order) runs[i].push(run(i))
     }
-    const cpus = runs.map((all) => all.map(({ cpu }) => cpu))
+    const times = runs.map((all) => all.map(({ cpu, wall }) => (values.wall ? wall : cpu)))
     console.log(name)
     for (const [i, state] of states.entries()) {
-      const least = Math.min(...cpus[i])
-      const ratio = least / Math.min(...cpus[0])
-      const paired = median(cpus[i].map((cpu, turn) => cpu / cpus[0][turn]))
+      const least = Math.min(...times[i])
+      const ratio = least / Math.min(...times[0])
+      const paired = median(times[i].map((time, turn) => time / times[0][turn]))
       const rss = Math.min(...runs[i].map(({ rss }) => rss)) / 2 ** 20
       const same = hashes[i] === hashes[0] ? 'same output' : 'OTHER OUTPUT'
       const versus = i === 0 ? '' : `; × ${ratio.toFixed(3)} (median of turns ${paired.toFixed(3)}), ${same}`
       const { bytes } = runs[i][0]
       const size = bytes === undefined ? '' : `, RSS ${rss.toFixed(0)} MiB, ${(bytes / 1e6).toFixed(2)} MB`
       console.log(
-        `  ${state.padEnd(10)} CPU ${least.toFixed(3)} s (median ${median(cpus[i]).toFixed(3)})${size}${versus}`,
+        `  ${state.padEnd(10)} ${values.wall ? 'time' : 'CPU'} ${least.toFixed(3)} s (median ${median(times[i]).toFixed(3)})${size}${versus}`,
       )
     }
   }

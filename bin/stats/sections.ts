@@ -12,6 +12,7 @@ import { hostOperatorsCsv, hostOperatorsSection } from './host-operators.ts'
 import { kernelsSection, profilesCsv } from './kernels.ts'
 import { memorySection } from './memory.ts'
 import { modelSections } from './model.ts'
+import { numaSection } from './numa.ts'
 import { type Grouping, operatorsSections } from './operators.ts'
 import { placementSection } from './placement.ts'
 import { powerSection } from './power.ts'
@@ -48,6 +49,7 @@ export function sectionsOf(analysis: Analysis, shown: Shown): Section[] {
     schedulingSection(analysis),
     placementSection(analysis),
     threadsSection(analysis),
+    numaSection(analysis),
     ...gpuSections(analysis, shown.top),
     hostOperatorsSection(analysis, shown.top),
     kernelsSection(analysis, shown.top),

@@ -22,6 +22,7 @@ import { Activations } from './model/activations.ts'
 import { CallWork } from './model/call-work.ts'
 import { DimsWork } from './model/dims.ts'
 import { shapeOfGraph } from './model/graph-shape.ts'
+import { Numa } from './numa/numa.ts'
 import { Backends } from './operators/backends.ts'
 import { FirstCalls } from './operators/first-calls.ts'
 import { GpuOperators } from './operators/gpu-operators.ts'
@@ -110,10 +111,12 @@ export class AnalysisPass implements EventPass<InputFigures> {
     const decodedTokens = () => this.calls.decodedTokens
     const requests = new RequestPass(names, preempted, series?.includes('requests') === true, decodedTokens)
     const work = new CallWork(names, () => rows.latest)
+    const workerCpus = new WorkerCpusStatistic(names)
     // Rows come before parts: the roles of fused nodes are those of their results.
     const sampled = [
       ...[preempted, backends, rows, parts, this.scheduling, this.calls, new FirstCalls(defined), new CpusUsed()],
-      ...[requests, new Placement(defined), new Teams(threads), new WorkerCpusStatistic(names)],
+      ...[requests, new Placement(defined), new Teams(threads), workerCpus],
+      new Numa(defined, () => workerCpus.latest),
     ]
     this.statistics = sample
       ? [...sampled, new GpuStatistics(names, SAMPLED_WORK_MAX, true)]

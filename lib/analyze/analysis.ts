@@ -9,6 +9,7 @@ import type { HostOperators } from './host-operators/figures.ts'
 import type { KernelProfiles } from './kernels/figures.ts'
 import type { MemoryFigures } from './memory/figures.ts'
 import type { ModelFigures, Roofline } from './model/figures.ts'
+import type { NumaFigures } from './numa/figures.ts'
 import type { CallTime, FirstCall, OperatorFigures } from './operators/figures.ts'
 import type { PlacementFigures } from './placement/figures.ts'
 import type { PowerFigures } from './power/figures.ts'
@@ -43,6 +44,7 @@ export type * from './host-operators/figures.ts'
 export type * from './kernels/figures.ts'
 export type * from './memory/figures.ts'
 export type * from './model/figures.ts'
+export type * from './numa/figures.ts'
 export type * from './operators/figures.ts'
 export type * from './placement/figures.ts'
 export type * from './power/figures.ts'
@@ -97,6 +99,8 @@ export interface Analysis {
   readonly memory: MemoryFigures | null
   /** Where the model is, and where it is computed; null where the log does not contain the nodes of graphs. */
   readonly placement: PlacementFigures | null
+  /** Where memory is, and who reads it; null on a machine with one NUMA node, and where the log does not contain the nodes of pages. */
+  readonly numa: NumaFigures | null
   /** Page faults by tensor; null where no samples with addresses were given (docs/memory-samples.md). */
   readonly page_faults: PageFaultFigures | null
   /** Loads and stores by tensor; null where no samples with addresses were given. */

@@ -20,6 +20,7 @@ import { unknownMemory } from './memory/memory.ts'
 import { pageFaultsOf, weightsRead } from './memory/reads.ts'
 import { type ModelLog, type ModelOptions, type ModelParts, modelParts } from './model/assemble-model.ts'
 import type { ModelFigures, Roofline } from './model/figures.ts'
+import { numaOf } from './numa/assemble-numa.ts'
 import { placementOf } from './placement/assemble-placement.ts'
 import type { PowerFigures } from './power/figures.ts'
 import { type Contents, ContentsPass } from './run/contents.ts'
@@ -204,6 +205,7 @@ export function documentOf(
     experts: figures.experts.figures,
     memory,
     placement: placementOf(figures, summary.attributes),
+    numa: numaOf(figures.numa, summary.attributes),
     page_faults: accesses.page_faults,
     data_accesses: accesses.data_accesses,
     ...requests,

@@ -8,6 +8,7 @@ import type { MemoryOfInput } from './memory/memory.ts'
 import type { CallWorkResult } from './model/call-work.ts'
 import type { ActivationFigures } from './model/figures.ts'
 import type { Measured } from './model/rooflines.ts'
+import type { NumaOfInput } from './numa/numa.ts'
 import type { CallTime, FirstCall, OperatorFigures } from './operators/figures.ts'
 import type { CallsLeftOut } from './operators/time-parts.ts'
 import type { PlacementOfInput } from './placement/placement.ts'
@@ -52,6 +53,8 @@ export interface InputFigures {
   readonly memory: MemoryOfInput | undefined
   /** Null where the nodes of graphs are not known, and for a sample. */
   readonly placement: PlacementOfInput | null
+  /** Null where the input does not contain the nodes of pages. */
+  readonly numa: NumaOfInput | null
   readonly requests: RequestsOfInput
 }
 
@@ -89,5 +92,6 @@ export const NO_FIGURES: InputFigures = {
   experts: { figures: null, undetermined: [] },
   memory: undefined,
   placement: null,
+  numa: null,
   requests: NO_REQUESTS,
 }

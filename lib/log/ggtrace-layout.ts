@@ -62,6 +62,7 @@ export enum RecordType {
   NvtxCategory = 25,
   Thread = 26,
   Refusal = 27,
+  Pages = 28,
   Operator = 32,
   OperatorInner = 33,
   OperatorFused = 34,
@@ -122,6 +123,7 @@ export const RECORD_BYTES: Readonly<Record<number, number>> = {
   [RecordType.NvtxCategory]: 16,
   [RecordType.Thread]: 12,
   [RecordType.Refusal]: 20,
+  [RecordType.Pages]: 44,
   [RecordType.Operator]: 20,
   [RecordType.OperatorInner]: 24,
   [RecordType.OperatorFused]: 24,
@@ -197,6 +199,12 @@ export const PARTS = ['allocate', 'reserve', 'recorder'] as const
 
 /** `question` of a REFUSAL record, by number. */
 export const QUESTIONS_OF_SCHEDULER = ['supports-op', 'offload-op', 'supports-memory'] as const
+
+/** `moment` of a PAGES record, by number. */
+export const PAGE_MOMENTS = ['first', 'last'] as const
+
+/** A run of a PAGES record: the number of pages is above these bits, which are a node, or none. */
+export const PageBits = { node: 12, noPage: 0xfff, unknown: 0xffe } as const
 
 /** Size of a tensor in a REFUSAL record. */
 export const REFUSED_TENSOR_BYTES = 72

@@ -227,9 +227,11 @@ export class GgtraceThread {
     this.instant(RecordType.State, atNs).u32(tid).u32(cpu).u32(number)
   }
 
-  /** The thread of this worker begins a graph on a CPU; `allowed`: id of the name with the list of those on which it may run. */
-  affinity(atNs: number, cpu: number, allowed = 0): void {
-    this.instant(RecordType.Affinity, atNs).u32(orNone(cpu)).u32(allowed)
+  /** The thread of this worker begins a graph on a CPU; ids of names: the list of those on which it may run, and the NUMA policy of its memory. */
+  affinity(atNs: number, cpu: number, allowed = 0, policy = 0): void {
+    const bytes = RECORD_BYTES[RecordType.Affinity]! + (policy === 0 ? 0 : 4)
+    const record = this.instant(RecordType.Affinity, atNs, bytes).u32(orNone(cpu)).u32(allowed)
+    if (policy !== 0) record.u32(policy)
   }
 
   begin(atNs: number, name: number): void {

@@ -12,7 +12,10 @@ import {
   GRAPH_NODES_MAX,
   HEADER_BYTES,
   OP_PARAMETERS,
+  PAGE_MOMENTS,
+  PageBits,
   QUESTIONS_OF_SCHEDULER,
+  RECORD_BYTES,
   REFUSED_TENSOR_BYTES,
   RecordType,
 } from './ggtrace-layout.ts'
@@ -77,6 +80,19 @@ export interface GgtraceRefusal {
   /** Number of the op, and its parameters, up to 16. */
   readonly opNumber?: number
   readonly parameters?: readonly number[]
+}
+
+/** Nodes of the pages of a buffer, each `stride`-th of them from an address on: runs of a number of pages, and their node (-1: not present, -2: not known). */
+export interface GgtracePages {
+  readonly buffer: number
+  readonly moment: (typeof PAGE_MOMENTS)[number]
+  readonly atNs: number
+  readonly address: number
+  readonly pageBytes?: number
+  readonly stride?: number
+  readonly policy?: string
+  readonly kernelPageBytes?: number
+  readonly runs: readonly (readonly [pages: number, node: number])[]
 }
 
 /** The same instant on three clocks, in nanoseconds. */
@@ -263,6 +279,19 @@ export class GgtraceWriter {
       for (let i = 0; i < 4; i++) record.u64(nb[i] ?? 0)
     }
     for (const number of tail) record.u32(number)
+  }
+
+  /** Records on which NUMA nodes the pages of a buffer are. */
+  pages({ buffer, moment, atNs, address, runs, ...of }: GgtracePages): void {
+    const { pageBytes = 4096, stride = 1, policy = '', kernelPageBytes = pageBytes } = of
+    const [number, policyId] = [numberOf(PAGE_MOMENTS, moment, 'moment'), this.name(policy)]
+    const record = this.define(RecordType.Pages, RECORD_BYTES[RecordType.Pages]! + 4 * runs.length)
+    record.u32s(buffer, number).u64(this.absolute(atNs)).u64(address)
+    record.u32s(pageBytes, stride, policyId, kernelPageBytes / 1024)
+    for (const [pages, node] of runs) {
+      const bits = node >= 0 ? node : node === -1 ? PageBits.noPage : PageBits.unknown
+      record.u32(pages * 2 ** PageBits.node + bits)
+    }
   }
 
   /** Sets the program's name of one of its threads. */

@@ -27,6 +27,7 @@ import type { LeftOutEvent } from './left-out.ts'
 import { FLOW_MAX, STAMP_END } from './limits.ts'
 import { NVTX_BOUNDS, type NvtxEvent, type NvtxNameEvent } from './nvtx-events.ts'
 import { OWN_BOUNDS, type OwnEvent } from './own-events.ts'
+import { PAGE_BOUNDS, type PagesEvent } from './page-events.ts'
 import { POWER_BOUNDS, type PowerEvent } from './power-events.ts'
 import {
   type FunctionEvent,
@@ -55,6 +56,7 @@ export type { IssueEvent } from './issues.ts'
 export type * from './kernel-events.ts'
 export { stateAfter, TaskState } from './kernel-events.ts'
 export type * from './kernel-profiles.ts'
+export type * from './page-events.ts'
 export type * from './power-events.ts'
 export type * from './request-events.ts'
 export { QUEUE_PARTS } from './request-events.ts'
@@ -77,6 +79,7 @@ export type TraceEvent =
   | GraphEvent
   | GraphNodesEvent
   | RefusalEvent
+  | PagesEvent
   | TokenEvent
   | ExpertsEvent
   | CopyEvent
@@ -213,6 +216,7 @@ export const EVENT_BOUNDS: Bounds<TraceEvent> = {
   issue: (event) => wrongTime(event.atNs),
   'left-out': wrongAmount,
   ...TENSOR_BOUNDS,
+  ...PAGE_BOUNDS,
   ...GRAPH_BOUNDS,
   ...CALL_BOUNDS,
   ...REQUEST_BOUNDS,

@@ -39,6 +39,8 @@ export interface AffinityEvent {
   readonly cpu: number
   /** The CPUs on which the thread may run, as a list of the kernel (`0-3,8`); 0 = not known. */
   readonly allowed: number
+  /** Policy of its memory on a machine with several NUMA nodes, as the kernel names it (`bind:1`); undefined = the default one, or not known. */
+  readonly policy?: number
 }
 
 /** A `sched_switch`: `nextTid` takes `cpu` from `prevTid`. */

@@ -93,6 +93,17 @@ export function topologyOf(facts: Facts): Topology | undefined {
   return new Map(all.map((cpu) => [cpu.cpu, hasKinds ? cpu : { ...cpu, kind: undefined }]))
 }
 
+/** The NUMA nodes in the facts of a log, with their CPUs, as numbers and as the list of the kernel. */
+export function nodesOf(
+  facts: Facts,
+): { readonly node: number; readonly cpus: readonly number[]; readonly list: string }[] {
+  const text = String(facts['topology.nodes'] ?? '')
+  return text.split('|').flatMap((group) => {
+    const [node = '', list = ''] = group.split(':')
+    return /^\d{1,4}$/.test(node) ? [{ node: Number(node), cpus: cpusOf(list), list }] : []
+  })
+}
+
 /** Intel's names of kinds. */
 const KINDS: Readonly<Record<string, CoreKind>> = { core: 'P', atom: 'E', lowpower: 'LP' }
 

@@ -19,6 +19,7 @@ import { graphSection } from './sections/graph.ts'
 import { issuesSection, unknownSection } from './sections/limits.ts'
 import { matmulSection } from './sections/matmul.ts'
 import { memorySection } from './sections/memory.ts'
+import { numaSection } from './sections/numa.ts'
 import { phasesSection } from './sections/phases.ts'
 import { placementSection } from './sections/placement.ts'
 import { rooflineSection } from './sections/roofline.ts'
@@ -45,6 +46,7 @@ const PARTS: readonly (readonly [title: string, section: (context: Context) => S
   ['workers', workersSection],
   ['', placementSection],
   ['machine and threads', threadsSection],
+  ['', numaSection],
   ['memory', memorySection],
   ['samples of memory', accessesSection],
   ['experts', expertsSection],

@@ -178,6 +178,7 @@ export class Timeline implements EventPass<void> {
       case 'mapping':
       case 'kernel-profile': // drawn with the kernels of a log
       case 'refusal': // in the analysis
+      case 'pages':
       case 'left-out': // counted in the summary
         return
     }

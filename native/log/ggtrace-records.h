@@ -29,6 +29,7 @@ enum ggtrace_type {
     GGTRACE_NVTX_CATEGORY = 25,
     GGTRACE_THREAD = 26,
     GGTRACE_REFUSAL = 27,
+    GGTRACE_PAGES = 28,
     GGTRACE_OPERATOR = 32,
     GGTRACE_OPERATOR_INNER = 33,
     GGTRACE_OPERATOR_FUSED = 34,
@@ -181,10 +182,13 @@ struct ggtrace_resources {
     uint64_t cpu, waiting; /* of the thread, ns; GGTRACE_UNKNOWN_VALUE: not known */
 };
 
-/* A worker begins a graph on this CPU; `allowed`: name with the list of CPUs on which its thread may run, 0: not known. */
+/*
+ * A worker begins a graph on this CPU; `allowed`: name with the list of CPUs on which its thread may run, 0: not known; `policy`: name of
+ * its NUMA policy, 0: the default one.
+ */
 struct ggtrace_affinity {
     uint64_t time;
-    uint32_t cpu, allowed;
+    uint32_t cpu, allowed, policy;
 };
 
 struct ggtrace_sequence {
@@ -268,7 +272,7 @@ GGTRACE_SIZE(ggtrace_sequence, 52 - 4);
 GGTRACE_AT(ggtrace_sequence, sequence, 24 - 4);
 GGTRACE_SIZE(ggtrace_task, 28 - 4);
 GGTRACE_SIZE(ggtrace_resources, 60 - 4);
-GGTRACE_SIZE(ggtrace_affinity, 20 - 4);
+GGTRACE_AT(ggtrace_affinity, policy, 20 - 4);
 GGTRACE_SIZE(ggtrace_message_record, 20);
 GGTRACE_SIZE(ggtrace_buffer, 40);
 GGTRACE_SIZE(ggtrace_mapping, 32);

@@ -18,8 +18,14 @@ GGTRACE_WRITES(ggtrace_function, ggtrace_function, GGTRACE_FUNCTION, start)
 /* Of the function or call that is written next, and starts at the same time. */
 GGTRACE_WRITES(ggtrace_resources, ggtrace_resources, GGTRACE_RESOURCES, time)
 
-/* Where the thread of this writer's worker runs now; written where it differs from the last one. */
-GGTRACE_WRITES(ggtrace_affinity, ggtrace_affinity, GGTRACE_AFFINITY, time)
+/* Where the thread of this writer's worker runs now; written where it differs from the last one. The default policy is left out. */
+GGTRACE_INLINE void ggtrace_affinity(struct ggtrace_writer * writer, const struct ggtrace_affinity * fields) {
+    const size_t bytes = fields->policy ? sizeof(*fields) : offsetof(struct ggtrace_affinity, policy);
+    uint8_t * room = ggtrace_begin(writer, 4 + bytes, fields->time);
+    if (GGTRACE_UNLIKELY(!room)) return;
+    memcpy(room + 4, fields, bytes);
+    ggtrace_commit(writer, room, GGTRACE_AFFINITY, 4 + bytes);
+}
 
 /* A change of a sequence in a memory of llama.cpp. */
 GGTRACE_WRITES(ggtrace_sequence, ggtrace_sequence, GGTRACE_SEQUENCE, time)

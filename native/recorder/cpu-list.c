@@ -48,3 +48,9 @@ void cpu_list_text(struct text * text, const struct cpu_list * cpus) {
 void cpu_list_add_all(struct cpu_list * cpus, const struct cpu_list * others) {
     for (size_t i = 0; i < CPU_LIST_MAX / 64; i++) cpus->bits[i] |= others->bits[i];
 }
+
+uint64_t cpu_list_hash(const struct cpu_list * cpus) {
+    uint64_t hash = 0xcbf29ce484222325ull;
+    for (size_t i = 0; i < CPU_LIST_MAX / 64; i++) hash = (hash ^ cpus->bits[i]) * 0x100000001b3ull;
+    return hash;
+}

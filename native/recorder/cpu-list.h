@@ -26,5 +26,7 @@ static inline bool cpu_list_has(const struct cpu_list * cpus, int cpu) {
     return cpu >= 0 && cpu < CPU_LIST_MAX && cpus->bits[cpu / 64] >> cpu % 64 & 1;
 }
 
+uint64_t cpu_list_hash(const struct cpu_list * cpus);
+
 /* The first CPU from this one on; -1: none. */
 int cpu_list_next(const struct cpu_list * cpus, int from);

@@ -10,6 +10,7 @@
 #include "recorder/cupti.h"
 #include "recorder/functions.h"
 #include "recorder/losses.h"
+#include "recorder/numa.h"
 #include "recorder/operators.h"
 #include "recorder/own-threads.h"
 #include "recorder/recorder.h"
@@ -57,6 +58,7 @@ __attribute__((destructor)) static void finish(void) {
     calls_finish();
     functions_finish();
     operators_finish();
+    numa_finish(fact);
     losses_report(true);
     nvtx_emit_finish();
     states_stop();

@@ -14,6 +14,7 @@
 #include "recorder/hook.h"
 #include "recorder/libraries.h"
 #include "recorder/loading.h"
+#include "recorder/numa.h"
 #include "recorder/operators.h"
 #include "recorder/parts.h"
 #include "recorder/placement.h"
@@ -222,6 +223,13 @@ HOOK(void, ggml_barrier, void * threadpool) {
 HOOK_BEFORE(void *, ggml_threadpool_new, if (recorder_ready(CALLER) >= LEVEL_TOKEN) thread_runtimes_note_pool(params),
     void * params, params)
 
+/* llama.cpp's `--numa`: its function finds ggml's by name in a library that was loaded later. */
+HOOK(void, ggml_numa_init, int mode) {
+    REAL(ggml_numa_init);
+    if (recorder_ready(CALLER) >= LEVEL_TOKEN) numa_note_mode(mode);
+    if (real) real(mode);
+}
+
 /* ---- Buffers ---- */
 
 HOOK_AFTER(void *, ggml_backend_buft_alloc_buffer, if (result && recording_level() != LEVEL_OFF) registry_note_allocation(result, ggtrace_now()),
@@ -232,6 +240,7 @@ HOOK_AFTER_VOID(ggml_backend_buffer_set_usage, if (usage == GGTRACE_USAGE_WEIGHT
 
 static void record_free(void * buffer) {
     const uint32_t id = registry_buffer_forget(buffer);
+    if (id) numa_end_buffer(id);
     struct ggtrace_writer * writer = id ? recording_writer(GGTRACE_NO_WORKER) : NULL;
     if (writer) ggtrace_free(writer, clock_now(), id);
 }

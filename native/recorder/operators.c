@@ -5,6 +5,7 @@
 #include "recorder/affinity.h"
 #include "recorder/experts.h"
 #include "nvtx/emit.h"
+#include "recorder/numa.h"
 #include "recorder/recording.h"
 #include "recorder/registry.h"
 #include "recorder/worker.h"
@@ -63,7 +64,13 @@ static void enter_graph(struct graph * graph, int ith, uint64_t now) {
     if (!writer) return;
     const uint32_t call = atomic_load_explicit(&graph->call, memory_order_relaxed);
     ggtrace_call(writer, now, call);
-    affinity_look(writer, now, call);
+    /* With --numa, ggml binds the calling thread after this, too. */
+    if (ith != 0 || !numa_has_nodes()) affinity_look(writer, now, call);
+}
+
+/* The calling thread is where it computes the graph. */
+static void look_at_first(uint64_t now) {
+    affinity_look(this_worker.writer, now, atomic_load_explicit(&this_worker.graph->call, memory_order_relaxed));
 }
 
 /* The index of `tensor` if it is the next node, or the next after some that were fused; else -1. */
@@ -114,6 +121,7 @@ void operators_start(const int * params, const void * tensor) {
             else graphs_note_view(tensor);
         }
     }
+    if (params[0] == 0 && this_worker.node < 0 && this_worker.writer && numa_has_nodes()) look_at_first(now);
     if (this_worker.node >= 0 || this_worker.barrier_count > 0) worker_finish(index, now);
     this_worker.ith = params[0];
     this_worker.nth = params[1];

@@ -101,6 +101,12 @@ static uint64_t allocation_time(const void * buffer) {
     return entry && entry->id && allocation_times ? allocation_times[entry->id] : 0;
 }
 
+static void (*note_buffer)(uint32_t id, uint64_t base, uint64_t size);
+
+void registry_note_buffers(void (*note)(uint32_t id, uint64_t base, uint64_t size)) {
+    note_buffer = note;
+}
+
 static uint32_t buffer_id(void * buffer) {
     const struct ggml_api * api = registry.api;
     if (!buffer || !api->buffer_get_base || !api->buffer_get_size) return 0;
@@ -120,6 +126,7 @@ static uint32_t buffer_id(void * buffer) {
         .size = api->buffer_get_size(buffer),
         .time = allocation_time(buffer),
     });
+    if (note_buffer) note_buffer(id, (uint64_t) (uintptr_t) api->buffer_get_base(buffer), api->buffer_get_size(buffer));
     if (usage == 1) mapped_look(define_mapping);
     return id;
 }

@@ -47,3 +47,6 @@ void registry_expect_buffer(void * buffer);
 
 /* Removes a buffer that is about to be freed. Returns its id; 0 if it was never used. */
 uint32_t registry_buffer_forget(void * buffer);
+
+/* Calls `note` with each buffer that is defined from now on, under the registry's lock. Before the first one. */
+void registry_note_buffers(void (*note)(uint32_t id, uint64_t base, uint64_t size));

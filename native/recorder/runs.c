@@ -6,6 +6,7 @@
 #include "recorder/ends.h"
 #include "recorder/graphs.h"
 #include "recorder/losses.h"
+#include "recorder/numa.h"
 #include "recorder/operators.h"
 #include "recorder/parts.h"
 #include "recorder/reach.h"
@@ -44,6 +45,7 @@ void runs_schedule(struct run * run, void * cgraph, int level) {
 void runs_scheduled(const struct run * run, void * cgraph, int level, int status) {
     const bool has_none = splits == 0 && !run->is_begun;
     splits = NO_SCHEDULER;
+    numa_look();
     if (run->is_begun) runs_end(run, status);
     else if (has_none && status == 0 && level >= LEVEL_GRAPH && calls_take() && graphs_has_nodes(cgraph)) note_bound();
 }
@@ -124,6 +126,7 @@ void runs_end(const struct run * run, int status) {
     }
     const uint64_t end = clock_now();
     losses_report(false);
+    if (splits == NO_SCHEDULER) numa_look();
     const uint32_t id = run->graph ? run->graph->id : 0;
     if (run->has_operators) operators_graph_end(run->graph, end);
     if (run->graph) graphs_leave(run->graph);

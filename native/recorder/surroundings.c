@@ -5,43 +5,13 @@
 #include "common/process.h"
 #include "common/redact.h"
 #include "recorder/cpu-list.h"
+#include "recorder/lines.h"
+#include "recorder/numa.h"
 #include "recorder/topology.h"
 
-enum { LINE_BYTES = 4096, CPUS_MAX = 1 << 15, VARIABLES_MAX = 64, VARIABLE_BYTES = 512 };
+enum { CPUS_MAX = 1 << 15, VARIABLES_MAX = 64, VARIABLE_BYTES = 512 };
 /* Version 1 has no word for "no limit", but a number near 2^63. */
 static const uint64_t NO_LIMIT = 1ull << 60;
-
-/* ---- Files of the kernel, line by line ---- */
-
-struct lines {
-    int file;
-    size_t used, length;
-    char text[LINE_BYTES];
-};
-
-/* The next line, without its end; NULL after the last one. Of longer ones the rest is a line of its own. */
-static char * next_line(struct lines * of) {
-    char * end = memchr(of->text + of->used, '\n', of->length - of->used);
-    if (!end) {
-        memmove(of->text, of->text + of->used, of->length -= of->used);
-        of->used = 0;
-        const ssize_t more = read(of->file, of->text + of->length, sizeof(of->text) - 1 - of->length);
-        if (more > 0) of->length += (size_t) more;
-        end = memchr(of->text, '\n', of->length);
-        if (!end) end = of->text + of->length;
-        if (!of->length) return NULL;
-    }
-    char * line = of->text + of->used;
-    of->used = (size_t) (end - of->text) + (end < of->text + of->length);
-    *end = 0;
-    return line;
-}
-
-static bool open_lines(struct lines * of, const char * path) {
-    of->used = of->length = 0;
-    of->file = open(path, O_RDONLY | O_CLOEXEC);
-    return of->file >= 0;
-}
 
 /* ---- The process's control group ---- */
 
@@ -65,8 +35,8 @@ static bool find_path(const char * controller, struct group * group, char path[L
     struct lines lines;
     bool is_found = false;
     group->is_first_version = false;
-    if (!open_lines(&lines, "/proc/self/cgroup")) return false;
-    for (char * line; !group->is_first_version && (line = next_line(&lines));) {
+    if (!lines_open(&lines, "/proc/self/cgroup")) return false;
+    for (char * line; !group->is_first_version && (line = lines_next(&lines));) {
         char * names = strchr(line, ':'), * at = names ? strchr(names + 1, ':') : NULL;
         if (!at) continue;
         *at++ = 0;
@@ -101,8 +71,8 @@ static bool find_group(const char * controller, struct group * group) {
     char path[LINE_BYTES], * root, * point;
     struct lines lines;
     bool is_found = false;
-    if (!find_path(controller, group, path) || !open_lines(&lines, "/proc/self/mountinfo")) return false;
-    for (char * line; !is_found && (line = next_line(&lines));) {
+    if (!find_path(controller, group, path) || !lines_open(&lines, "/proc/self/mountinfo")) return false;
+    for (char * line; !is_found && (line = lines_next(&lines));) {
         if (!is_mount(line, controller, group, &root, &point)) continue;
         const size_t shared = strcmp(root, "/") == 0 ? 0 : strlen(root);
         const char * below = strncmp(path, root, shared) == 0 ? path + shared : "";
@@ -126,8 +96,8 @@ static bool go_up(struct group * group) {
 /* The first line of a file of the group; empty if there is none. */
 static const char * first_line(const struct group * group, const char * name, struct lines * lines) {
     char path[PATH_BYTES + 64];
-    if (!open_lines(lines, strcat(strcat(strcpy(path, group->path), "/"), name))) return "";
-    const char * line = next_line(lines);
+    if (!lines_open(lines, strcat(strcat(strcpy(path, group->path), "/"), name))) return "";
+    const char * line = lines_next(lines);
     close(lines->file);
     return line ? line : "";
 }
@@ -166,8 +136,8 @@ static struct throttled read_throttled(void) {
     struct throttled of = {0};
     struct lines lines;
     char path[PATH_BYTES + 64];
-    if (!open_lines(&lines, strcat(strcpy(path, limiting.path), "/cpu.stat"))) return of;
-    for (char * line; (line = next_line(&lines));) {
+    if (!lines_open(&lines, strcat(strcpy(path, limiting.path), "/cpu.stat"))) return of;
+    for (char * line; (line = lines_next(&lines));) {
         char * value = strchr(line, ' ');
         if (!value) continue;
         *value++ = 0;
@@ -280,6 +250,7 @@ void surroundings_open(fact_function fact) {
     memory_facts(fact);
     variable_facts(fact);
     topology_facts(root ? root : "/sys", fact);
+    numa_facts(fact);
     errno = kept;
 }
 

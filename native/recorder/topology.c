@@ -182,13 +182,21 @@ static void write_cores(void) {
     }
 }
 
+static int node_count;
+
+int topology_nodes(void) {
+    return node_count;
+}
+
 /* `0:0-31|1:32-63`; a node may have no CPUs. */
 static void write_nodes(void) {
     struct cpu_list nodes;
     struct text text = {0};
     cpu_list_parse(&nodes, line_of("/devices/system/node/", -1, "online"));
+    node_count = 0;
     for (int node = cpu_list_next(&nodes, 0); node >= 0; node = cpu_list_next(&nodes, node + 1)) {
         char number[NUMBER_BYTES];
+        node_count++;
         number_text(number, (uint64_t) node);
         text_add(&text, text.used ? "|" : "");
         text_add(&text, number);

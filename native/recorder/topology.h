@@ -6,3 +6,6 @@
  * to 4 ms of CPU time: what it does not reach by then, or what is too long, is listed in the fact `topology.missing`.
  */
 void topology_facts(const char * root, void (*fact)(const char * key, const char * value));
+
+/* The number of NUMA nodes that it found. */
+int topology_nodes(void);

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from '@jest/globals'
@@ -21,6 +21,11 @@ function documentedFacts(): RegExp[] {
 }
 
 const llama = hasLlama() ? describe : describe.skip
+
+const ONLINE = '/sys/devices/system/node/online'
+const readOnline = () => (existsSync(ONLINE) ? readFileSync(ONLINE, 'utf8').trim() : '')
+const factIn = (facts: readonly { readonly attributes: Readonly<Record<string, string | number>> }[], key: string) =>
+  facts.map(({ attributes }) => attributes[key]).find((value) => value !== undefined)
 
 llama('machine and threads of a run (needs linux-x64 and cc)', () => {
   useRecorder()
@@ -45,7 +50,7 @@ llama('machine and threads of a run (needs linux-x64 and cc)', () => {
     const more = { 'devices/system/cpu/intel_pstate/no_turbo': '1' }
     const sys = makeSys(inFolder('sys-hybrid'), cores, more)
     const log = await record(['--threads', 2], { env: { GGML2PERFETTO_SYS: sys } })
-    const { machine } = await analyze(inputOf(log))
+    const { machine, numa } = await analyze(inputOf(log))
     const clocks = { max_hz: 5.1e9, limit_hz: 5.1e9, governors: ['performance'] }
     expect(machine).toEqual({
       ...{ online: '0-11', allowed: expect.any(String), cpuset: machine!.cpuset },
@@ -57,6 +62,16 @@ llama('machine and threads of a run (needs linux-x64 and cc)', () => {
       caches: [{ name: 'L3 32768K', count: 2 }],
     })
     expect(cpusOf(machine!.allowed!)).toEqual(CPUS)
+    // Of several nodes, the pages of buffers: those of this machine.
+    const { of, text } = await readLog(log)
+    const refused = factIn(of('facts'), 'numa.missing')
+    const seen = new Set(of('pages').map(({ moment, buffer }) => `${moment} ${text(buffer)}`))
+    if (refused === undefined) {
+      expect([...seen]).toEqual(expect.arrayContaining(['first CPU', 'last CPU']))
+      expect(numa!.tensors.length).toBeGreaterThan(10)
+      for (const { by_node, unknown_bytes, size_bytes } of numa!.tensors)
+        expect(by_node[0]! + by_node[1]! + unknown_bytes).toBe(size_bytes)
+    }
   })
 
   test('of very many CPUs: what is too long is named, and the rest is there', async () => {
@@ -68,6 +83,15 @@ llama('machine and threads of a run (needs linux-x64 and cc)', () => {
     expect(attributes['topology.online']).toBe('0-999')
     expect(attributes['topology.missing']).toContain('topology.cores')
     expect(attributes['topology.cores']).toBeUndefined()
+  })
+
+  const oneNode = readOnline() === '0' ? test : test.skip
+  oneNode('on one node: nothing of the nodes of pages (needs a machine with one)', async () => {
+    const { of } = await readLog(await record([]))
+    expect(of('pages')).toEqual([])
+    expect(of('affinity').every(({ policy }) => policy === undefined)).toBe(true)
+    const facts = [...of('input'), ...of('facts')].flatMap(({ attributes }) => Object.keys(attributes))
+    expect(facts.filter((key) => key.startsWith('numa.'))).toEqual([])
   })
 
   test('variables about threads, without secrets, and no others', async () => {

@@ -203,7 +203,7 @@ export function everyRecord(): Uint8Array {
   return writer.take()
 }
 
-/** A device refuses a node, and a worker changes its CPUs. */
+/** A device refuses a node, a worker changes its CPUs, and pages are on two nodes. */
 export function placed(): Uint8Array {
   const writer = begun({ pid: '700' })
   const tensors = [
@@ -213,7 +213,16 @@ export function placed(): Uint8Array {
   writer.refusal({ question: 'supports-op', device: 'CUDA0', op: 'FLASH_ATTN_EXT', tensors })
   const worker = writer.thread(701, 1)
   worker.affinity(1000, 3, 0)
-  worker.affinity(2000, 0, 2)
+  worker.affinity(2000, 0, 2, writer.name('bind:1'))
+  const buffer = writer.buffer({ name: 'CPU', base: 0x10000, sizeBytes: 0x8000 })
+  const runs = [
+    [2, 0],
+    [5, 1],
+    [1, -1],
+    [1, -2],
+  ] as const
+  const pages = { buffer, atNs: 1500, address: 0x10000, policy: 'interleave:0-1', runs }
+  for (const moment of ['first', 'last'] as const) writer.pages({ ...pages, moment })
   writer.seal()
   writer.end(3000)
   return writer.take()

@@ -149,7 +149,7 @@ const GHz = (hz: number) => number(hz / 1e9)
 const callsOf = (analysis: Analysis) => phasesOf(analysis).reduce((sum, { calls }) => sum + calls, 0)
 
 /** Time of calls in which operators are computed, on the thread that makes them. */
-function computingNs(analysis: Analysis): number {
+export function computingNs(analysis: Analysis): number {
   const aside = [
     'barrier wait',
     'barrier open',

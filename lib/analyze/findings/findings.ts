@@ -24,6 +24,7 @@ import { preempted } from './preempted.ts'
 import { adviceOf } from './program.ts'
 import { promptProcessedAgain } from './prompt-processed-again.ts'
 import { queueTime } from './queue-time.ts'
+import { remoteMemory } from './remote-memory.ts'
 import { requestStalled } from './request-stalled.ts'
 import { roofline } from './roofline.ts'
 import type { Looked, Rule } from './rule.ts'
@@ -51,6 +52,7 @@ export const RULES: readonly Rule[] = [
   smtSiblings,
   slowCores,
   clockLimit,
+  remoteMemory,
   passiveWaiting,
   pageFaults,
   blockedWorkers,

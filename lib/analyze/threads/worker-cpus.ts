@@ -26,6 +26,8 @@ export class WorkerCpusStatistic implements Statistic<{ readonly workerCpus: Wor
   private readonly together = new Map<string, number>()
   private readonly allowed: Map<string, number>[] = []
   private readonly moves: number[] = []
+  /** Of the workers of the call that was read last; -1: not known. */
+  latest: readonly number[] = []
 
   constructor(private readonly names: Names) {}
 
@@ -50,6 +52,7 @@ export class WorkerCpusStatistic implements Statistic<{ readonly workerCpus: Wor
       if (found) add(this.allowedOf(by), this.names.text(found.allowed), timeNs)
       return found?.cpu ?? -1
     })
+    this.latest = cpus
     const key = cpus.join(' ')
     if (this.together.has(key) || this.together.size < COMBINATIONS_MAX) add(this.together, key, timeNs)
   }

@@ -15,6 +15,7 @@ import type { Report } from './blocks.ts'
 import { type LogClock, readAddress, readText, readU64 } from './fields.ts'
 import { GpuRecords } from './gpu.ts'
 import { NvtxNames } from './nvtx.ts'
+import { readPages } from './pages.ts'
 import { readRefusal } from './refusals.ts'
 
 /** A graph that a GRAPH record defines. */
@@ -117,6 +118,8 @@ export class LogDefinitions {
         return this.readCounted(view, at, byte)
       case RecordType.Refusal:
         return this.readRefusal(view, at, end, byte)
+      case RecordType.Pages:
+        return this.readPages(view, at, end, byte)
       case RecordType.GpuQueue:
         return this.batch.add(this.gpu.define(view, at, byte))
       default:
@@ -278,6 +281,14 @@ export class LogDefinitions {
     const event = readRefusal(view, at, end, (id) => this.name(id, byte))
     if (event) this.batch.add(event)
     else this.report('damaged-record', 'expected a known question and its tensors within its REFUSAL record', byte)
+  }
+
+  private readPages(view: DataView, at: number, end: number, byte: number): void {
+    const { clock } = this
+    const [name, buffer] = [(id: number) => this.name(id, byte), (id: number) => this.bufferName(id, byte)]
+    const event = readPages(view, at, end, { clock, name, buffer })
+    if (event) this.batch.add(event)
+    else this.report('damaged-record', 'expected a known moment in its PAGES record', byte)
   }
 
   private readCounted(view: DataView, at: number, byte: number): void {

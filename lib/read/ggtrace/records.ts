@@ -335,6 +335,7 @@ export class EventRecords {
           atNs,
           cpu: readNumber(view, at + 12),
           allowed: nameAt(16),
+          ...(end - at >= 24 && { policy: nameAt(20) }),
         })
       case RecordType.Resources:
         return this.resources.read(view, at, tid, atNs)

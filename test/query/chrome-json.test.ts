@@ -13,7 +13,8 @@ const VALUE = `CASE value_type WHEN 'pointer' THEN printf('0x%x', int_value) ELS
 const ARGS = `SELECT s.name, s.ts, s.depth, ${NAME} AS arg, ${VALUE} AS value FROM slice s JOIN args USING (arg_set_id)
   WHERE coalesce(string_value, real_value, int_value, '[]') NOT IN ('[]', '{}') ORDER BY 2, 1, 3, 4, 5`
 const FLOWS = `SELECT o.name, o.ts, i.name, i.ts FROM flow JOIN slice o ON o.id = slice_out JOIN slice i ON i.id = slice_in ORDER BY 2, 4, 1, 3`
-const COUNTERS = `SELECT ts, value FROM counter ORDER BY ts, value`
+/** Without those that only keep rows at the top of the UI. */
+const COUNTERS = `SELECT ts, value FROM counter JOIN track ON track.id = track_id WHERE track.name <> 'at the top' ORDER BY ts, value`
 /** Without further tracks of a thread, which have a number of their own in JSON. */
 const THREADS = `SELECT pid, tid, process.name, thread.name, s.name FROM slice s JOIN thread_track t ON t.id = s.track_id JOIN thread USING (utid)
   JOIN process USING (upid) WHERE tid < 1 << 22 AND pid < 1 << 22

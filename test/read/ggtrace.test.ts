@@ -215,6 +215,7 @@ describe('the trace of it', () => {
     expect(new Set(names)).toEqual(
       new Set([
         'LLM tiny.gguf · 2 workers · CPU',
+        'at the top', // a counter that keeps a row there in the UI
         ...['Phase', 'Tokens', 'Graphs', 'Copies', 'Vulkan API', 'GPU', 'worker 0', 'worker 0: state', 'worker 1'],
         ...['Experts', 'layer 0'],
         ...['Rates', ...[0, 1].map((worker) => `worker ${worker}: cpu_share`), 'Faults and I/O'],

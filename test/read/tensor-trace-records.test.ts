@@ -12,6 +12,7 @@ import { sniffFormat } from '../../lib/read/index.ts'
 import { repack } from '../../scripts/repack-tensor-trace.mjs'
 import { converted, eventsIn, FIXTURE_NAMES, joined, plainBytes } from '../line/support.ts'
 import { inParts, isLong } from '../long.ts'
+import { opOf } from '../operators-sql.ts'
 import { ZERO_NS } from '../origin.ts'
 
 /** TensorTrace records of all sizes: the same run in each of them, where one ends and the next begins, and where all end. */
@@ -40,7 +41,7 @@ async function slicesOf(log: Uint8Array): Promise<Slice[]> {
   const open = await openTrace(await converted(log))
   expect(open.problems()).toEqual([])
   const { rows } =
-    open.query(`SELECT ts + ${ZERO_NS}, dur, name, ${['op', 'layer', 'tensor', 'experts', 'src0', 'src1', 'src2', 'src3'].map(arg)}
+    open.query(`SELECT ts + ${ZERO_NS}, dur, name, ${opOf('slice')}, ${['layer', 'tensor', 'experts', 'src0', 'src1', 'src2', 'src3'].map(arg)}
     FROM slice WHERE category = 'operator' ORDER BY ts, slice.id`)
   open.close()
   return rows.map(([ts, dur, name, op, layer, tensor, experts, ...sources]) => ({

@@ -19,9 +19,13 @@ export const remoteMemory: Rule = {
   id: 'remote-memory',
   title: 'Workers read memory of another NUMA node',
   limits: { remote: REMOTE, uneven: UNEVEN },
-  advice:
-    'Start with --numa distribute and the page cache without the model (echo 3 > /proc/sys/vm/drop_caches): each worker then reads its part first, which places it on its node; or ' +
-    'interleave the pages (numactl --interleave=all, --no-mmap); or keep all workers and the model on one node (numactl --cpunodebind=0 --membind=0) where it fits',
+  advice: (program) => {
+    const read = program.option('readAtStart')
+    return (
+      'Start with --numa distribute and the page cache without the model (echo 3 > /proc/sys/vm/drop_caches): each worker then reads its part first, which places it on its node; or ' +
+      `interleave the pages (numactl --interleave=all${read ? `, with ${read}` : ''}); or keep all workers and the model on one node (numactl --cpunodebind=0 --membind=0) where it fits`
+    )
+  },
   look: (analysis) => {
     const { numa } = analysis
     const [most] = numa ? remoteReads(numa) : []

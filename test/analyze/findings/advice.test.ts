@@ -32,6 +32,7 @@ const OF_OTHERS = [
     '--full',
   ],
   '--tensor-type', // of llama-quantize
+  ...['--interleave', '--cpunodebind', '--membind'], // of numactl
   ...['-g', '-s', '-pl', '--power-cap', '--cpus', '-e'],
 ]
 

@@ -6,7 +6,7 @@ import { askDevices } from '../../lib/node/record/ask.ts'
 import { inputOf } from '../../lib/node.ts'
 import type { ModelSpec } from '../llama/gguf.mjs'
 import { cudaEnvironment, ensureLlama, hasLlama, model, run, vulkanEnvironment } from '../llama/testbed.ts'
-import { newLog, RECORDER, useRecorder } from '../native/recording.ts'
+import { NANO_MOE, newLog, RECORDER, useRecorder } from '../native/recording.ts'
 import { BED, buildBed } from './recording.ts'
 
 /**
@@ -128,9 +128,11 @@ linux('operators and layers on the CPU (needs linux-x64, cc, c++ and make)', () 
       ])
   })
 
+  const expertsOnCpu = ['ffn_.*_exps', /_exps\.weight$/, 'MUL_MAT_ID'] as const
   test.each<readonly [ModelSpec, Where, string, RegExp, string, readonly number[]]>([
     [BASE, 'CUDA0', 'blk\\.[01]\\.ffn_down', /^ffn_down/, 'MUL_MAT', [0, 1]],
-    [MOE, 'CUDA0', 'ffn_.*_exps', /_exps\.weight$/, 'MUL_MAT_ID', [0, 1, 2, 3]],
+    [MOE, 'CUDA0', ...expertsOnCpu, [0, 1, 2, 3]],
+    ...(vulkanEnvironment ? [[NANO_MOE, 'Vulkan0', ...expertsOnCpu, [0, 1]] as const] : []),
   ])(
     'single weights that remain on the CPU, as --override-tensor places them (%#)',
     async (spec, where, regex, role, op, ofLayers) => {

@@ -130,7 +130,7 @@ export const ANALYSIS_TYPES: { readonly [name: string]: JsonFields } = {
   AllocationFigures: {"peak_bytes":"number","peak_at_ns":"number","last_bytes":"number","by_type":{"list":{"of":"AllocatedType"}}},
   AllocatedType: {"name":"string","peak_bytes":"number","last_bytes":"number","allocations":"number","earlier_bytes":"number"},
   PlacementFigures: {"devices":{"any":[{"list":{"of":"PlacementDevice"}},"null"]},"options":{"list":"string"},"refusals":{"list":{"of":"RefusedOp"}},"backends":{"list":"string"},"layers":{"list":{"of":"LayerPlacement"}},"outside_layers":{"list":{"of":"OutsideLayers"}},"phases":{"list":{"of":"PhasePlacement"}},"moved":{"list":{"of":"MovedOperators"}}},
-  PlacementDevice: {"name":"string","description":"string"},
+  PlacementDevice: {"name":"string","description":"string","free_bytes":{"any":["number","null"]}},
   RefusedOp: {"device":"string","op":"string","question":{"is":["supports-op","offload-op"]},"is_computed":"boolean","columns_max":"number","shapes":"number","example":"string","decided":{"any":["string","null"]}},
   LayerPlacement: {"first_layer":"number","last_layer":"number","backend":{"any":["string","null"]},"weights":{"list":{"of":"WeightsIn"}},"kv_cache":{"list":"string"}},
   WeightsIn: {"buffer":"string","tensors":"number","bytes":"number","roles":{"list":"string"}},

@@ -24,3 +24,6 @@ HOOK_AFTER(bool, ggml_backend_dev_supports_buft, if (!result && recording_level(
 HOOK_AFTER(void *, ggml_backend_dev_get, placement_note_device(result, -1), size_t index, index)
 
 HOOK_AFTER(int, ggml_backend_dev_type, placement_note_device(device, result), void * device, device)
+
+HOOK_AFTER_VOID(ggml_backend_dev_memory, placement_note_memory(device, free_bytes), LIST(void * device, size_t * free_bytes, size_t * total_bytes),
+    device, free_bytes, total_bytes)

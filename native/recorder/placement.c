@@ -17,6 +17,7 @@ enum { DEVICES_MAX = 32, FACT_BYTES = 256, TYPE_UNKNOWN = -1, TYPE_CPU = 0, TYPE
 static struct device {
     _Atomic(void *) device;
     _Atomic int type;
+    _Atomic uint64_t free_bytes; /* when the program first asked; 0: it did not */
 } devices[DEVICES_MAX];
 static _Atomic int device_count, reported_count;
 static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -27,21 +28,31 @@ static struct device * find_device(const void * device) {
     return NULL;
 }
 
-void placement_note_device(void * device, int type) {
-    if (!device) return;
+static struct device * note_device(void * device) {
     struct device * known = find_device(device);
     if (!known) {
         HOLD(&device_lock);
         const int count = atomic_load_explicit(&device_count, memory_order_relaxed);
         if (!(known = find_device(device))) {
-            if (count == DEVICES_MAX) return;
+            if (count == DEVICES_MAX) return NULL;
             known = &devices[count];
             atomic_store_explicit(&known->device, device, memory_order_relaxed);
             atomic_store_explicit(&known->type, TYPE_UNKNOWN, memory_order_relaxed);
             atomic_store_explicit(&device_count, count + 1, memory_order_release);
         }
     }
-    if (type != TYPE_UNKNOWN) atomic_store_explicit(&known->type, type, memory_order_relaxed);
+    return known;
+}
+
+void placement_note_device(void * device, int type) {
+    struct device * known = device ? note_device(device) : NULL;
+    if (known && type != TYPE_UNKNOWN) atomic_store_explicit(&known->type, type, memory_order_relaxed);
+}
+
+void placement_note_memory(void * device, const size_t * free_bytes) {
+    struct device * known = device && free_bytes ? note_device(device) : NULL;
+    uint64_t none = 0;
+    if (known) atomic_compare_exchange_strong(&known->free_bytes, &none, *free_bytes);
 }
 
 /* Are its answers recorded? The CPU takes what others refuse; accelerators (BLAS) refuse all but products. */
@@ -65,6 +76,12 @@ static void write_device(const struct device * of) {
     snprintf(key, sizeof(key), "device.%s", name ? name : "");
     snprintf(value, sizeof(value), "%s%s%s", is_known ? types[type] : type == TYPE_UNKNOWN ? "unknown" : "other", description ? ": " : "", description ? description : "");
     ggtrace_fact(recording.log, key, value);
+    const uint64_t free_bytes = atomic_load(&of->free_bytes);
+    if (free_bytes) {
+        snprintf(key, sizeof(key), "free.device.%s", name ? name : "");
+        snprintf(value, sizeof(value), "%llu", (unsigned long long) free_bytes);
+        ggtrace_fact(recording.log, key, value);
+    }
     Dl_info library;
     if (!is_asked_for(device) || !dladdr(*(void **) device, &library) || !library.dli_fname) return; /* its first field is a function */
     snprintf(key, sizeof(key), "library.device.%s", name ? name : "");

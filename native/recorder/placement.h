@@ -6,6 +6,9 @@
 /* A device that the program looks at, and its type (of ggml; -1: not asked); from any thread, also before the log is opened. */
 void placement_note_device(void * device, int type);
 
+/* How much of its memory was free when the program asked, from any thread; its first answer counts: before the model is loaded. */
+void placement_note_memory(void * device, const size_t * free_bytes);
+
 /* Writes the devices that were noted since the last call as facts of the log. */
 void placement_report_devices(void);
 

@@ -177,7 +177,10 @@ linux('operators and layers on the CPU (needs linux-x64, cc, c++ and make)', () 
     const all = await recorded(BASE, 'CUDA0', ['--gpu-layers', '0'])
     expect(all.placement!.devices!.map(({ name }) => name)).toEqual(['CPU', 'CUDA0'])
     for (const [analysis, expected] of [
-      [some, /^2 layers of 4 \(0–1\) are on the CPU although CUDA0 was there/],
+      [
+        some,
+        /^2 layers of 4 \(0–1\) are on the CPU although CUDA0 was there.*, with [\d.]+ GiB of CUDA0 left free for their [\d.]+ [KM]iB of weights: /,
+      ],
       [all, /^the model is wholly on the CPU although CUDA0 was there/],
     ] as const) {
       const found = foundIn(analysis)

@@ -1,10 +1,11 @@
 import { isOnHost } from '../../model/backends.ts'
-import { duration, plural, threeDigits } from '../../model/units.ts'
+import { duration, plural, size, threeDigits } from '../../model/units.ts'
 import type { Analysis, CallTime, MovedOperators, PhasePlacement, PlacementFigures } from '../analysis.ts'
 import { askedLayers } from '../placement/options.ts'
 import { layersByBackend, movedOps, rangesText, reasonText } from '../placement/words.ts'
 import { confidenceOf, found, type Limit, phasesOf, type Rule } from './rule.ts'
 
+const ROOM: Limit = { value: 2, why: 'times the weights: their KV caches and what is computed need room, too' }
 const ONE: Limit = { value: 1, why: 'a model that is wholly on one backend has none' }
 const CHECK = 'ggml2perfetto stats <logs>'
 
@@ -72,7 +73,7 @@ function devicesOf({ devices, backends }: PlacementFigures): string[] {
 export const layersOnCpu: Rule = {
   id: 'layers-on-cpu',
   title: 'Layers are on the CPU although a device is there',
-  limits: { layers: ONE },
+  limits: { layers: ONE, room: ROOM },
   advice:
     'Offload more layers (-ngl), as many as the memory of the device has room for; of MoE only the experts on the CPU (--n-cpu-moe)',
   covers: ['divided-model'],
@@ -95,18 +96,22 @@ export const layersOnCpu: Rule = {
         ? `the model is wholly on the CPU although ${devices.join(', ')} was there`
         : `${plural(onCpu.length, 'layer')} of ${count} (${rangesText(onCpu)}) are on the CPU although ${devices.join(', ')} was there`
       const cost = `${duration(ns / row.calls)} of ${duration(time.time_ns / time.calls)} a ${row.phase} call`
-      return found(`${where}${askedText(placement, count)}: ${cost}${belowThreshold(analysis, placement, row)}`, {
-        time_ns: scaled(ns, row, time),
-        ...confidenceOf(analysis, time.calls),
-        evidence: {
-          phase: row.phase,
-          layers: rangesText(onCpu),
-          layers_on_cpu: onCpu.length,
-          computing_ns: ns / row.calls,
-          devices: devices.join(', '),
+      return found(
+        `${where}${askedText(placement, count)}${roomText(placement)}: ${cost}${belowThreshold(analysis, placement, row)}`,
+        {
+          time_ns: scaled(ns, row, time),
+          ...confidenceOf(analysis, time.calls),
+          evidence: {
+            phase: row.phase,
+            layers: rangesText(onCpu),
+            layers_on_cpu: onCpu.length,
+            computing_ns: ns / row.calls,
+            devices: devices.join(', '),
+            ...roomOf(placement),
+          },
+          check: { command: CHECK, evidence: 'layers_on_cpu' },
         },
-        check: { command: CHECK, evidence: 'layers_on_cpu' },
-      })
+      )
     }),
 }
 
@@ -116,6 +121,26 @@ function askedText({ options }: PlacementFigures, count: number): string {
   if (asked === undefined) return ''
   const all = asked > count ? `all ${count + 1} with the output` : `${asked} of ${count + 1} with the output`
   return ` (the program asked for ${all} there)`
+}
+
+/** Bytes of the weights of layers on the CPU, and of the free memory of the device that had most; undefined where a log does not contain it. */
+function roomOf({ devices, layers }: PlacementFigures) {
+  const [most] = (devices ?? [])
+    .filter(({ description, free_bytes }) => DEVICE.test(description) && free_bytes !== null)
+    .toSorted((a, b) => b.free_bytes! - a.free_bytes!)
+  const onCpu = layers.filter(({ backend }) => backend === 'CPU').flatMap(({ weights }) => weights)
+  const used = layers.filter(({ backend }) => backend === most?.name).flatMap(({ weights }) => weights)
+  const sum = (list: typeof onCpu) => list.reduce((total, { bytes }) => total + bytes, 0)
+  return (
+    most && { weights_bytes: sum(onCpu), free_bytes: Math.max(0, most.free_bytes! - sum(used)), free_device: most.name }
+  )
+}
+
+/** Would the weights fit there? Its memory also holds their KV cache and what is computed: twice as much leaves room for it. */
+function roomText(placement: PlacementFigures): string {
+  const room = roomOf(placement)
+  if (!room || room.free_bytes < ROOM.value * room.weights_bytes) return ''
+  return `, with ${size(room.free_bytes)} of ${room.free_device} left free for their ${size(room.weights_bytes)} of weights`
 }
 
 /** Products with weights in memory of the host are computed by a device from some number of tokens on: it was asked. */

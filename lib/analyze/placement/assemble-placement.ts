@@ -65,9 +65,13 @@ const DEVICE = 'device.'
 
 function devicesOf(attributes: Readonly<Record<string, string | number>>): PlacementDevice[] | null {
   const devices = Object.entries(attributes).flatMap(([key, value]): PlacementDevice[] =>
-    key.startsWith(DEVICE) ? [{ name: key.slice(DEVICE.length), description: String(value) }] : [],
+    key.startsWith(DEVICE) ? [deviceOf(key.slice(DEVICE.length), String(value), attributes[`free.${key}`])] : [],
   )
   return devices.length > 0 ? devices : null
 }
+
+const deviceOf = (name: string, description: string, free: string | number | undefined): PlacementDevice => ({
+  ...{ name, description, free_bytes: Number(free) || null },
+})
 
 const waitingNs = ({ parts }: CallTime) => parts.find(({ what }) => what === 'waiting for a backend')?.time_ns ?? 0

@@ -24,6 +24,8 @@ export interface PlacementDevice {
   readonly name: string
   /** `CPU`, `GPU`, `integrated GPU` or `accelerator` (a library on the CPU), and its description. */
   readonly description: string
+  /** Bytes of its memory that were free when the program first asked, before it loaded the model; null: not known. */
+  readonly free_bytes: number | null
 }
 
 /** An op that a device refused. */

@@ -51,6 +51,7 @@ const FILLED: readonly (readonly [placeholder: RegExp, text: string])[] = [
   [/<topic>|<command>/, 'stats'],
   [/--clock …/, '--clock smi.csv=UTC'],
   [/^ggml2perfetto open …$/, 'ggml2perfetto open run.ggtrace'],
+  [/^(ggml2perfetto open \S+) --no-browser$/, '$1'], // the browser there fetches the trace
   [/record --$/, 'record -- llama-cli'],
   [/-- …$/, '-- llama-cli'],
   [/(llama-\w+) …/, '$1'],

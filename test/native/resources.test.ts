@@ -1,6 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { copyFileSync, mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { describe, expect, test } from '@jest/globals'
 import { analyze } from '../../lib/index.ts'
 import { inputOf } from '../../lib/node.ts'
@@ -61,7 +62,15 @@ llama('resources of a run (needs linux-x64 and cc)', () => {
     const cold = inFolder('cold.gguf')
     copyFileSync(path, cold)
     execFileSync('sync', [cold])
-    spawnSync('dd', [`of=${cold}`, 'oflag=nocache', 'conv=notrunc,fdatasync', 'count=0'], { stdio: 'ignore' })
+    // The kernel keeps pages that it just then moves or writes: asked again, until none is there.
+    for (let tries = 0; tries < 50; tries++) {
+      spawnSync('dd', [`of=${cold}`, 'oflag=nocache', 'conv=notrunc,fdatasync', 'count=0'], { stdio: 'ignore' })
+      const { stdout } = spawnSync('fincore', ['--bytes', '--noheadings', '--output', 'RES', cold], {
+        encoding: 'utf8',
+      })
+      if (Number(stdout) === 0) break
+      await setTimeout(100)
+    }
     const bytes = async () => {
       const { load } = await analyze(inputOf(await record(cold, ARGS)))
       return load!.stages.reduce((sum, { disk_bytes }) => sum + disk_bytes!, 0)

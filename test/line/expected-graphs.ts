@@ -42,9 +42,10 @@ function isOf({ call, startNs, endNs }: TokenEvent, graph: GraphEvent): boolean 
 
 /** The layers and the ops of a graph's nodes, where they are known. */
 function placeArgs(events: readonly TraceEvent[], names: Names, { graph }: GraphEvent): Args {
-  const definition = events.find((event) => event.kind === 'graph-nodes' && event.id === graph)
-  if (definition?.kind !== 'graph-nodes') return {}
-  const nodes = [...definition.nodes].flatMap((id) =>
+  const records = events.flatMap((event) => (event.kind === 'graph-nodes' && event.id === graph ? [event.nodes] : []))
+  if (records.length === 0) return {}
+  const ids = records.flatMap((nodes) => [...nodes])
+  const nodes = ids.flatMap((id) =>
     events.flatMap((event) => (event.kind === 'tensor' && event.id === id ? [event] : [])),
   )
   const layers = nodes.map(({ layer }) => layer).filter((layer) => layer >= 0)

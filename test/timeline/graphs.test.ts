@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import { GgtraceWriter } from '../../lib/core.ts'
-import { convert } from '../../lib/index.ts'
+import { analyze, convert } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
 import { drawn } from '../printing-sink.ts'
 
@@ -160,4 +160,31 @@ test('a wait for a backend is called by it: work of a GPU lasts beyond the graph
     'Graphs | 30000–60000 waiting for Vulkan0',
     'Graphs | 60000–70000 outside graphs',
   ])
+})
+
+test('a graph of several records has the layers and ops of all of its nodes', async () => {
+  const writer = new GgtraceWriter({ originNs: 1n, blockBytes: 1 << 17 })
+  writer.type(0, 'f32')
+  writer.op(1, 'ADD')
+  writer.op(2, 'MUL')
+  const tensorOf = (name: string, op: number) => writer.tensor({ name, op, type: 0, ne: [4], sources: [] })
+  const [first, second] = [tensorOf('l_out-0', 1), tensorOf('l_out-9', 2)]
+  // More than a function takes as arguments.
+  const nodes = [...new Array<number>(150_000).fill(first), ...new Array<number>(20_000).fill(second)]
+  const graph = writer.graph('CPU', nodes)
+  const thread = writer.thread(700)
+  thread.graph({ startNs: 100, endNs: 5000, graph, call: 0, backend: writer.name('CPU'), split: 0 })
+  thread.token({ startNs: 0, endNs: 6000, call: 0, tokens: 1 })
+  writer.end(1000 * US)
+  const log = { name: 'made', source: writer.take() }
+  const trace = await openTrace(convert(log, { detail: 'full' }))
+  try {
+    const [found] = trace.query(`select extract_arg(arg_set_id, 'debug.layers'), extract_arg(arg_set_id, 'debug.ops')
+      from slice where category = 'graph'`).rows
+    expect(found).toEqual(['0–9', 'ADD 150000, MUL 20000'])
+  } finally {
+    trace.close()
+  }
+  const { placement } = await analyze(log, { series: ['graph'] })
+  expect(placement!.phases[0]!.by_backend[0]!.nodes).toBe(170_000)
 })

@@ -1,5 +1,6 @@
 import { DefaultMap, getOrMake } from '../../model/default-map.ts'
 import type { CopyEvent, GraphEvent, GraphNodesEvent, Phase, RefusalEvent, TokenEvent } from '../../model/events.ts'
+import { GraphDefinitions } from '../../model/graph-nodes.ts'
 import { copiedName } from '../../model/tensors.ts'
 import type { Statistic } from '../common/statistic.ts'
 import type { Defined } from '../graph/defined.ts'
@@ -45,7 +46,7 @@ export class Placement implements Statistic<object, 'graph-nodes' | 'refusal' | 
   readonly kinds = ['graph-nodes', 'refusal', 'graph', 'copy', 'token'] as const
   private readonly finder: GraphPartsFinder
   private readonly refusals: Refusals
-  private readonly nodes = new Map<number, GraphNodesEvent>()
+  private readonly definitions = new GraphDefinitions(PENDING_MAX)
   private readonly known = new Map<number, KnownGraph>()
   private readonly open = new Map<number, GraphEvent[]>()
   private readonly copies = new DefaultMap<number, CopyEvent[]>(() => [])
@@ -59,7 +60,7 @@ export class Placement implements Statistic<object, 'graph-nodes' | 'refusal' | 
   event(event: GraphNodesEvent | RefusalEvent | GraphEvent | CopyEvent | TokenEvent): void {
     switch (event.kind) {
       case 'graph-nodes':
-        return this.define(event)
+        return this.definitions.add(event)
       case 'refusal':
         return this.refusals.add(event)
       case 'graph':
@@ -72,13 +73,6 @@ export class Placement implements Statistic<object, 'graph-nodes' | 'refusal' | 
       case 'token':
         return this.ended(event)
     }
-  }
-
-  private define(event: GraphNodesEvent): void {
-    const before = this.nodes.get(event.id)
-    const nodes = before ? Int32Array.of(...before.nodes, ...event.nodes) : event.nodes
-    this.nodes.set(event.id, { ...event, nodes })
-    if (this.nodes.size > PENDING_MAX) this.nodes.delete(this.nodes.keys().next().value!)
   }
 
   private graph(event: GraphEvent): void {
@@ -99,12 +93,10 @@ export class Placement implements Statistic<object, 'graph-nodes' | 'refusal' | 
   /** The parts of a graph, found at its first run: all of its tensors are defined then. */
   private knownGraph({ graph = -1 }: GraphEvent): KnownGraph | undefined {
     const known = this.known.get(graph)
-    const nodes = this.nodes.get(graph)
-    if (known || !nodes) return known
+    const nodes = known ? undefined : this.definitions.take(graph)
+    if (!nodes) return known
     const found = this.finder.of(nodes)
     this.known.set(graph, found)
-    // Only a graph of many records has further ones, which come before its first run.
-    this.nodes.delete(graph)
     return found
   }
 

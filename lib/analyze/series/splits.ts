@@ -1,6 +1,7 @@
 import type { GraphEvent, GraphNodesEvent } from '../../model/events.ts'
+import { GraphDefinitions } from '../../model/graph-nodes.ts'
 
-/** Calls whose graphs wait for their operators; graphs of which no run was read yet. */
+/** Calls whose graphs wait for their operators. */
 const OPEN_MAX = 1 << 10
 
 /** A split of a call: nodes that one backend computes in one piece. */
@@ -14,17 +15,15 @@ export interface Split {
 
 /** The splits of calls, until their operators are complete. */
 export class Splits {
-  private readonly nodes = new Map<number, GraphNodesEvent>()
+  private readonly graphs = new GraphDefinitions()
   private readonly open = new Map<number, Split[]>()
 
   define(event: GraphNodesEvent): void {
-    const before = this.nodes.get(event.id)
-    const nodes = before ? Int32Array.of(...before.nodes, ...event.nodes) : event.nodes
-    this.nodes.set(event.id, { ...event, nodes })
+    this.graphs.add(event)
   }
 
   add({ call, graph = -1, startNs, backend }: GraphEvent): void {
-    const nodes = this.nodes.get(graph)?.nodes
+    const nodes = this.graphs.get(graph)?.nodes
     if (call < 0 || !nodes) return
     const splits = this.open.get(call) ?? []
     splits.push({ startNs, backend, nodes })

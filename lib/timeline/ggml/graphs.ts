@@ -12,6 +12,7 @@ import {
   type SumsEvent,
   type TokenEvent,
 } from '../../model/events.ts'
+import { GraphDefinitions } from '../../model/graph-nodes.ts'
 import type { Names } from '../../model/names.ts'
 import type { Label } from '../../sink/label.ts'
 import { submissionArrows } from '../arrow-ids.ts'
@@ -70,6 +71,7 @@ export class Graphs {
 
   /** By graph, arguments that say where it is in the model. */
   private readonly places = new Map<number, readonly Arg[]>()
+  private readonly definitions = new GraphDefinitions()
   private readonly sums: Sums
 
   constructor(private readonly context: TrackContext) {
@@ -77,13 +79,18 @@ export class Graphs {
     this.lanes = context.tracks.lanes('graphs', { isSummed: context.isSummed }, true)
   }
 
-  /** The nodes of a graph; its further records add to them. */
-  define({ id, nodes }: GraphNodesEvent): void {
-    const { detail, tensors, names, make } = this.context
-    if (detail !== 'full' || this.places.has(id)) return
+  define(event: GraphNodesEvent): void {
+    if (this.context.detail === 'full') this.definitions.add(event)
+  }
+
+  /** The layers and ops of a graph, found at its first run: all of its nodes are defined then. */
+  private placeOf(graph: number): readonly Arg[] {
+    const definition = this.definitions.take(graph)
+    if (!definition) return this.places.get(graph) ?? []
+    const { tensors, names, make } = this.context
     const ops = new DefaultMap<number, { count: number }>(() => ({ count: 0 }))
     let [first, last] = [Infinity, -1]
-    for (const node of nodes) {
+    for (const node of definition.nodes) {
       const tensor = tensors[node]
       if (!tensor) continue
       ops.of(tensor.op).count++
@@ -93,7 +100,9 @@ export class Graphs {
     const most = [...ops].sort((a, b) => b[1].count - a[1].count).slice(0, OPS_MAX)
     const layers = last < 0 ? 'none' : first === last ? `${first}` : `${first}–${last}`
     const texts = most.map(([op, { count }]) => `${names.text(op)} ${count}`)
-    this.places.set(id, [make.word('layers', layers), make.word('ops', texts.join(', '))])
+    const place = [make.word('layers', layers), make.word('ops', texts.join(', '))]
+    this.places.set(graph, place)
+    return place
   }
 
   /** Adds the compute of a split. */
@@ -106,7 +115,7 @@ export class Graphs {
     if (call >= 0) extra.push(make.int('call', call))
     if (split !== undefined && split >= 0) extra.push(make.int('split', split))
     if (status) extra.push(make.int('status', status))
-    extra.push(...(this.places.get(event.graph ?? -1) ?? []), ...make.inferred(event.inferred))
+    extra.push(...this.placeOf(event.graph ?? -1), ...make.inferred(event.inferred))
     const name = graphName(event, make.names)
     this.hasGraphs = true
     if (backend) this.usedBackends.add(event.backend)

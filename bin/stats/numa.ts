@@ -1,4 +1,4 @@
-import { type Analysis, type NumaFigures, policyText, shareText } from '../../lib/cli.ts'
+import { type Analysis, bytesByNode, type NumaFigures, policyText, shareText } from '../../lib/cli.ts'
 import { percent, size } from '../units.ts'
 import { number, type Section, type StatsTable, tableOf, text } from './section.ts'
 
@@ -23,10 +23,6 @@ export function numaSection({ numa }: Analysis): Section | undefined {
 
 const estimate = (share: number) => (share > 0 ? ` (${percent(share)} of them estimated)` : '')
 
-/** `node 0 1.2 GB, node 1 400 MB` */
-const byNode = ({ nodes }: NumaFigures, bytes: readonly number[]) =>
-  nodes.flatMap(({ node }, i) => (bytes[i] ? [`node ${node} ${size(bytes[i])}`] : [])).join(', ')
-
 const nodesTable = ({ nodes }: NumaFigures): StatsTable =>
   tableOf(nodes, {}, [
     number('node', ({ node }) => `${node}`),
@@ -40,8 +36,8 @@ const buffersTable = (numa: NumaFigures): StatsTable =>
   tableOf(numa.buffers, {}, [
     text('buffer', ({ buffer }) => buffer),
     text('policy', ({ policy }) => policy),
-    text('first', ({ first }) => (first ? byNode(numa, first.by_node) : '')),
-    text('last', ({ last }) => (last ? byNode(numa, last.by_node) : '')),
+    text('first', ({ first }) => (first ? bytesByNode(numa, first.by_node) : '')),
+    text('last', ({ last }) => (last ? bytesByNode(numa, last.by_node) : '')),
     number('not present', ({ first, last }) => size((last ?? first)?.absent_bytes ?? 0)),
     number('asked for', ({ asked_share }) => percent(asked_share)),
   ])
@@ -52,7 +48,7 @@ const workersTable = (numa: NumaFigures): StatsTable =>
     number('on node', ({ node }) => (node < 0 ? 'not known' : `${node}`)),
     number('read', ({ read_bytes }) => size(read_bytes)),
     number('local', ({ local_share }) => shareText(local_share)),
-    text('from', ({ by_node }) => byNode(numa, by_node)),
+    text('from', ({ by_node }) => bytesByNode(numa, by_node)),
   ])
 
 const operatorsTable = ({ operators }: NumaFigures): StatsTable =>
@@ -67,6 +63,6 @@ const tensorsTable = (numa: NumaFigures): StatsTable =>
   tableOf(numa.tensors, { max: TENSORS_MAX }, [
     text('tensor', ({ tensor }) => tensor),
     number('size', ({ size_bytes }) => size(size_bytes)),
-    text('is on', ({ by_node }) => byNode(numa, by_node)),
+    text('is on', ({ by_node }) => bytesByNode(numa, by_node)),
     number('local', ({ local_share }) => shareText(local_share)),
   ])

@@ -35,12 +35,17 @@ static void policy_text(struct text * text, const struct policy * policy) {
 uint32_t numa_policies_of(uint64_t base, uint64_t size) {
     enum { ADDRESSES = 64 };
     static struct text all, one;
-    struct policy policy;
+    static struct policy found[ADDRESSES];
+    int count = 0;
     all.used = all.bytes[0] = 0;
     for (uint64_t i = 0; i < ADDRESSES; i++) {
-        if (!read_policy(&policy, (const void *) (uintptr_t) (base + size / ADDRESSES * i))) continue;
-        policy_text(&one, &policy);
-        if (strstr(all.bytes, one.bytes)) continue;
+        struct policy * policy = &found[count];
+        if (!read_policy(policy, (const void *) (uintptr_t) (base + size / ADDRESSES * i))) continue;
+        int same = 0;
+        while (memcmp(&found[same], policy, sizeof(*policy)) != 0) same++;
+        if (same < count) continue;
+        count++;
+        policy_text(&one, policy);
         text_add(&all, all.used ? ", " : "");
         text_add(&all, one.bytes);
     }

@@ -17,6 +17,10 @@ const MAKING: Limit = {
   value: 0.25,
   why: 'of the time of calls, with all that is outside of graphs: a small model has a sixth there with a pool',
 }
+const THREAD: Limit = {
+  value: 100_000,
+  why: 'ns to make, end and join a thread, at the most: 28 µs back to back here, more on a CPU that slept',
+}
 const DELAY: Limit = { value: 0.05, why: 'of the time of calls: a thread of a pool begins within some µs' }
 
 /** Calls move between threads of the program, and OpenMP has a team for each of them. */
@@ -67,7 +71,7 @@ export const teamsOfCallers: Rule = {
 export const newThreads: Rule = {
   id: 'new-threads',
   title: 'New threads for every graph',
-  limits: { started: STARTED, delay: DELAY, making: MAKING },
+  limits: { started: STARTED, delay: DELAY, making: MAKING, thread: THREAD },
   advice:
     "Keep the threads: the program makes a pool (ggml_threadpool_new) and attaches it to its contexts (llama_attach_threadpool), as llama.cpp's own tools do; or a ggml with OpenMP",
   covers: ['barrier-wait', 'unbalanced-op', 'outside-graphs', 'blocked-workers'],
@@ -82,18 +86,19 @@ export const newThreads: Rule = {
     const isEach = new_threads >= STARTED.value * (calls - 1) * (workers - 1)
     // ggml makes and ends them before and after it computes the graph.
     const outsideNs = phasesOf(analysis).reduce((sum, time) => sum + partsNs(time, 'outside graphs'), 0)
-    const making = allNs > 0 ? (start_delay_ns + outsideNs) / allNs : 0
+    const makingNs = start_delay_ns + Math.min(outsideNs, new_threads * THREAD.value)
+    const making = allNs > 0 ? makingNs / allNs : 0
     if (!isEach || (share < DELAY.value && making < MAKING.value)) return [{ figure: sentence }]
     const evidence = { calls, new_threads, start_delay_ns, delay_share: share, outside_graphs_ns: outsideNs }
     const check = { command: 'ggml2perfetto stats <logs> --full', evidence: 'new_threads' }
-    if (making >= MAKING.value && outsideNs > start_delay_ns) {
+    if (making >= MAKING.value && makingNs > 2 * start_delay_ns) {
       const all = `${plural(new_threads, 'new thread')} in ${plural(calls, 'call')}: up to ${percent(making)} of the time of calls passes while they are made, begin and end`
       const confidence = inferredOf(
         analysis,
         calls,
-        'an upper bound: all time outside of graphs, where they are made and end',
+        'an upper bound: time outside of graphs, where they are made and end, of at most 100 µs a thread',
       )
-      return found(all, { time_ns: start_delay_ns + outsideNs, ...confidence, evidence, check })
+      return found(all, { time_ns: makingNs, ...confidence, evidence, check })
     }
     return found(sentence, { time_ns: start_delay_ns, ...confidenceOf(analysis, calls), evidence, check })
   },

@@ -1,8 +1,12 @@
-import { percent } from '../../model/units.ts'
+import { percent, size } from '../../model/units.ts'
 import type { NumaFigures } from './figures.ts'
 
 /** `80 %`, or that it is not known. */
 export const shareText = (share: number | null) => (share === null ? 'not known' : percent(share))
+
+/** `node 0 1.2 GB, node 1 400 MB` */
+export const bytesByNode = ({ nodes }: Pick<NumaFigures, 'nodes'>, bytes: readonly number[]): string =>
+  nodes.flatMap(({ node }, i) => (bytes[i] ? [`node ${node} ${size(bytes[i])}`] : [])).join(', ')
 
 /** What is set: the mode of ggml, policies of threads, the balancing of the kernel. */
 export function policyText({ mode, policies, balancing }: NumaFigures): string {

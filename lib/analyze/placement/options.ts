@@ -7,7 +7,7 @@ const VALUED = [
 const PLAIN = ['-cmoe', '--cpu-moe', '-nkvo', '--no-kv-offload', '--no-op-offload', '--no-repack', '-nr', '--no-host']
 
 /** Programs of llama.cpp whose plain options take a value: `llama-bench -nkvo 0,1`. */
-const isValue = (word: string | undefined) => word !== undefined && !word.startsWith('-')
+const isValue = (word: string | undefined) => word !== undefined && !/^-(?!\d)/.test(word)
 
 /** Those of a command line, each with its value: `-ngl 30`. Recorded command lines have lost the borders of their words. */
 export function placingOptions(command: string): string[] {

@@ -1,5 +1,6 @@
 import { isOnHost } from '../../model/backends.ts'
 import type { LayerPlacement, MovedOperators, PlacementFigures } from './figures.ts'
+import { MAPPED_FILE } from './graph-parts.ts'
 
 /** `0–3, 7` */
 export function rangesText(layers: readonly number[]): string {
@@ -37,6 +38,8 @@ export const hasDevice = ({ backends }: Pick<PlacementFigures, 'backends'>): boo
 export const movedOps = ({ ops, further_ops }: MovedOperators): string =>
   ops.length === 0 ? further_ops.join(', ') : ops.join(', ')
 
+const bufferText = (name: string) => (name === MAPPED_FILE ? `a ${name}` : `the buffer ${name}`)
+
 /** Why a backend computes them, in words. */
 export function reasonText({ reason, detail, refused, decided, layer_backend }: MovedOperators): string {
   switch (reason) {
@@ -45,12 +48,12 @@ export function reasonText({ reason, detail, refused, decided, layer_backend }: 
         ? `${layer_backend} refused it (${detail}): ${refused}`
         : `${layer_backend} has no kernel for ${decided}: ${refused}`
     case 'weights':
-      if (refused === null) return `their weights are in ${detail}`
+      if (refused === null) return `their weights are in ${bufferText(detail)}`
       return decided === null
-        ? `their weights are in ${detail}: ${layer_backend} refused ${refused}`
-        : `their weights are in ${detail}: ${layer_backend} has no kernel for ${decided}: ${refused}`
+        ? `their weights are in ${bufferText(detail)}: ${layer_backend} refused ${refused}`
+        : `their weights are in ${bufferText(detail)}: ${layer_backend} has no kernel for ${decided}: ${refused}`
     case 'kv-cache':
-      return `the KV cache is in ${detail}`
+      return `the KV cache is in ${bufferText(detail)}`
     case 'unknown':
       return 'reason unknown'
   }

@@ -29,10 +29,12 @@ export class GpuNodes {
     const last = node.fusedTo ?? node.tensor
     const work = getOrMake(works, last, () => ({ first: node.tensor, last, startNs, ns: 0 }))
     work.ns += endNs - startNs
-    const [oldest] = this.calls.keys()
-    if (this.calls.size > CALLS_MAX && oldest !== this.shown) this.calls.delete(oldest!)
-    else if (this.calls.size > CALLS_MAX + 1)
-      this.calls.delete([...this.calls.keys()].find((key) => key !== this.shown)!)
+    if (this.calls.size <= CALLS_MAX + 1) return // with the shown one
+    for (const oldest of this.calls.keys())
+      if (oldest !== this.shown) {
+        this.calls.delete(oldest)
+        return
+      }
   }
 
   /** Adds times and work to nodes of the shown call; `tensors`: by node, its tensor. */

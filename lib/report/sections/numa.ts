@@ -1,6 +1,6 @@
 import * as Plot from '@observablehq/plot'
 import type { NumaFigures } from '../../analyze/analysis.ts'
-import { policyText, shareText } from '../../analyze/numa/words.ts'
+import { bytesByNode, policyText, shareText } from '../../analyze/numa/words.ts'
 import { percent, size } from '../../model/units.ts'
 import { chart } from '../chart.ts'
 import { colour } from '../colours.ts'
@@ -20,7 +20,7 @@ export function numaSection(context: Context): Section | undefined {
     'on node': ({ node }) => (node < 0 ? 'not known' : `${node}`),
     read: ({ read_bytes }) => size(read_bytes),
     local: ({ local_share }) => shareText(local_share),
-    '<from': ({ by_node }) => bytesText(numa, by_node),
+    '<from': ({ by_node }) => bytesByNode(numa, by_node),
   })
   const operators = tableOf(numa.operators, {
     '<operator': ({ role, op }) => `${role} ${op}`.trim(),
@@ -40,9 +40,6 @@ export function numaSection(context: Context): Section | undefined {
     ].filter((part) => part !== undefined),
   }
 }
-
-const bytesText = ({ nodes }: NumaFigures, bytes: readonly number[]) =>
-  nodes.flatMap(({ node }, i) => (bytes[i] ? [`node ${node} ${size(bytes[i])}`] : [])).join(', ')
 
 /** A row for each tensor, a column for each node. */
 function heatMap(numa: NumaFigures, { stats }: Context): Html | undefined {
@@ -75,7 +72,7 @@ function heatMap(numa: NumaFigures, { stats }: Context): Html | undefined {
     table: tableOf(shown, {
       '<tensor': ({ tensor }) => tensor,
       size: ({ size_bytes }) => size(size_bytes),
-      '<is on': ({ by_node }) => bytesText(numa, by_node),
+      '<is on': ({ by_node }) => bytesByNode(numa, by_node),
       local: ({ local_share }) => shareText(local_share),
     }),
     source: `${stats('--json')} (numa.tensors)`,

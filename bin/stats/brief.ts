@@ -1,7 +1,7 @@
 import {
   type Analysis,
   groupOperators,
-  hasDevice,
+  hasOtherBackend,
   type OperatorGroup,
   partsOfWorker,
   type WorkerPart,
@@ -77,7 +77,7 @@ function timesSection({ calls, call_time, first_token, placement, run }: Analysi
   })
   const first = firstTokenText(first_token, width - FIRST_TOKEN)
   if (first !== undefined) facts.push(['first token', first])
-  if (placement && hasDevice(placement)) facts.push(['placement', placementText(placement)])
+  if (placement && hasOtherBackend(placement)) facts.push(['placement', placementText(placement)])
   return { title: [run.left_out ? 'time of the calls that were kept' : 'time of calls', ...times].join(', '), facts }
 }
 

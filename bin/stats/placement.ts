@@ -1,9 +1,10 @@
 import {
   type Analysis,
-  hasDevice,
+  hasOtherBackend,
   type LayerPlacement,
   layersText,
   movedOps,
+  opsText,
   type PhasePlacement,
   type PlacementFigures,
   rangesText,
@@ -17,9 +18,9 @@ const MOVED_MAX = 12
 /** Roles of weights that a cell names. */
 const ROLES_MAX = 3
 
-/** Where the model is, and where it is computed; undefined where only the CPU computes. */
+/** Where the model is, and where it is computed; undefined where only the CPU backend computes. */
 export function placementSection({ placement }: Analysis): Section | undefined {
-  if (!placement || !hasDevice(placement)) return undefined
+  if (!placement || !hasOtherBackend(placement)) return undefined
   const outside = placement.outside_layers.map(({ role, op, backend }) => `${role} ${op} ${backend}`)
   return {
     title: 'placement',
@@ -69,9 +70,10 @@ function phasesTable({ phases }: PlacementFigures): StatsTable {
     number('splits', (row) => threeDigits(perCall(row, row.splits))),
     text('on', (row) =>
       row.by_backend
-        .map(({ backend, splits, nodes, time_ns }) => {
+        .map(({ backend, splits, nodes, time_ns, ...part }) => {
           const figures = [perCall(row, splits), perCall(row, nodes)].map(threeDigits)
-          return `${backend || 'CPU'} ${figures[0]} with ${figures[1]} nodes, ${duration(perCall(row, time_ns))}`
+          const ops = part.ops.length > 0 ? ` (${opsText(part)})` : ''
+          return `${backend || 'CPU'} ${figures[0]} with ${figures[1]} nodes${ops}, ${duration(perCall(row, time_ns))}`
         })
         .join('; '),
     ),

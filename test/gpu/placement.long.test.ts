@@ -1,12 +1,24 @@
-import { mkdirSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { beforeAll, describe, expect, test } from '@jest/globals'
+import { placementSection } from '../../bin/stats/placement.ts'
 import { type Analysis, analyze } from '../../lib/index.ts'
 import { askDevices } from '../../lib/node/record/ask.ts'
 import { inputOf } from '../../lib/node.ts'
+import { IN_ROOT, inRoot, placeBlas, ROOT, whyNoBlas } from '../llama/debian.ts'
 import type { ModelSpec } from '../llama/gguf.mjs'
-import { cudaEnvironment, ensureLlama, hasLlama, model, run, vulkanEnvironment } from '../llama/testbed.ts'
-import { NANO_MOE, newLog, RECORDER, useRecorder } from '../native/recording.ts'
+import {
+  cudaEnvironment,
+  ensureLlama,
+  hasLlama,
+  LIB,
+  model,
+  plantedProgram,
+  run,
+  vulkanEnvironment,
+} from '../llama/testbed.ts'
+import { NANO, NANO_MOE, newLog, RECORDER, useRecorder } from '../native/recording.ts'
 import { BED, buildBed } from './recording.ts'
 
 /**
@@ -124,7 +136,52 @@ linux('operators and layers on the CPU (needs linux-x64, cc, c++ and make)', () 
     for (const { rule, sentence } of foundIn(analysis))
       expect([rule, sentence]).toEqual([
         'moved-operators',
-        expect.stringMatching(/: CUDA0 has no kernel for weights of tq2_0 .* of tq2_0 /),
+        expect.stringMatching(
+          / in (a mapped file|the buffer CPU\w*): CUDA0 has no kernel for weights of tq2_0 .* of tq2_0 /,
+        ),
+      ])
+  })
+
+  const planted = vulkanEnvironment ? test : test.skip
+  planted.each<readonly [string, string | null, string, string]>([
+    [
+      ...(['layout', 'ARGSORT', 'i32 16×16 of f32 16×16'] as const),
+      'source 1 with its distances in memory (it takes a contiguous one)',
+    ],
+    ['solve', 'SOLVE_TRI', 'f32 2048×16 of f32 16×16, f32 2048×16', 'rows of 2048 (it takes 1024)'],
+    ['none', null, '', ''],
+  ])('an operator of a program of its own, which the device refuses: %s', async (plant, op, refused, decided) => {
+    const log = newLog()
+    mkdirSync(dirname(log), { recursive: true })
+    const env = { ...process.env, ...vulkanEnvironment }
+    const preload = { LD_PRELOAD: RECORDER, GGML2PERFETTO_OUT: log }
+    execFileSync(await plantedProgram(), [LIB, plant, '2'], { env: { ...env, ...preload }, stdio: 'ignore' })
+    await askDevices(log, RECORDER, env)
+    const analysis = await analyze(inputOf(log))
+    const { layers, moved, phases, refusals } = analysis.placement!
+    expect(layers.map(({ first_layer, last_layer, backend }) => [first_layer, last_layer, backend])).toEqual([
+      [0, 1, 'Vulkan0'],
+    ])
+    expect(phases.map(({ calls, splits }) => [calls, splits])).toEqual([[2, op ? 2 * 5 : 2]])
+    if (!op) return expect([moved, refusals, foundIn(analysis)]).toEqual([[], [], []])
+    expect(moved).toEqual([
+      expect.objectContaining({
+        ...{
+          ops: [op],
+          backend: 'CPU',
+          layer_backend: 'Vulkan0',
+          layers: [0, 1],
+          reason: 'refused',
+          refused,
+          decided,
+        },
+        ...{ calls: 2, nodes: 2 * 2, splits: 2 * 2 },
+      }),
+    ])
+    for (const { rule, sentence } of foundIn(analysis))
+      expect([rule, sentence.endsWith(`: Vulkan0 has no kernel for ${decided}: ${refused}`)]).toEqual([
+        'moved-operators',
+        true,
       ])
   })
 
@@ -210,4 +267,54 @@ linux('operators and layers on the CPU (needs linux-x64, cc, c++ and make)', () 
     const analysis = await recorded(spec, where, args, env)
     expect([foundIn(analysis), analysis.placement!.moved]).toEqual([[], []])
   })
+})
+
+const noBlas = hasLlama() ? whyNoBlas() : 'needs linux-x64, cc, c++ and make'
+const blas = noBlas === undefined ? describe : describe.skip
+
+blas(`products of BLAS, in llama.cpp of Debian sid (${noBlas ?? 'as root'})`, () => {
+  useRecorder()
+
+  /** The layers of a model, of which the last computes the end of its attention and what follows for one token only. */
+  const LAYERS = 2
+  const DENSE: ModelSpec = { ...NANO, layers: LAYERS }
+
+  test('are those of a prompt only; no operator counts as moved', async () => {
+    const folder = mkdtempSync(join(ROOT, 'tmp/blas-'))
+    try {
+      copyFileSync(RECORDER, join(folder, 'recorder.so'))
+      copyFileSync((await model(DENSE)).path, join(folder, 'model.gguf'))
+      const inside = (name: string) => join(inRoot(folder), name)
+      const options = ['-n', '4', '-no-cnv', '-t', '1', '--temp', '0', '--no-repack', '--no-warmup']
+      const program = ['llama-completion', '-m', inside('model.gguf'), '-p', 'abcdefgh'.repeat(8), ...options]
+      const run = (env: Environment) => {
+        const set = Object.entries({ ...placeBlas(folder), ...env }).map(([key, value]) => `${key}=${value}`)
+        const [first, ...rest] = [...IN_ROOT, 'env', ...set, ...program]
+        const { status, stdout } = spawnSync(first!, rest, { encoding: 'utf8', timeout: 240_000 })
+        return { status, stdout }
+      }
+      const plain = run({})
+      const traced = run({ LD_PRELOAD: inside('recorder.so'), GGML2PERFETTO_OUT: inside('run.ggtrace') })
+      expect(traced).toEqual({ ...plain, status: 0 })
+      expectBlas(await analyze(inputOf(join(folder, 'run.ggtrace'))))
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  })
+
+  function expectBlas(analysis: Analysis): void {
+    const { backends, devices, layers, moved, phases, refusals } = analysis.placement!
+    expect(backends).toEqual(['CPU', 'BLAS'])
+    expect(devices!.find(({ name }) => name === 'BLAS')!.description).toMatch(/^accelerator: /)
+    expect(layers).toMatchObject([{ first_layer: 0, last_layer: LAYERS - 1, backend: 'CPU' }])
+    const [cpu, own] = phases.find(({ phase }) => phase === 'prefill')!.by_backend
+    // Q, K, V and output of attention, gate, up, down; of the last layer, the three have one column.
+    expect(own).toMatchObject({ backend: 'BLAS', ops: ['MUL_MAT'], nodes: 7 * LAYERS - 3, splits: cpu!.splits - 1 })
+    expect(own!.time_ns).toBeGreaterThan(0)
+    const decode = phases.find(({ phase }) => phase === 'decode')!
+    expect(decode.by_backend).toMatchObject([{ backend: 'CPU', splits: decode.calls }])
+    expect([moved, refusals, foundIn(analysis)]).toEqual([[], [], []])
+    const section = JSON.stringify(placementSection(analysis))
+    expect(section).toContain(`BLAS ${own!.splits} with ${own!.nodes} nodes (MUL_MAT), `)
+  }
 })

@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { linkSync, readFileSync } from 'node:fs'
+import { copyFileSync, linkSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -33,10 +33,8 @@ export const IN_ROOT = [
   ROOT,
 ]
 
-/* ---- Its HIP backend, and a program that computes with it ---- */
+/* ---- Its backends: single files of their packages ---- */
 
-const BACKEND = `${ROOT}-hip`
-const HEADERS = `${ROOT}-include`
 const LIBRARIES = 'usr/lib/x86_64-linux-gnu'
 
 const fetchFiles = (folder: string, files: string, ...packages: readonly string[]) => {
@@ -47,29 +45,61 @@ const fetchFiles = (folder: string, files: string, ...packages: readonly string[
 
 const packagesOf = (folder: string) => readFileSync(join(folder, 'packages.json'), 'utf8')
 
+/** Has a backend in a folder another version than ggml? Why it cannot be tried then. */
+function whyOther(folder: string, name: string): string | undefined {
+  const version = packagesOf(folder)
+    .split('\n')
+    .find((line) => line.startsWith(`${name}=`))
+    ?.slice(name.length + 1)
+  const isSame = packagesOf(ROOT).split('\n').includes(`libggml0=${version}`)
+  return isSame ? undefined : `Debian’s ggml and its ${name} ${version} have different versions`
+}
+
+/* ---- Its BLAS backend, with the reference BLAS ---- */
+
+const BLAS = `${ROOT}-blas`
+
+/** Fetches them. Why they cannot be tried here; undefined where they can. */
+export const whyNoBlas = (): string | undefined =>
+  whyNoDebian() ??
+  fetchFiles(BLAS, '*blas*', 'libggml0-backend-blas', 'libblas3') ??
+  whyOther(BLAS, 'libggml0-backend-blas')
+
+/** Puts them into a folder below {@link ROOT}. The environment in which Debian's programs load them. */
+export function placeBlas(folder: string): Readonly<Record<string, string>> {
+  const backend = 'libggml-blas.so'
+  copyFileSync(join(BLAS, LIBRARIES, 'ggml/backends0', backend), join(folder, backend))
+  copyFileSync(join(BLAS, LIBRARIES, 'blas/libblas.so.3'), join(folder, 'libblas.so.3'))
+  return { LD_LIBRARY_PATH: inRoot(folder), GGML_BACKEND_PATH: join(inRoot(folder), backend) }
+}
+
+/* ---- Its HIP backend, and a program that computes with it ---- */
+
+const BACKEND = `${ROOT}-hip`
+const HEADERS = `${ROOT}-include`
+
 /** Fetches them, with the HIP backend (1.2 GB) and the headers. Why they cannot be tried here; undefined where they can. */
 export function whyNoHip(): string | undefined {
   const problem =
     whyNoDebian() ??
     fetchFiles(BACKEND, '*/libggml-hip*', 'libggml0-backend-hip') ??
     fetchFiles(HEADERS, '*.h', 'libllama-dev', 'libggml-dev')
-  if (problem !== undefined) return problem
-  const [, version] = /^libggml0-backend-hip=(\S+)$/m.exec(packagesOf(BACKEND)) ?? []
-  const isSame = packagesOf(ROOT).split('\n').includes(`libggml0=${version}`)
-  return isSame ? undefined : `Debian’s ggml and its HIP backend ${version} have different versions`
+  return problem ?? whyOther(BACKEND, 'libggml0-backend-hip')
 }
 
 /**
- * Puts the HIP backend, and run.c's program for Debian's llama.cpp, into a folder below {@link ROOT}: `libggml-hip.so`, `run`. The backend
- * is a hard link.
+ * Puts the HIP backend, and programs for Debian's llama.cpp, into a folder below {@link ROOT}: `libggml-hip.so`, and of run.c and planted.c
+ * `run` and `planted`. The backend is a hard link.
  */
 export function placeHip(folder: string): void {
   linkSync(join(BACKEND, LIBRARIES, 'ggml/backends0/libggml-hip.so'), join(folder, 'libggml-hip.so'))
   const libraries = ['llama', 'ggml', 'ggml-base'].map((name) => join(ROOT, LIBRARIES, `lib${name}.so.0`))
-  const source = fileURLToPath(new URL('run.c', import.meta.url))
   const flags = ['-std=gnu11', '-O2', `-I${join(HEADERS, 'usr/include')}`, '-Wl,--allow-shlib-undefined']
-  execFileSync('cc', [...flags, source, '-o', join(folder, 'run'), ...libraries, '-lpthread'])
+  for (const name of ['run', 'planted']) {
+    const source = fileURLToPath(new URL(`${name}.c`, import.meta.url))
+    execFileSync('cc', [...flags, source, '-o', join(folder, name), ...libraries, '-lpthread'])
+  }
 }
 
-/** The option of that program for the folder of Debian's other backends. */
+/** The option of `run` for the folder of Debian's other backends. */
 export const BACKENDS = ['--lib', `/${LIBRARIES}/ggml/backends0`]

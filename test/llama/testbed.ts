@@ -273,6 +273,9 @@ export const hostsProgram = () => program('hosts.c')
 /** The path of alone.c's program, compiled once. */
 export const aloneProgram = () => program('alone.c')
 
+/** The path of planted.c's program, compiled once. */
+export const plantedProgram = () => program('planted.c')
+
 /** The path of functions.c's program, compiled once. */
 export const functionsProgram = () => program('functions.c')
 

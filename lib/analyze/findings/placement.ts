@@ -40,7 +40,7 @@ export const movedOperators: Rule = {
         const ns = (operators.time_ns + copyingNs) / row.calls
         const [splits, all] = [operators.splits / row.calls, row.splits / row.calls]
         const cost = `${threeDigits(splits)} of ${threeDigits(all)} splits, ${copyingNs > 0 ? 'up to ' : ''}${duration(ns)} of ${duration(time.time_ns / time.calls)} a ${row.phase} call`
-        const sentence = `${movedOps(operators)} of ${plural(operators.layers.length, 'layer')} runs on the CPU: ${cost}: ${reasonText(operators)}`
+        const sentence = `${movedOps(operators)} of ${plural(operators.layers.length, 'layer')} ${movedOps(operators).includes(',') ? 'run' : 'runs'} on the CPU: ${cost}: ${reasonText(operators)}`
         return found(sentence, {
           time_ns: scaled(operators.time_ns + copyingNs, row, time),
           ...confidenceOf(analysis, time.calls),

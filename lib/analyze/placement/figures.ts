@@ -102,6 +102,8 @@ export interface BackendPart {
   readonly splits: number
   /** Nodes that are computed. */
   readonly nodes: number
+  /** Their ops, most nodes first; empty where the log does not contain them. */
+  readonly ops: readonly string[]
   /** Time of its graph runs on the thread of the calls: of the CPU, its computing; of a device that computes asynchronously, submitting. */
   readonly time_ns: number
 }

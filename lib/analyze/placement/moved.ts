@@ -69,7 +69,8 @@ export function movedRows(
   }))
 }
 
-const inOrder = (ops: ReadonlyMap<string, number>) => [...ops].sort((a, b) => b[1] - a[1]).map(([op]) => op)
+/** Most nodes first. */
+export const inOrder = (ops: ReadonlyMap<string, number>) => [...ops].sort((a, b) => b[1] - a[1]).map(([op]) => op)
 
 /** A graph is of the reason that most of its moved nodes have: those without one of their own follow these. */
 function addGraph(

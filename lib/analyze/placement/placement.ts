@@ -7,7 +7,7 @@ import type { Defined } from '../graph/defined.ts'
 import type { MovedOperators, OutsideLayers, PhasePlacement, PlacementFigures, RefusedOp } from './figures.ts'
 import { type GraphParts, GraphPartsFinder, type KnownGraph } from './graph-parts.ts'
 import { homesOf, layerRows, placeOf } from './homes.ts'
-import { type MovedOf, movedRows } from './moved.ts'
+import { inOrder, type MovedOf, movedRows } from './moved.ts'
 import { Refusals } from './refusals.ts'
 
 /** Calls whose graphs wait for the call's end; copies of a thread that do. */
@@ -169,8 +169,13 @@ export class Placement implements Statistic<object, 'graph-nodes' | 'refusal' | 
 
   private phaseRow(phase: Phase, sums: PhaseSums): PlacementOfInput['phases'][number] {
     const { names } = this.defined
+    const ops = new DefaultMap<number, Map<string, number>>(() => new Map())
+    for (const [{ backend, groups }, { runs }] of sums.parts) {
+      const counts = ops.of(backend)
+      for (const { op, count } of groups) counts.set(op, (counts.get(op) ?? 0) + count * runs)
+    }
     const by_backend = [...sums.backends].map(([backend, { splits, nodes, ns }]) => {
-      return { backend: names.text(backend), splits, nodes, time_ns: ns }
+      return { backend: names.text(backend), splits, nodes, ops: inOrder(ops.of(backend)), time_ns: ns }
     })
     return {
       ...{ phase, calls: sums.calls, splits: sums.splits, by_backend, inputs: sums.inputs },

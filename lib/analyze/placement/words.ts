@@ -1,5 +1,5 @@
-import { isOnHost } from '../../model/backends.ts'
-import type { LayerPlacement, MovedOperators, PlacementFigures } from './figures.ts'
+import { isCpuBackend } from '../../model/backends.ts'
+import type { BackendPart, LayerPlacement, MovedOperators, PlacementFigures } from './figures.ts'
 import { MAPPED_FILE } from './graph-parts.ts'
 
 /** `0–3, 7` */
@@ -30,15 +30,26 @@ export function layersByBackend({ layers }: Pick<PlacementFigures, 'layers'>): R
 export const layersText = (placement: Pick<PlacementFigures, 'layers'>): string =>
   [...layersByBackend(placement)].map(([backend, layers]) => `${rangesText(layers)} ${backend}`).join(', ')
 
-/** Does a backend compute that is no CPU? */
-export const hasDevice = ({ backends }: Pick<PlacementFigures, 'backends'>): boolean =>
-  backends.some((name) => !isOnHost(name))
+/** Is there another backend than that of the CPU: a device, or a library on the CPU, such as BLAS? */
+export const hasOtherBackend = ({ backends }: Pick<PlacementFigures, 'backends'>): boolean =>
+  backends.some((name) => !isCpuBackend(name))
+
+/** Ops of a backend that are named. */
+const OPS_MAX = 3
+
+/** `MUL_MAT`, or `12 ops`. */
+export const opsText = ({ ops }: Pick<BackendPart, 'ops'>): string =>
+  ops.length > OPS_MAX ? `${ops.length} ops` : ops.join(' ')
 
 /** `FLASH_ATTN_EXT` or `MUL_MAT_ID, SWIGLU` */
 export const movedOps = ({ ops, further_ops }: MovedOperators): string =>
   ops.length === 0 ? further_ops.join(', ') : ops.join(', ')
 
-const bufferText = (name: string) => (name === MAPPED_FILE ? `a ${name}` : `the buffer ${name}`)
+/** `a mapped file`, or `the buffer CPU_REPACK`. */
+function bufferText(buffer: string): string {
+  if (buffer === '') return 'an unknown buffer'
+  return buffer === MAPPED_FILE ? `a ${buffer}` : `the buffer ${buffer}`
+}
 
 /** Why a backend computes them, in words. */
 export function reasonText({ reason, detail, refused, decided, layer_backend }: MovedOperators): string {

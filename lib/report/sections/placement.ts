@@ -1,4 +1,11 @@
-import { hasDevice, layersText, movedOps, rangesText, reasonText } from '../../analyze/placement/words.ts'
+import {
+  hasOtherBackend,
+  layersText,
+  movedOps,
+  opsText,
+  rangesText,
+  reasonText,
+} from '../../analyze/placement/words.ts'
 import { duration, size, threeDigits } from '../../model/units.ts'
 import { type Context, known } from '../context.ts'
 import { type Section, sourceHtml, tableHtml, tableOf } from '../figure.ts'
@@ -6,7 +13,7 @@ import { html } from '../html.ts'
 
 /** Where the model is, and where it is computed; only where another backend than the CPU computes. */
 export function placementSection({ analysis: { placement }, stats }: Context): Section | undefined {
-  if (!placement || !hasDevice(placement)) return undefined
+  if (!placement || !hasOtherBackend(placement)) return undefined
   const layers = tableOf(placement.layers, {
     '<layers': ({ first_layer, last_layer }) => `${first_layer}–${last_layer}`,
     '<of': ({ backend }) => backend ?? 'not known',
@@ -20,6 +27,7 @@ export function placementSection({ analysis: { placement }, stats }: Context): S
       '<backend': ({ part }) => part.backend || 'CPU',
       'splits a call': ({ part, calls }) => threeDigits(part.splits / calls),
       'nodes a call': ({ part, calls }) => threeDigits(part.nodes / calls),
+      '<ops': ({ part }) => opsText(part),
       'time a call': ({ part, calls }) => duration(part.time_ns / calls),
     },
   )

@@ -1,5 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
+import { MAPPED_FILE } from '../../../lib/analyze/placement/graph-parts.ts'
+import { reasonText } from '../../../lib/cli.ts'
 import { type Analysis, analyze } from '../../../lib/index.ts'
 import { at, run, useFolder } from '../../cli/helpers.ts'
 import { expectChecks } from '../findings/made-run.ts'
@@ -43,8 +45,8 @@ describe('where layers are, and what computes them', () => {
     expect(phases[1]).toMatchObject({
       ...{ phase: 'decode', calls: 4, splits: 8, ...common },
       by_backend: [
-        { backend: 'CPU', splits: 4, nodes: 4, time_ns: 4 * NS.CPU },
-        { backend: 'CUDA0', splits: 4, nodes: 64, time_ns: 4 * NS.CUDA0 },
+        { backend: 'CPU', splits: 4, nodes: 4, ops: ['GET_ROWS'], time_ns: 4 * NS.CPU },
+        { backend: 'CUDA0', splits: 4, nodes: 64, ops: ['MUL_MAT', 'FLASH_ATTN_EXT', 'ADD'], time_ns: 4 * NS.CUDA0 },
       ],
     })
   })
@@ -131,6 +133,8 @@ describe('what devices refused', () => {
     }
     const { moved } = await placed({ layers: [{ down: 'CPU' }, {}], define: (writer) => writer.refusal(down) })
     expect(moved[0]).toMatchObject({ reason: 'weights', refused: 'f32 64×512 of q4_0 64×64, f32 64×512' })
+    expect(reasonText(moved[0]!)).toMatch(/^their weights are in the buffer CPU_Mapped: CUDA0 refused f32 64×512 of /)
+    expect(reasonText({ ...moved[0]!, detail: MAPPED_FILE })).toMatch(/^their weights are in a mapped file: /)
   })
 })
 
@@ -231,7 +235,7 @@ describe('stats', () => {
     const text = stats({ layers }, '--full')
     expect(text).toMatch(/^placement\n {2}layers +0–1 CUDA0, 2 CPU\n {2}outside layers +embd GET_ROWS CPU, /m)
     expect(text).toMatch(
-      /^ {2}decode +7 +CPU 4 with 9 nodes, 160 µs; CUDA0 3 with 8 nodes, 15 µs +6 KiB +6 µs +15 µs$/m,
+      /^ {2}decode +7 +CPU 4 with 9 nodes \(4 ops\), 160 µs; CUDA0 3 with 8 nodes \(MUL_MAT ADD\), 15 µs +6 KiB +6 µs +15 µs$/m,
     )
     expect(text).toMatch(/^ {2}FLASH_ATTN_EXT +decode +CPU +CUDA0 +0–1 +2 +80 µs +8\.5 KiB +reason unknown$/m)
     expect(stats({ layers })).toMatch(

@@ -119,7 +119,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
       new Numa(defined, () => workerCpus.latest),
     ]
     this.statistics = sample
-      ? [...sampled, new GpuStatistics(names, SAMPLED_WORK_MAX, true)]
+      ? [...sampled, new GpuStatistics(names, SAMPLED_WORK_MAX)]
       : [new GpuOperators(names, rows, work), ...sampled, work, ...this.further(roles, rows, choices, depth)]
     for (const statistic of this.statistics)
       for (const kind of statistic.kinds ?? []) this.ofEvents.of(kind).push(statistic)

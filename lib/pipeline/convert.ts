@@ -16,7 +16,7 @@ import { neededBudget } from './budget/needed.ts'
 import type { Thinning } from './budget/thinning.ts'
 import type { Bundle } from './bundle/bundle.ts'
 import type { Placed } from './clocks/placing.ts'
-import type { FindingsPass } from './findings-pass.ts'
+import type { FindingsPass, ReadLog } from './findings-pass.ts'
 import { type Input, type Log, leadOf, type Reading, type ReadingOptions, readEvents } from './inputs.ts'
 import { type ConvertOptions, checkOptions } from './options.ts'
 import { ProgressCount } from './progress.ts'
@@ -118,11 +118,13 @@ async function* drawn(
   const late = drawing.finish()
   // A recording of the scheduler comes after the logs, and shows who took the CPUs of their workers.
   const summaries = new Map(companions.summaries)
-  for (const log of next.value) {
-    const summary = log.described()
+  const read = next.value.map((log) => log.read())
+  const findings = shared.Findings?.findingsOf(read) ?? []
+  next.value.forEach((log, i) => {
+    const summary = { ...read[i]!.summary, ...findings[i] }
     log.explain(summary)
     summaries.set(log.log.input, summary)
-  }
+  })
   writer.attributes(attributesOf(run, summaries, { late, bundle: bundle?.path }))
   writer.finish()
   yield writer.take()
@@ -149,12 +151,12 @@ interface Shared {
   readonly drawing: Drawing
   readonly budget: Budget | undefined
   readonly accesses: Accesses | undefined
-  readonly Findings: typeof FindingsPass | undefined
+  readonly Findings: typeof import('./findings-pass.ts') | undefined
 }
 
 /** Most programs do not ask for findings: what finds them is loaded for those that do. */
-async function findingsPass({ findings }: Pick<ConvertOptions, 'findings'>): Promise<typeof FindingsPass | undefined> {
-  return findings ? (await import('./findings-pass.ts')).FindingsPass : undefined
+async function findingsPass({ findings }: Pick<ConvertOptions, 'findings'>): Promise<Shared['Findings']> {
+  return findings ? import('./findings-pass.ts') : undefined
 }
 
 /** A log that is drawn. */
@@ -181,7 +183,7 @@ class DrawnLog implements LogPass {
       (ns: number) => placed.timeOf(ns),
       (tid: number) => drawing.scheduler.threads.traced.has(tid),
     ]
-    this.findings = Findings && !isOfScheduler ? new Findings(names, timeOf, isOwn) : undefined
+    this.findings = Findings && new Findings.FindingsPass(names, timeOf, isOwn, isOfScheduler)
     this.timeline = drawing.begin({ isOfScheduler, isSummed: this.thinning?.isPlanned, waited: this.findings?.waited })
     this.reading = new LogReading(names, this.findings)
     this.join = joinOf(accesses, log, names)
@@ -223,11 +225,11 @@ class DrawnLog implements LogPass {
     this.summary = placed.described(summary.finish(shared.accesses !== undefined))
   }
 
-  /** The summary, after all logs were read. */
-  described(): Summary {
+  /** After all logs were read. */
+  read(): ReadLog {
     const { summary, findings, thinning, log } = this
     const thinned = thinning?.thinned
-    return { ...summary, ...(thinned && { thinned }), ...findings?.of(summary, log.name) }
+    return { name: log.name, summary: { ...summary, ...(thinned && { thinned }) }, pass: findings }
   }
 
   /** Draws what made the run slow. */
@@ -245,10 +247,10 @@ export async function summarize(
   checkNames('summarize', options, [...SUMMARIZE_OPTIONS, 'known'])
   const names = new Names()
   const Findings = await findingsPass(options)
-  const findings = Findings && new Findings(names)
+  const findings = Findings && new Findings.FindingsPass(names)
   const reading = new LogReading(names, findings)
   const progress = await ProgressCount.of([input], options.onProgress)
   for await (const batch of readEvents(input, names, { ...options, progress })) reading.take(batch)
-  const finished = reading.summary.finish()
-  return { ...finished, ...findings?.of(finished, input.name) }
+  const summary = reading.summary.finish()
+  return { ...summary, ...Findings?.findingsOf([{ name: input.name, summary, pass: findings }])[0] }
 }

@@ -1,7 +1,8 @@
 import { AnalysisPass } from '../analyze/analysis-pass.ts'
-import { documentOf, judged } from '../analyze/assemble.ts'
+import { type AnalysedLog, documentOf, judged } from '../analyze/assemble.ts'
 import type { OnCall } from '../analyze/calls/call-times.ts'
 import { CallSample } from '../analyze/common/sampled-calls.ts'
+import { NO_FIGURES } from '../analyze/input-figures.ts'
 import { recordedIn } from '../analyze/run/contents.ts'
 import type { Summary } from '../analyze/summary/figures.ts'
 import type { SummaryPass } from '../analyze/summary/summary.ts'
@@ -23,11 +24,12 @@ export class FindingsPass {
   private batches = 0
   private readonly sample = new CallSample()
 
-  /** `timeOf`: a time of the log on the trace's clock; `isOwn`: does a thread belong to the traced process? */
+  /** `timeOf`: a time of the log on the trace's clock; `isOwn`: does a thread belong to the traced process? `isOfScheduler`: losses only. */
   constructor(
     names: Names,
     private readonly timeOf: (ns: number) => number = (ns) => ns,
     isOwn: (tid: number) => boolean = () => false,
+    readonly isOfScheduler = false,
   ) {
     this.takers = new CallTakers(names, isOwn)
     this.threads = new ThreadHistory(names, { pids: [], hasSwitches: false })
@@ -36,9 +38,13 @@ export class FindingsPass {
 
   /** Takes a batch together with the summary: an event that is in the CPU's cache is looked at for nothing. */
   take(batch: readonly TraceEvent[], summary: SummaryPass): void {
-    const { figures, sample } = this
+    const { figures, sample, isOfScheduler } = this
     for (const event of batch) {
       summary.event(event)
+      if (isOfScheduler) {
+        this.kinds.add(event.kind)
+        continue
+      }
       // Most events of a long log; few are in the sample.
       if (event.kind === 'operator' && !sample.operator(event.call)) continue
       this.kinds.add(event.kind)
@@ -59,13 +65,11 @@ export class FindingsPass {
   /** A worker waited for its CPU, on the trace's clock. */
   readonly waited = (wait: CpuWait): void => this.takers.wait(wait)
 
-  /** The findings, with the summary of the same log. */
-  of(summary: Summary, name: string): Pick<Summary, 'findings' | 'findings_are_estimates' | 'verdict'> {
-    if (summary.operators > 0) this.kinds.add('operator')
-    const contents = { ...NOTHING, recorded: recordedIn(this.kinds) }
-    const log = { name, summary, contents, benchmarks: NO_BENCHMARKS, figures: this.figures.finish() }
+  /** The findings of the log and of those that accompany it. */
+  of(log: ReadLog, others: readonly ReadLog[]): Findings {
+    const { summary } = log
     const found = documentOf(
-      [log],
+      [log, ...others].map(analysed),
       () => [],
       () => NO_MODEL,
     )
@@ -74,6 +78,33 @@ export class FindingsPass {
     const isKnown = verdict.subject !== 'none' || (summary.gpu_work === 0 && hasAnyCalls(summary))
     return { findings, findings_are_estimates: this.sample.isPartial, verdict: isKnown ? verdict : undefined }
   }
+
+  /** What it knows of its log. */
+  finish({ operators }: Summary): Pick<AnalysedLog, 'contents' | 'figures'> {
+    if (operators > 0) this.kinds.add('operator')
+    const contents = { ...NOTHING, recorded: recordedIn(this.kinds) }
+    return { contents, figures: this.isOfScheduler ? NO_FIGURES : this.figures.finish() }
+  }
+}
+
+/** What made a run slow, as far as it is in a summary. */
+export type Findings = Pick<Summary, 'findings' | 'findings_are_estimates' | 'verdict'>
+
+/** A log that was read, with the pass that took its events. */
+export interface ReadLog {
+  readonly name: string
+  readonly summary: Summary
+  readonly pass: FindingsPass | undefined
+}
+
+/** The findings of each log. Recordings of the scheduler, which are last, accompany the first one: what they lost makes its figures doubtful. */
+export function findingsOf(logs: readonly ReadLog[]): Findings[] {
+  const others = logs.filter(({ pass }, i) => i > 0 && pass?.isOfScheduler)
+  return logs.map((log, i) => (others.includes(log) ? {} : (log.pass?.of(log, i === 0 ? others : []) ?? {})))
+}
+
+const analysed = ({ name, summary, pass }: ReadLog): AnalysedLog => {
+  return { name, summary, benchmarks: NO_BENCHMARKS, ...pass!.finish(summary) }
 }
 
 /** Also warm-ups, and calls that failed. */

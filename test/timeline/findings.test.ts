@@ -41,9 +41,7 @@ inParts(describe).each(someOf(LOGS, 6))('%s', (path) => {
     if (found instanceof Error) return expect(isOwnError(found)).toBe(true)
     const { summary, slices } = found
     const findings = summary.findings ?? []
-    // Profiles of GPUs by other tools, and recordings of the scheduler alone, are not analysed while they are converted.
-    const isAnalysed = findings.length > 0 || summary.operators > 0 || summary.calls.count > 0
-    const ofWhy = isAnalysed ? (await analyze(fileOf(join(ROOT, path)))).findings : []
+    const { findings: ofWhy } = await analyze(fileOf(join(ROOT, path)))
     expect(findings.map(({ sentence }) => sentence)).toEqual(ofWhy.map(({ sentence }) => sentence))
     expect(new Set(slices.map(([name]) => name))).toEqual(new Set(findings.map(({ sentence }) => sentence)))
     for (const { sentence, rule, time_ns, advice } of findings) {

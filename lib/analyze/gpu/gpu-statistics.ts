@@ -138,14 +138,12 @@ export class GpuStatistics implements Statistic<object, Kind> {
   private times: string | null = null
   private made: { readonly figures: GpuOfInput | undefined } | undefined
   private hasRanges = true
-  private isWanted = true
   private rangesLeftOut = 0
 
-  /** `workMax`: pieces of work, launches and ranges that are held. `isOfRecordings`: other inputs than recordings of programs have no figures. */
+  /** `workMax`: pieces of work, launches and ranges that are held. */
   constructor(
     private readonly names: Names,
     private readonly workMax = WORK_MAX,
-    private readonly isOfRecordings = false,
   ) {
     this.work = new GpuWork(names, workMax)
     this.calls = new HostCalls(names)
@@ -159,7 +157,6 @@ export class GpuStatistics implements Statistic<object, Kind> {
   }
 
   event(event: Extract<TraceEvent, { readonly kind: Kind }>): void {
-    if (!this.isWanted) return
     switch (event.kind) {
       case 'gpu':
         return this.gpu(event)
@@ -183,7 +180,6 @@ export class GpuStatistics implements Statistic<object, Kind> {
         return this.onHost(event)
       case 'input':
         this.hasRanges = !WITHOUT_RANGES.has(event.format)
-        this.isWanted = !this.hasRanges || !this.isOfRecordings
         return this.name(event)
       case 'facts':
         return this.name(event)

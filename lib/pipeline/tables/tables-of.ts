@@ -17,7 +17,7 @@ import { RunThreads } from '../../threads/run-threads.ts'
 import type { StateSpan, States } from '../../threads/states.ts'
 import type { Compression } from '../../write/parquet/parquet.ts'
 import type { Placed } from '../clocks/placing.ts'
-import { FindingsPass } from '../findings-pass.ts'
+import { FindingsPass, findingsOf } from '../findings-pass.ts'
 import type { Input, Log } from '../inputs.ts'
 import { type LogPass, LogReading, RunInputs, type RunOptions } from '../run-inputs.ts'
 
@@ -135,7 +135,8 @@ function addRun(tables: Tables, read: readonly TablesOfLog[], version: string): 
   const logs = read.map((log) => log.asRead())
   refuseSeveral(logs)
   const main = mainLog(read)
-  for (const row of findingRows(main.findings())) tables.add('finding', row)
+  const { findings } = findingsOf(read.map((log) => log.asFound()))[read.indexOf(main)]!
+  for (const row of findingRows(findings ?? [])) tables.add('finding', row)
   const first = read[0]!
   const originUnixNs = first.originUnixNs
   const [firstNs, lastNs] = [Math.min(...read.map((log) => log.firstNs)), Math.max(...read.map((log) => log.lastNs))]
@@ -170,7 +171,7 @@ class TablesOfLog implements LogPass {
   readonly rows: TablesPass
   private readonly reading: LogReading
   private readonly contents: ContentsPass
-  private readonly found: FindingsPass | undefined
+  private readonly found: FindingsPass
   private readonly states: States
   private offsetNs: bigint | undefined
   summary!: Summary
@@ -181,17 +182,16 @@ class TablesOfLog implements LogPass {
     private readonly shared: Shared,
   ) {
     const { tables, names, threads } = shared
-    this.found = log.isOfScheduler
-      ? undefined
-      : new FindingsPass(
-          names,
-          (ns) => placed.timeOf(ns),
-          (tid) => threads.traced.has(tid),
-        )
+    this.found = new FindingsPass(
+      names,
+      (ns) => placed.timeOf(ns),
+      (tid) => threads.traced.has(tid),
+      log.isOfScheduler,
+    )
     this.reading = new LogReading(names, this.found)
     this.contents = new ContentsPass(names)
     this.rows = new TablesPass(tables, names)
-    this.states = threads.begin((span) => tables.add('state', stateRow(span, names)), this.found?.waited)
+    this.states = threads.begin((span) => tables.add('state', stateRow(span, names)), this.found.waited)
   }
 
   get firstNs(): number {
@@ -236,9 +236,9 @@ class TablesOfLog implements LogPass {
     return { name: log.name, first: log.first, summary, contents: this.contents.finish() }
   }
 
-  /** What made the run slow; after all inputs were read. */
-  findings() {
-    return this.found?.of(this.summary, this.log.name).findings ?? []
+  /** After all inputs were read. */
+  asFound() {
+    return { name: this.log.name, summary: this.summary, pass: this.found }
   }
 
   /** The first readings of the input's clock and of real time. */

@@ -21,6 +21,7 @@ import { rooflineSection } from './roofline.ts'
 import { callTimeSection, runSection } from './run.ts'
 import type { Section } from './section.ts'
 import { threadsSection } from './threads.ts'
+import { weightMemorySection } from './weights.ts'
 import { schedulingSection, workersSection } from './workers.ts'
 
 /** What is shown of an Analysis. */
@@ -48,6 +49,7 @@ export function sectionsOf(analysis: Analysis, shown: Shown): Section[] {
     workersSection(analysis),
     schedulingSection(analysis),
     placementSection(analysis),
+    weightMemorySection(analysis),
     threadsSection(analysis),
     numaSection(analysis),
     ...gpuSections(analysis, shown.top),

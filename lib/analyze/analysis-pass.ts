@@ -40,6 +40,7 @@ import { Teams } from './threads/teams.ts'
 import type { ThreadHistory } from './threads/thread-history.ts'
 import { WorkerCpusStatistic } from './threads/worker-cpus.ts'
 import { WorkerTimes } from './threads/worker-times.ts'
+import { WeightMemoryStatistic } from './weights/weight-memory.ts'
 
 /** How much is computed. */
 export interface AnalysisDepth {
@@ -116,7 +117,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
     const sampled = [
       ...[preempted, backends, rows, parts, this.scheduling, this.calls, new FirstCalls(defined), new CpusUsed()],
       ...[requests, new Placement(defined), new Teams(threads), workerCpus],
-      new Numa(defined, () => workerCpus.latest),
+      ...[new Numa(defined, () => workerCpus.latest), new WeightMemoryStatistic(defined)],
     ]
     this.statistics = sample
       ? [...sampled, new GpuStatistics(names, SAMPLED_WORK_MAX)]

@@ -31,6 +31,7 @@ import type {
   WorkerFigures,
 } from './threads/figures.ts'
 import type { RunVerdict } from './verdict/figures.ts'
+import type { WeightMemoryFigures } from './weights/figures.ts'
 
 export type { RecordedKind } from '../model/issues.ts'
 export type * from './accesses/figures.ts'
@@ -53,6 +54,7 @@ export type * from './run/figures.ts'
 export type * from './series/figures.ts'
 export type * from './threads/figures.ts'
 export type * from './verdict/figures.ts'
+export type * from './weights/figures.ts'
 
 /** Version of the document; another major number where a field changes its meaning or is removed. */
 export const ANALYSIS_SCHEMA = 'ggml2perfetto.analysis/1'
@@ -101,6 +103,8 @@ export interface Analysis {
   readonly placement: PlacementFigures | null
   /** Where memory is, and who reads it; null on a machine with one NUMA node, and where the log does not contain the nodes of pages. */
   readonly numa: NumaFigures | null
+  /** Which weights of the CPU are repacked, and why others are not; null where the log does not contain what devices were asked. */
+  readonly weight_memory: WeightMemoryFigures | null
   /** Page faults by tensor; null where no samples with addresses were given (docs/memory-samples.md). */
   readonly page_faults: PageFaultFigures | null
   /** Loads and stores by tensor; null where no samples with addresses were given. */

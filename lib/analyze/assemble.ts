@@ -33,6 +33,7 @@ import { SummaryPass } from './summary/summary.ts'
 import type { SchedulingFigures } from './threads/figures.ts'
 import { machineOf, threadsOf } from './threads/machine.ts'
 import { NO_VERDICT, verdictOf } from './verdict/verdict.ts'
+import { weightMemoryOf } from './weights/assemble-weights.ts'
 
 const OF_OPERATORS: readonly (readonly [Inferred, string, string])[] = [
   [
@@ -206,6 +207,7 @@ export function documentOf(
     memory,
     placement: placementOf(figures, summary.attributes),
     numa: numaOf(figures.numa, summary.attributes),
+    weight_memory: weightMemoryOf(figures.weightMemory, summary.attributes),
     page_faults: accesses.page_faults,
     data_accesses: accesses.data_accesses,
     ...requests,

@@ -16,6 +16,7 @@ import type { RequestsOfInput } from './requests/request-pass.ts'
 import type { Series } from './series/figures.ts'
 import type { RoleImbalance, SchedulingFigures, TeamFigures, WorkerFigures } from './threads/figures.ts'
 import type { WorkerCpus } from './threads/worker-cpus.ts'
+import type { WeightMemoryOfInput } from './weights/weight-memory.ts'
 
 /** What the operators and calls of one input add to the Analysis: each field is made by one statistic. */
 export interface InputFigures {
@@ -55,6 +56,8 @@ export interface InputFigures {
   readonly placement: PlacementOfInput | null
   /** Null where the input does not contain the nodes of pages. */
   readonly numa: NumaOfInput | null
+  /** Null where the input does not contain what devices were asked about weights. */
+  readonly weightMemory: WeightMemoryOfInput | null
   readonly requests: RequestsOfInput
 }
 
@@ -93,5 +96,6 @@ export const NO_FIGURES: InputFigures = {
   memory: undefined,
   placement: null,
   numa: null,
+  weightMemory: null,
   requests: NO_REQUESTS,
 }

@@ -95,6 +95,18 @@ export interface GgtracePages {
   readonly runs: readonly (readonly [pages: number, node: number])[]
 }
 
+/** An answer to the question whether a device computes an op with a weight in memory of a type. */
+export interface GgtraceWeightMemory {
+  readonly answer: boolean
+  readonly device: string
+  readonly memory: string
+  readonly op: string
+  readonly opNumber: number
+  readonly tensor: string
+  readonly type: string
+  readonly ne: readonly number[]
+}
+
 /** The same instant on three clocks, in nanoseconds. */
 export interface GgtraceClocks {
   readonly monotonic: bigint
@@ -292,6 +304,15 @@ export class GgtraceWriter {
       const bits = node >= 0 ? node : node === -1 ? PageBits.noPage : PageBits.unknown
       record.u32(pages * 2 ** PageBits.node + bits)
     }
+  }
+
+  /** Records what a device answered when a program chose the memory of a weight. */
+  weightMemory({ answer, device, memory, op, opNumber, tensor, type, ne }: GgtraceWeightMemory): void {
+    const [deviceId, memoryId, opId] = [this.name(device), this.name(memory), this.name(op)]
+    const [tensorId, typeId] = [this.name(tensor), this.name(type)]
+    const record = this.define(RecordType.Weight, RECORD_BYTES[RecordType.Weight]!)
+    record.u32s(answer ? 1 : 0, deviceId, memoryId, opId, opNumber, tensorId, typeId)
+    for (let i = 0; i < 4; i++) record.u64(ne[i] ?? 1)
   }
 
   /** Sets the program's name of one of its threads. */

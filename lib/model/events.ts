@@ -45,6 +45,7 @@ import {
   type TensorEvent,
 } from './tensor-events.ts'
 import type { Times } from './times.ts'
+import { WEIGHT_BOUNDS, type WeightMemoryEvent } from './weight-events.ts'
 
 export type * from './access-events.ts'
 export type * from './benchmark-events.ts'
@@ -63,6 +64,7 @@ export { QUEUE_PARTS } from './request-events.ts'
 export type { SumsEvent } from './sums.ts'
 export type * from './tensor-events.ts'
 export type { Times } from './times.ts'
+export type * from './weight-events.ts'
 
 /**
  * The events that readers yield and passes consume. Times are nanoseconds since the input's origin
@@ -80,6 +82,7 @@ export type TraceEvent =
   | GraphNodesEvent
   | RefusalEvent
   | PagesEvent
+  | WeightMemoryEvent
   | TokenEvent
   | ExpertsEvent
   | CopyEvent
@@ -217,6 +220,7 @@ export const EVENT_BOUNDS: Bounds<TraceEvent> = {
   'left-out': wrongAmount,
   ...TENSOR_BOUNDS,
   ...PAGE_BOUNDS,
+  ...WEIGHT_BOUNDS,
   ...GRAPH_BOUNDS,
   ...CALL_BOUNDS,
   ...REQUEST_BOUNDS,

@@ -7,6 +7,8 @@ import { formatShape } from './tensors.ts'
 export interface QuestionTensor {
   readonly name: string
   readonly type: string
+  /** Type of the memory that it is in; undefined: in none yet. */
+  readonly memory?: string
   readonly ne: readonly number[]
   readonly nb: readonly number[]
 }
@@ -18,6 +20,8 @@ export interface Variation {
   /** What this one has in its place: `64`. */
   readonly instead: string
   readonly tensors: readonly QuestionTensor[]
+  /** Of another op; undefined: of the same. */
+  readonly opNumber?: number
 }
 
 /** Types and shapes of what was refused: `f32 64×8 of f32 64×1×8, q5_1 64×256×2`. */
@@ -115,7 +119,8 @@ function ofLayouts(tensors: readonly QuestionTensor[]): Variation[] {
   })
 }
 
-function contiguous(tensor: QuestionTensor): QuestionTensor | undefined {
+/** The same tensor without gaps; undefined: of a type that is not known. */
+export function contiguous(tensor: QuestionTensor): QuestionTensor | undefined {
   const type = typeNamed(tensor.type)
   if (!type) return undefined
   const nb = [type.bytes]

@@ -25,6 +25,7 @@ import { placementSection } from './sections/placement.ts'
 import { rooflineSection } from './sections/roofline.ts'
 import { runSection } from './sections/run.ts'
 import { threadsSection } from './sections/threads.ts'
+import { weightMemorySection } from './sections/weights.ts'
 import { workersSection } from './sections/workers.ts'
 
 /** How a report is made. */
@@ -45,6 +46,7 @@ const PARTS: readonly (readonly [title: string, section: (context: Context) => S
   ['matrix products', matmulSection],
   ['workers', workersSection],
   ['', placementSection],
+  ['', weightMemorySection],
   ['machine and threads', threadsSection],
   ['', numaSection],
   ['memory', memorySection],

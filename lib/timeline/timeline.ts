@@ -179,6 +179,7 @@ export class Timeline implements EventPass<void> {
       case 'kernel-profile': // drawn with the kernels of a log
       case 'refusal': // in the analysis
       case 'pages':
+      case 'weight-memory':
       case 'left-out': // counted in the summary
         return
     }

@@ -12,12 +12,14 @@
  *
  * ENV_ASK is the path of a file with lines: ggml's library, the backend's library, the name of the device, then a line for each
  * operator: number of the op, 16 parameters, number of tensors (the node, then its sources), and for each the name of its type, ne[4], nb[4].
+ * A type may be followed by `@` and a type of memory of the CPU that repacks weights: then the tensor is asked about in such memory.
  * Answers go to standard output, a character each: 1 yes, 0 no, ? not asked. They are written at once: what ended the process is the next one.
  */
 
 enum { TYPES_MAX = 64, ARENA_TENSORS = 4 * (1 + TENSOR_SOURCES_MAX) };
 
 static struct ggml_api api;
+static void ** repacking; /* types of memory of the device, NULL at the end */
 static struct tensor_layout layout;
 static void * ggml;
 
@@ -29,6 +31,7 @@ static void * find(const char * name) {
 static void * find_registry(void * backend) {
     static const char * const names[] = {
         "ggml_backend_init", "ggml_backend_cuda_reg", "ggml_backend_vk_reg", "ggml_backend_sycl_reg", "ggml_backend_opencl_reg", "ggml_backend_cann_reg", "ggml_backend_blas_reg",
+        "ggml_backend_cpu_reg",
     };
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
         void * (*registry)(void);
@@ -36,6 +39,14 @@ static void * find_registry(void * backend) {
         if (registry) return registry();
     }
     return NULL;
+}
+
+static void find_repacking(void * registry, void * device) {
+    void * (*find_function)(void *, const char *);
+    *(void **) &find_function = find("ggml_backend_reg_get_proc_address");
+    void ** (*types)(void *);
+    *(void **) &types = find_function ? find_function(registry, "ggml_backend_dev_get_extra_bufts") : NULL;
+    if (types && api.buft_name) repacking = types(device);
 }
 
 static void * find_device(void * backend, const char * name) {
@@ -47,7 +58,9 @@ static void * find_device(void * backend, const char * name) {
     for (size_t i = 0; registry && i < count(registry); i++) {
         void * device = get(registry, i);
         const char * found = api.dev_name(device);
-        if (found && strcmp(found, name) == 0) return device;
+        if (!found || strcmp(found, name) != 0) continue;
+        find_repacking(registry, device);
+        return device;
     }
     return NULL;
 }
@@ -65,15 +78,27 @@ static int64_t next_number(char ** kept) {
     return word ? strtoll(word, NULL, 10) : 0;
 }
 
+/* An empty buffer of memory with this name, as llama.cpp makes one to ask about a weight. */
+static void * buffer_of(const char * memory) {
+    void * (*allocate)(void *, size_t);
+    *(void **) &allocate = find("ggml_backend_buft_alloc_buffer");
+    for (void ** type = repacking; allocate && type && *type; type++)
+        if (strcmp(api.buft_name(*type), memory) == 0) return allocate(*type, 0);
+    return NULL;
+}
+
 static char * next_tensor(void * context, void * (*new_tensor)(void *, int, int64_t, int64_t, int64_t, int64_t), char ** kept) {
-    const char * name = strtok_r(NULL, " ", kept);
-    const int type = name ? type_named(name) : -1;
+    char * name = strtok_r(NULL, " ", kept), * memory = name ? strchr(name, '@') : NULL;
+    if (memory) *memory++ = 0;
+    void * buffer = memory && layout.buffer >= 0 ? buffer_of(memory) : NULL;
+    const int type = name && (!memory || buffer) ? type_named(name) : -1;
     if (type < 0) return NULL;
     int64_t ne[TENSOR_DIMS], nb[TENSOR_DIMS];
     for (int i = 0; i < TENSOR_DIMS; i++) ne[i] = next_number(kept);
     for (int i = 0; i < TENSOR_DIMS; i++) nb[i] = next_number(kept);
     char * tensor = new_tensor(context, type, ne[0], ne[1], ne[2], ne[3]);
     if (tensor) memcpy(tensor + layout.nb, nb, sizeof(nb));
+    if (tensor && buffer) memcpy(tensor + layout.buffer, &buffer, sizeof(buffer));
     return tensor;
 }
 

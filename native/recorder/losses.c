@@ -13,6 +13,7 @@ static const char * const reasons[FULL_TABLES] = {
     [FULL_FENCES] = "work of a GPU: the recorder's table of fences is full",
     [FULL_REFUSALS] = "refusals of devices: the recorder's table of them is full",
     [FULL_PAGES] = "nodes of pages: more buffers than the recorder has room for",
+    [FULL_WEIGHTS] = "memory of weights: more questions than the recorder has room for",
     [FULL_QUEUES] = "work of a GPU: the recorder's table of queues is full",
 };
 

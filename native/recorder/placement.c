@@ -83,7 +83,7 @@ static void write_device(const struct device * of) {
         ggtrace_fact(recording.log, key, value);
     }
     Dl_info library;
-    if (!is_asked_for(device) || !dladdr(*(void **) device, &library) || !library.dli_fname) return; /* its first field is a function */
+    if ((type != TYPE_CPU && !is_asked_for(device)) || !dladdr(*(void **) device, &library) || !library.dli_fname) return; /* its first field is a function */
     snprintf(key, sizeof(key), "library.device.%s", name ? name : "");
     ggtrace_fact(recording.log, key, library.dli_fname);
 }

@@ -51,6 +51,8 @@ static void define(void) {
     ggtrace_define_counted(log_file, &(struct ggtrace_counted){.index = 2, .name = RSS, .unit = GGTRACE_BYTES});
     const uint32_t refusal[4 + 18] = {GGTRACE_SUPPORTS_OP, CPU, OP_MUL_MAT, 1, TEXT, TYPE_F32, 64, 0, 32, 0, 1, 0, 1};
     ggtrace_define_numbers(log_file, GGTRACE_REFUSAL, refusal, 4 + 18);
+    const uint32_t weight[7 + 8] = {0, CPU, BUFFER_NAME, OP_MUL_MAT, 29, TEXT, TYPE_Q4_0, 64, 0, 30, 0, 1, 0, 1};
+    ggtrace_define_numbers(log_file, GGTRACE_WEIGHT, weight, 7 + 8);
     tensor(WEIGHT, "blk.0.ffn_up.weight", 0, 2, NULL, 0);
     tensor(INPUT, "inp_embd", 0, 0, NULL, 0);
     tensor(IDS, "ffn_moe_topk-0", 0, 26, NULL, 0);

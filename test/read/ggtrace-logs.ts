@@ -203,7 +203,7 @@ export function everyRecord(): Uint8Array {
   return writer.take()
 }
 
-/** A device refuses a node, a worker changes its CPUs, and pages are on two nodes. */
+/** A device refuses a node and the memory of a weight, a worker changes its CPUs, and pages are on two nodes. */
 export function placed(): Uint8Array {
   const writer = begun({ pid: '700' })
   const tensors = [
@@ -211,6 +211,9 @@ export function placed(): Uint8Array {
     { name: 'cache_k_l0', type: 'q5_1', ne: [64, 32], nb: [4, 48] },
   ]
   writer.refusal({ question: 'supports-op', device: 'CUDA0', op: 'FLASH_ATTN_EXT', tensors })
+  const weight = { tensor: 'blk.0.ffn_up.weight', type: 'q4_0', ne: [64, 30] }
+  const question = { device: 'CPU', memory: 'CPU_REPACK', op: 'MUL_MAT', opNumber: MUL_MAT }
+  writer.weightMemory({ answer: false, ...question, ...weight })
   const worker = writer.thread(701, 1)
   worker.affinity(1000, 3, 0)
   worker.affinity(2000, 0, 2, writer.name('bind:1'))

@@ -1,6 +1,7 @@
 import { open, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { appendedFacts } from '../../log/ggtrace-appended.ts'
+import { OP_PARAMETERS } from '../../log/ggtrace-layout.ts'
 import type { RefusalEvent } from '../../model/events.ts'
 import { Names } from '../../model/names.ts'
 import {
@@ -11,6 +12,7 @@ import {
   type Variation,
   variationsOf,
 } from '../../model/refusals.ts'
+import { RefusedWeights, type WeightQuestion } from '../../model/refused-weights.ts'
 import { eventsOf } from '../../pipeline/known-formats.ts'
 import { exists, readFileChunks } from '../files.ts'
 import { temporaryFolder } from '../left-overs.ts'
@@ -18,7 +20,7 @@ import { runFile } from '../native.ts'
 import { RECORDER_ENVIRONMENT } from './environment.ts'
 import type { Environment } from './program.ts'
 
-/** Devices are asked while memory is reserved: before the first call. */
+/** Devices are asked while memory is reserved: before the first call. The CPU is asked about weights only, when they are loaded. */
 const BEGINNING_BYTES = 16 << 20
 /** Refused operators that are asked about; a device refuses a few kinds. */
 const ASKED_MAX = 32
@@ -42,7 +44,6 @@ interface Question {
  * asked in a process of its own, in which `library`, the recorder, is preloaded. Appends nothing where that is not possible.
  */
 export async function askDevices(log: string, library: string, env: Environment): Promise<void> {
-  if (!(await hasDevices(log))) return
   const { libraries, questions } = await readQuestions(log)
   const ends = Date.now() + ASKING_MS_MAX
   const facts: Record<string, string> = {}
@@ -56,17 +57,6 @@ export async function askDevices(log: string, library: string, env: Environment)
   if (Object.keys(facts).length > 0) await append(log, appendedFacts(facts))
 }
 
-/** Is a device, other than the CPU, among the facts of a log? They are quickly found. */
-async function hasDevices(log: string): Promise<boolean> {
-  let end: Uint8Array = new Uint8Array(0)
-  for await (const chunk of readFileChunks(log, undefined, 0, BEGINNING_BYTES)) {
-    const bytes = Buffer.concat([end, chunk])
-    if (bytes.includes('library.device.')) return true
-    end = bytes.subarray(-32)
-  }
-  return false
-}
-
 const LIBRARY = /^library\.(?:ggml|device\.(.+))$/
 
 async function readQuestions(log: string) {
@@ -74,18 +64,34 @@ async function readQuestions(log: string) {
   const libraries = new Map<string, string>()
   const questions = new Map<string, Question[]>()
   const seen = new Set<string>()
+  const weights = new RefusedWeights(names)
   const source = readFileChunks(log, undefined, 0, BEGINNING_BYTES)
-  for await (const batch of eventsOf({ name: log, source }, names))
+  reading: for await (const batch of eventsOf({ name: log, source }, names))
     for (const event of batch) {
       if (event.kind === 'refusal') addQuestion(event, names, questions, seen)
+      if (event.kind === 'weight-memory') weights.add(event)
+      if (event.kind === 'token' && ![...libraries.keys()].some(isDevice)) break reading
       if (event.kind !== 'input' && event.kind !== 'facts') continue
       for (const [key, value] of Object.entries(event.attributes)) {
         const found = LIBRARY.exec(key)
         if (found) libraries.set(found[1] ?? '', String(value))
       }
     }
+  if (weights.questions.length > 0) questions.set(CPU, weights.questions.slice(0, ASKED_MAX).map(questionOfWeight))
   return { libraries, questions }
 }
+
+/** The device with memory in which weights are repacked. */
+const CPU = 'CPU'
+
+/** Is it neither ggml nor the CPU? */
+const isDevice = (library: string) => library !== '' && library !== CPU
+
+const questionOfWeight = ({ memory, op, variations, ...question }: WeightQuestion, i: number): Question => ({
+  key: `asked.${memory}.${op}.${i + 1}`,
+  ...{ description: question.description, variations },
+  lines: [question, ...variations].map(({ opNumber, tensors }) => lineOf(opNumber ?? question.opNumber, [], tensors)),
+})
 
 /** Of shapes of the same op and types, the first one is asked about. */
 function addQuestion(event: RefusalEvent, names: Names, questions: Map<string, Question[]>, seen: Set<string>): void {
@@ -97,15 +103,18 @@ function addQuestion(event: RefusalEvent, names: Names, questions: Map<string, Q
   if (seen.has(kind) || seen.size >= ASKED_MAX) return
   seen.add(kind)
   const variations = variationsOf(op, tensors)
-  const head = [opNumber, ...(parameters ?? [])].join(' ')
-  const lines = [tensors, ...variations.map((variation) => variation.tensors)].map((of) => `${head} ${lineOf(of)}`)
+  const all = [tensors, ...variations.map((variation) => variation.tensors)]
+  const lines = all.map((of) => lineOf(opNumber, parameters ?? [], of))
   const asked = questions.get(device) ?? []
   const key = `asked.${device}.${op}.${asked.length + 1}`
   questions.set(device, [...asked, { key, description: describeRefusal(event, names), variations, lines }])
 }
 
-const lineOf = (tensors: readonly QuestionTensor[]) =>
-  [tensors.length, ...tensors.flatMap(({ type, ne, nb }) => [type, ...ne, ...nb])].join(' ')
+const lineOf = (opNumber: number, parameters: readonly number[], tensors: readonly QuestionTensor[]) =>
+  [
+    ...[opNumber, ...Array.from({ length: OP_PARAMETERS }, (_, i) => parameters[i] ?? 0), tensors.length],
+    ...tensors.flatMap(({ type, memory, ne, nb }) => [memory ? `${type}@${memory}` : type, ...ne, ...nb]),
+  ].join(' ')
 
 interface Asking {
   readonly library: string

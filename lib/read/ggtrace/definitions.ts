@@ -16,7 +16,7 @@ import { type LogClock, readAddress, readText, readU64 } from './fields.ts'
 import { GpuRecords } from './gpu.ts'
 import { NvtxNames } from './nvtx.ts'
 import { readPages } from './pages.ts'
-import { readRefusal } from './refusals.ts'
+import { readRefusal, readWeightMemory } from './refusals.ts'
 
 /** A graph that a GRAPH record defines. */
 export interface LogGraph {
@@ -120,6 +120,8 @@ export class LogDefinitions {
         return this.readRefusal(view, at, end, byte)
       case RecordType.Pages:
         return this.readPages(view, at, end, byte)
+      case RecordType.Weight:
+        return this.batch.add(readWeightMemory(view, at, (id) => this.name(id, byte)))
       case RecordType.GpuQueue:
         return this.batch.add(this.gpu.define(view, at, byte))
       default:

@@ -62,7 +62,7 @@ export interface GraphNodesEvent {
   readonly nodes: Int32Array
 }
 
-/** A tensor of a question, by its shape: it has no memory yet. */
+/** A tensor of a question, by its shape: it has no memory yet. All is 0 in the place of a source that an op does not have: {@link isAbsent}. */
 export interface AskedTensor {
   readonly name: number
   /** Name of the element type. */
@@ -71,6 +71,9 @@ export interface AskedTensor {
   /** Strides in bytes. */
   readonly nb: readonly number[]
 }
+
+/** Is it the place of a source that an op does not have: of attention without a mask, the fourth? */
+export const isAbsent = ({ ne }: Pick<AskedTensor, 'ne'>): boolean => ne.every((size) => size === 0)
 
 /**
  * A device refused what a scheduler, or llama.cpp when it placed weights, asked it for. Of each op with sources of these types, the first
@@ -84,7 +87,7 @@ export interface RefusalEvent {
   readonly device: number
   /** Name of the op; of memory, of its type. */
   readonly op: number
-  /** The node, then its sources; empty for memory. */
+  /** The node, then its sources at their places, up to the last one; empty for memory. */
   readonly tensors: readonly AskedTensor[]
   /** Number of the op, and its parameters, 16 numbers; undefined: not recorded. */
   readonly opNumber?: number | undefined

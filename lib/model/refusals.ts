@@ -1,9 +1,9 @@
 import { typeNamed } from './ggml-types.ts'
-import type { RefusalEvent } from './graph-events.ts'
+import { isAbsent, type RefusalEvent } from './graph-events.ts'
 import type { Names } from './names.ts'
 import { formatShape } from './tensors.ts'
 
-/** A tensor of a question, with its name and that of its type. */
+/** A tensor of a question, with its name and that of its type; of an absent source, these are empty, and its sizes 0. */
 export interface QuestionTensor {
   readonly name: string
   readonly type: string
@@ -26,7 +26,8 @@ export interface Variation {
 
 /** Types and shapes of what was refused: `f32 64×8 of f32 64×1×8, q5_1 64×256×2`. */
 export function describeRefusal({ tensors }: RefusalEvent, names: Names): string {
-  const [node, ...sources] = tensors.map(({ type, ne }) => `${names.text(type)} ${formatShape(ne)}`)
+  const there = tensors.filter((tensor) => !isAbsent(tensor))
+  const [node, ...sources] = there.map(({ type, ne }) => `${names.text(type)} ${formatShape(ne)}`)
   return sources.length === 0 ? (node ?? '') : `${node} of ${sources.join(', ')}`
 }
 

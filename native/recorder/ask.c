@@ -11,7 +11,8 @@
  * asked. That process is any program with this library preloaded; it does not come to its own main function.
  *
  * ENV_ASK is the path of a file with lines: ggml's library, the backend's library, the name of the device, then a line for each
- * operator: number of the op, 16 parameters, number of tensors (the node, then its sources), and for each the name of its type, ne[4], nb[4].
+ * operator: number of the op, 16 parameters, number of tensors (the node, then its sources), and for each the name of its type, ne[4], nb[4];
+ * "-" and zeros in the place of a source that the operator does not have.
  * A type may be followed by `@` and a type of memory of the CPU that repacks weights: then the tensor is asked about in such memory.
  * Answers go to standard output, a character each: 1 yes, 0 no, ? not asked. They are written at once: what ended the process is the next one.
  */
@@ -87,19 +88,20 @@ static void * buffer_of(const char * memory) {
     return NULL;
 }
 
-static char * next_tensor(void * context, void * (*new_tensor)(void *, int, int64_t, int64_t, int64_t, int64_t), char ** kept) {
+/* Is it read? `*tensor` is NULL where the operator has none in this place. */
+static bool next_tensor(void * context, void * (*new_tensor)(void *, int, int64_t, int64_t, int64_t, int64_t), char ** kept, char ** tensor) {
     char * name = strtok_r(NULL, " ", kept), * memory = name ? strchr(name, '@') : NULL;
+    const bool is_absent = name && strcmp(name, "-") == 0;
     if (memory) *memory++ = 0;
     void * buffer = memory && layout.buffer >= 0 ? buffer_of(memory) : NULL;
-    const int type = name && (!memory || buffer) ? type_named(name) : -1;
-    if (type < 0) return NULL;
+    const int type = name && !is_absent && (!memory || buffer) ? type_named(name) : -1;
     int64_t ne[TENSOR_DIMS], nb[TENSOR_DIMS];
     for (int i = 0; i < TENSOR_DIMS; i++) ne[i] = next_number(kept);
     for (int i = 0; i < TENSOR_DIMS; i++) nb[i] = next_number(kept);
-    char * tensor = new_tensor(context, type, ne[0], ne[1], ne[2], ne[3]);
-    if (tensor) memcpy(tensor + layout.nb, nb, sizeof(nb));
-    if (tensor && buffer) memcpy(tensor + layout.buffer, &buffer, sizeof(buffer));
-    return tensor;
+    *tensor = type < 0 ? NULL : new_tensor(context, type, ne[0], ne[1], ne[2], ne[3]);
+    if (*tensor) memcpy(*tensor + layout.nb, nb, sizeof(nb));
+    if (*tensor && buffer) memcpy(*tensor + layout.buffer, &buffer, sizeof(buffer));
+    return *tensor || is_absent;
 }
 
 static char ask(char * line, void * device, bool (*supports)(void *, const void *)) {
@@ -121,10 +123,10 @@ static char ask(char * line, void * device, bool (*supports)(void *, const void 
     const int64_t count = next_number(&kept);
     bool is_whole = context && count > 0 && count <= 1 + layout.source_count;
     for (int64_t i = 0; is_whole && i < count; i++) {
-        char * tensor = next_tensor(context, new_tensor, &kept);
-        if (!tensor) is_whole = false;
-        else if (i == 0) node = tensor;
-        else memcpy(node + layout.sources + 8 * (i - 1), &tensor, sizeof(tensor));
+        char * tensor;
+        is_whole = next_tensor(context, new_tensor, &kept, &tensor) && (i > 0 || tensor);
+        if (i == 0) node = tensor;
+        else if (tensor) memcpy(node + layout.sources + 8 * (i - 1), &tensor, sizeof(tensor));
     }
     if (is_whole) {
         memcpy(node + layout.op, &op, sizeof(op));

@@ -129,19 +129,28 @@ static void add_tensor(uint32_t * words, const void * tensor) {
     memcpy(words + 2 + 2 * TENSOR_DIMS, (const char *) tensor + layout->nb, 8 * TENSOR_DIMS);
 }
 
+/* The node, then its sources at their places up to the last one: of attention without a mask, the fourth is NULL, and its sinks are the fifth. */
+static uint32_t tensors_of(const void * node, const void * tensors[1 + TENSOR_SOURCES_MAX]) {
+    uint32_t count = 1;
+    tensors[0] = node;
+    for (uint32_t i = 1; i <= (uint32_t) recording.layout.source_count; i++) {
+        const void * source = layout_pointer(node, recording.layout.sources + 8 * (int) (i - 1));
+        tensors[i] = source == node ? NULL : source;
+        if (tensors[i]) count = i + 1;
+    }
+    return count;
+}
+
 void placement_refused_node(uint32_t question, void * device, const void * node) {
     const struct tensor_layout * layout = &recording.layout;
     if (!is_asked_for(device) || layout->name < 0 || layout->nb < 0 || layout->sources < 0) return;
-    const void * tensors[1 + TENSOR_SOURCES_MAX] = {node};
-    uint32_t count = 1;
-    for (int i = 0; i < layout->source_count; i++) {
-        const void * source = layout_pointer(node, layout->sources + 8 * i);
-        if (source && source != node) tensors[count++] = source;
-    }
+    const void * tensors[1 + TENSOR_SOURCES_MAX];
+    const uint32_t count = tensors_of(node, tensors);
     uint64_t kind = mix(mix(21 + question, (uint64_t) (uintptr_t) device), (uint64_t) (uint32_t) layout_i32(node, layout->op));
-    for (uint32_t i = 0; i < count; i++) kind = mix(kind, (uint64_t) (uint32_t) layout_i32(tensors[i], layout->type) + 1);
+    for (uint32_t i = 0; i < count; i++) kind = mix(kind, tensors[i] ? (uint64_t) (uint32_t) layout_i32(tensors[i], layout->type) + 1 : 0);
     uint64_t shape = kind;
     for (uint32_t i = 0; i < count; i++) {
+        if (!tensors[i]) continue;
         shape = hash_bytes(shape, (const char *) tensors[i] + layout->ne, 8 * TENSOR_DIMS);
         shape = hash_bytes(shape, (const char *) tensors[i] + layout->nb, 8 * TENSOR_DIMS);
     }
@@ -150,7 +159,7 @@ void placement_refused_node(uint32_t question, void * device, const void * node)
     uint32_t words[HEAD_WORDS + (1 + TENSOR_SOURCES_MAX) * TENSOR_WORDS + TAIL_WORDS] = {
         question, registry_name(recording.api.dev_name(device)), registry_name(registry_op_name(node)), count,
     };
-    for (uint32_t i = 0; i < count; i++) add_tensor(words + HEAD_WORDS + i * TENSOR_WORDS, tensors[i]);
+    for (uint32_t i = 0; i < count; i++) if (tensors[i]) add_tensor(words + HEAD_WORDS + i * TENSOR_WORDS, tensors[i]);
     uint32_t used = HEAD_WORDS + count * TENSOR_WORDS;
     const int parameters = layout_parameters(layout);
     if (parameters >= 0) {

@@ -41,6 +41,18 @@ describe('questions that differ from a refused one in one property', () => {
     expect([sizes.length > 0, new Set(sizes)]).toEqual([true, new Set([0])])
   })
 
+  test('a source that it does not have remains so; the others keep their numbers and what they are', () => {
+    const [node, query, keys, , mask] = ATTENTION
+    const none = tensor('', [0, 0, 0, 0], [0, 0, 0, 0])
+    const bf16 = tensor('bf16', [48, 256, 2, 1], [2, 192, 96, 49152])
+    const some = variationsOf('FLASH_ATTN_EXT', [node!, query!, keys!, bf16, none, mask!])
+    expect(some.every(({ tensors }) => tensors[4] === none || tensors[4]!.ne.every((size) => size === 0))).toBe(true)
+    expect(some.some(({ property }) => property === 'values of bf16')).toBe(true)
+    const strided = tensor('f32', [48, 4, 1, 1], [4, 999 * 4, 4, 4])
+    const third = variationsOf('ANY', [node!, query!, none, strided]).map(({ property }) => property)
+    expect(third).toContain('source 3 with its distances in memory')
+  })
+
   test('a layout: each source that is not contiguous', () => {
     const layouts = found.filter(({ instead }) => instead === 'a contiguous one')
     expect(layouts.map(({ property }) => property)).toEqual(

@@ -1,5 +1,6 @@
 import { DefaultMap } from '../../model/default-map.ts'
 import type { AskedTensor, RefusalEvent, TensorEvent } from '../../model/events.ts'
+import { isAbsent } from '../../model/graph-events.ts'
 import type { Names } from '../../model/names.ts'
 import { describeRefusal } from '../../model/refusals.ts'
 
@@ -60,8 +61,13 @@ export class Refusals {
   }
 }
 
-const hasTypes = ({ tensors }: RefusalEvent, nodes: readonly TensorEvent[]) =>
-  tensors.length === nodes.length && tensors.every(({ type }, i) => type === nodes[i]!.type)
+/** The sources of a tensor are those that it has, one after the other. */
+const present = ({ tensors }: RefusalEvent) => tensors.filter((tensor) => !isAbsent(tensor))
 
-const hasShapes = ({ tensors }: RefusalEvent, nodes: readonly TensorEvent[]) =>
-  tensors.every(({ ne }, i) => nodes[i]!.ne?.every((size, dimension) => size === ne[dimension]))
+function hasTypes(refusal: RefusalEvent, nodes: readonly TensorEvent[]): boolean {
+  const tensors = present(refusal)
+  return tensors.length === nodes.length && tensors.every(({ type }, i) => type === nodes[i]!.type)
+}
+
+const hasShapes = (refusal: RefusalEvent, nodes: readonly TensorEvent[]) =>
+  present(refusal).every(({ ne }, i) => nodes[i]!.ne?.every((size, dimension) => size === ne[dimension]))

@@ -113,7 +113,7 @@ function addQuestion(event: RefusalEvent, names: Names, questions: Map<string, Q
 const lineOf = (opNumber: number, parameters: readonly number[], tensors: readonly QuestionTensor[]) =>
   [
     ...[opNumber, ...Array.from({ length: OP_PARAMETERS }, (_, i) => parameters[i] ?? 0), tensors.length],
-    ...tensors.flatMap(({ type, memory, ne, nb }) => [memory ? `${type}@${memory}` : type, ...ne, ...nb]),
+    ...tensors.flatMap(({ type, memory, ne, nb }) => [memory ? `${type}@${memory}` : type || '-', ...ne, ...nb]),
   ].join(' ')
 
 interface Asking {

@@ -1,201 +1,25 @@
-import { blockOf } from '../../model/blocks.ts'
 import { DefaultMap } from '../../model/default-map.ts'
-import type { ExpertsEvent, GraphEvent, GraphNodesEvent } from '../../model/events.ts'
+import type { ExpertsEvent, GraphEvent, GraphNodesEvent, TokenEvent } from '../../model/events.ts'
 import type { GpuEvent } from '../../model/gpu-events.ts'
-import { copiedName, formatShape, parseTensorName } from '../../model/tensors.ts'
 import { orNull } from '../../model/units.ts'
 import type { Undetermined } from '../common/figures.ts'
 import type { CallParts, Statistic } from '../common/statistic.ts'
-import { DataWriters } from '../graph/data-writers.ts'
 import type { Defined } from '../graph/defined.ts'
-import { layerOf } from '../graph/layers.ts'
 import type { CallOperators } from '../graph/operators/call-operators.ts'
 import type { Steps } from '../graph/operators/steps.ts'
-import { nodesOf } from '../graph/plan.ts'
-import { isView } from '../graph/views.ts'
 import { notRead } from '../graph/work.ts'
 import { LiveBytes } from '../memory/live-bytes.ts'
-import type { GraphLeaf, GraphNode, GraphSeries, Series, SeriesName } from './figures.ts'
+import type { GraphNode, GraphSeries, Series, SeriesName } from './figures.ts'
 import { GpuNodes } from './gpu-nodes.ts'
+import { GraphBuilder, NODES_MAX, type Writable } from './graph-builder.ts'
 import { Offsets } from './offsets.ts'
 import { type Split, Splits } from './splits.ts'
-
-/** Nodes, and leaves, at most. */
-const NODES_MAX = 1 << 16
-/** In place of a node that is left out. */
-const LEFT_OUT = -1
-const FIRST_LEAF = -2
-
-type Writable<T> = { -readonly [K in keyof T]: T[K] }
 
 /** What is measured of the workers of a step. */
 interface OfWorkers {
   timeNs: number
   waitNs: number
   slowestNs: number
-}
-
-/** Collects the nodes of a call, step by step. */
-class Builder {
-  readonly nodes: Writable<GraphNode>[] = []
-  /** By node, its tensor. */
-  readonly tensorIds: number[] = []
-  readonly leaves: GraphLeaf[] = []
-  leftOut = 0
-  private run = 0
-  /** By tensor: its node in the current graph run, and its leaf. */
-  private ids = new Map<number, number>()
-  private computed = new Set<number>()
-  private readonly leafIds = new Map<number, number>()
-  /** By name, the node of which a scheduler copies the result to another backend. */
-  private readonly byName = new Map<string, number>()
-  private splitOf = new Map<number, number>()
-  private readonly writers: DataWriters<number>
-
-  constructor(
-    private readonly context: Defined,
-    private readonly splits: readonly Split[],
-  ) {
-    this.writers = new DataWriters(context.tensors, context.views)
-    for (const [i, { nodes }] of splits.entries()) for (const node of nodes) this.splitOf.set(node, i)
-  }
-
-  /** Adds the nodes of a split of which no operator was recorded. */
-  unrecorded({ nodes }: Split): void {
-    for (const node of nodes) if (this.context.tensors[node] && !this.ids.has(node)) this.add(node)
-  }
-
-  /** Does a step begin another graph run? It does where the current one contains its node already. */
-  isNewRun(first: number): boolean {
-    return this.computed.has(first)
-  }
-
-  /** Adds a step; returns its last node, or undefined where that is left out. */
-  step(first: number, last: number): Writable<GraphNode> | undefined {
-    if (this.isNewRun(first)) {
-      this.run++
-      this.ids = new Map()
-      this.computed = new Set()
-    }
-    const fused = nodesOf(this.context.tensors, first, last)
-    for (const node of fused) {
-      this.computed.add(node)
-      this.add(node)
-    }
-    const [result, ...others] = fused.reverse().map((node) => this.nodes[this.ids.get(node)!])
-    const reads = this.writers.step(first, last, result?.id ?? LEFT_OUT)
-    if (!result) return undefined
-    result.kind = 'operator'
-    result.reads_from = [...reads].filter((id) => id !== LEFT_OUT).sort((a, b) => a - b)
-    for (const node of others) if (node) Object.assign(node, { kind: 'fused', fused_into: result.id })
-    return result
-  }
-
-  /** Adds a tensor, after those that it is computed from. */
-  private add(tensor: number): void {
-    const stack = [{ id: tensor, isOpen: false }]
-    for (let top = stack.at(-1); top; top = stack.at(-1)) {
-      if (!top.isOpen) {
-        top.isOpen = true
-        const missing = this.context.tensors[top.id]!.sources.filter((id) => !this.isKnown(id))
-        stack.push(...missing.reverse().map((id) => ({ id, isOpen: false })))
-        continue
-      }
-      stack.pop()
-      // It may be a source of several of the tensors above.
-      if (!this.ids.has(top.id)) this.push(top.id)
-    }
-  }
-
-  /** Is a source a node already, or a leaf? */
-  private isKnown(id: number): boolean {
-    if (this.ids.has(id)) return true
-    const { op, sources } = this.context.tensors[id]!
-    if (op !== 0 || sources.length > 0) return false
-    const copied = copiedName(this.context.names.text(this.context.tensors[id]!.name))
-    if (copied !== undefined && this.byName.has(copied)) return true
-    if (!this.leafIds.has(id)) this.addLeaf(id)
-    return true
-  }
-
-  private push(id: number): void {
-    if (this.nodes.length >= NODES_MAX) {
-      this.leftOut++
-      this.ids.set(id, LEFT_OUT)
-      return
-    }
-    const { tensors } = this.context
-    const number = this.nodes.length
-    this.ids.set(id, number)
-    this.tensorIds.push(id)
-    this.byName.set(this.context.names.text(tensors[id]!.name), number)
-    const sources = tensors[id]!.sources.map((source) => this.idOf(source))
-    this.nodes.push({
-      id: number,
-      kind: isView(this.opOf(id)) ? 'view' : 'not recorded',
-      ...this.described(id),
-      ...this.placeOf(id),
-      run: this.run,
-      ...{ order: null, fused_into: null, sources, reads_from: [] },
-      ...{ start_ns: null, wall_ns: null, operator_time_ns: null, wait_ns: null, workers: null, imbalance_share: null },
-      ...{ flop: null, bytes_read: null, bytes_written: null, weight_bytes: null, experts: null },
-    })
-  }
-
-  /** Of a copy that a scheduler made for another backend, the node whose result it is. */
-  private idOf(source: number): number {
-    const copied = copiedName(this.context.names.text(this.context.tensors[source]!.name))
-    const original = copied === undefined ? undefined : this.byName.get(copied)
-    return original ?? this.ids.get(source) ?? this.leafIds.get(source) ?? LEFT_OUT
-  }
-
-  private placeOf(id: number) {
-    const split = this.splitOf.get(id) ?? null
-    return { backend: split === null ? null : this.context.names.text(this.splits[split]!.backend), split }
-  }
-
-  private addLeaf(id: number): void {
-    if (this.leaves.length >= NODES_MAX) {
-      this.leftOut++
-      this.leafIds.set(id, LEFT_OUT)
-      return
-    }
-    const { tensors, buffers, names, isWeight } = this.context
-    const tensor = tensors[id]!
-    const buffer = buffers.get(tensor.buffer)
-    const number = FIRST_LEAF - this.leaves.length
-    this.leafIds.set(id, number)
-    const { op: _, ...described } = this.described(id)
-    this.leaves.push({
-      id: number,
-      kind: isWeight(tensor) ? 'weight' : buffer?.usage === 'kv-cache' ? 'cache' : 'input',
-      ...described,
-      buffer: buffer?.usage ?? null,
-      buffer_name: buffer ? names.text(buffer.name ?? 0) : null,
-      offset: tensor.offset ?? null,
-    })
-  }
-
-  private described(id: number) {
-    const { tensors, names } = this.context
-    const tensor = tensors[id]!
-    const [name, op] = [names.text(tensor.name), this.opOf(id)]
-    const { role } = parseTensorName(name)
-    return {
-      name,
-      op,
-      role,
-      layer: layerOf(tensor, tensors, names),
-      block: blockOf(role, op),
-      type: names.text(tensor.type),
-      shape: tensor.ne ? formatShape(tensor.ne) : '',
-      size_bytes: tensor.sizeBytes < 0 ? null : tensor.sizeBytes,
-    }
-  }
-
-  private opOf(id: number): string {
-    return this.context.names.text(this.context.tensors[id]!.op)
-  }
 }
 
 /** A graph, with what GPUs that are read later need: its nodes, by node its tensor, and the time from which its times count. */
@@ -206,19 +30,47 @@ interface BuiltGraph {
   readonly originNs: number
 }
 
-/** The graph of a call. `chosen`: by step, the number of experts that were chosen; 0: not known. */
+/** The operators of a call. `chosen`: by step, the number of experts that were chosen; 0: not known. */
+interface Measured {
+  readonly operators: CallOperators
+  readonly steps: Steps
+  readonly chosen: Int32Array
+}
+
+/** The graph of a call; without `measured`, no operator of it was recorded. */
 function graphOfCall(
-  operators: CallOperators,
-  steps: Steps,
-  chosen: Int32Array,
+  { call, event }: Pick<CallOperators, 'call' | 'event'>,
   context: Defined,
   splits: readonly Split[],
+  measured?: Measured,
 ): BuiltGraph {
-  const { call, event } = operators
-  const builder = new Builder(context, splits)
+  const builder = new GraphBuilder(context, splits)
+  const originNs = event?.startNs ?? measured?.steps.startNs[0] ?? 0
+  if (measured) addSteps(builder, call, originNs, context, splits, measured)
+  else for (const split of splits) builder.unrecorded(split)
+  const { nodes, leaves, tensorIds } = builder
+  const tokens = event && event.tokens >= 0 ? event.tokens : null
+  const facts = {
+    call,
+    phase: event?.phase ?? 'none',
+    tokens,
+    nodes_max: NODES_MAX,
+    left_out: builder.leftOut,
+  } as const
+  return { graph: { ...facts, nodes, leaves }, nodes, tensorIds, originNs }
+}
+
+/** Adds the steps of a call in the order of time, and between them the splits of which no operator was recorded. */
+function addSteps(
+  builder: GraphBuilder,
+  call: number,
+  originNs: number,
+  context: Defined,
+  splits: readonly Split[],
+  { operators, steps, chosen }: Measured,
+): void {
   const unrecorded = withoutOperators(splits, steps)
   const byStep = workersOf(operators, steps)
-  const originNs = event?.startNs ?? steps.startNs[0]!
   for (let step = 0; step < steps.count; step++) {
     const [first, last] = [steps.tensor[step]!, steps.last[step]!]
     // Operators in no call are of any number of graphs.
@@ -247,16 +99,6 @@ function graphOfCall(
     })
   }
   for (const split of unrecorded) builder.unrecorded(split)
-  const { nodes, leaves, tensorIds } = builder
-  const tokens = event && event.tokens >= 0 ? event.tokens : null
-  const facts = {
-    call,
-    phase: event?.phase ?? 'none',
-    tokens,
-    nodes_max: NODES_MAX,
-    left_out: builder.leftOut,
-  } as const
-  return { graph: { ...facts, nodes, leaves }, nodes, tensorIds, originNs }
 }
 
 /** Splits on backends whose operators were not recorded. */
@@ -277,7 +119,7 @@ function workersOf({ count, startNs, endNs, waitEndNs }: CallOperators, steps: S
   return byStep
 }
 
-/** Chooses one call with operators: the one with this number, or the n-th decode call, else an earlier one, else the first call of all. */
+/** Chooses one call: the one with this number, or the n-th decode call, else an earlier one, else the first call of all. */
 class ChosenCall {
   /** How well the latest choice fits; a later call must fit better. */
   private fit = 0
@@ -289,7 +131,7 @@ class ChosenCall {
   ) {}
 
   /** Is this call a better choice than those before it? Operators of a call may come in several parts; the first one counts. */
-  isChosen({ call, event, isFurther }: CallOperators): boolean {
+  isChosen({ call, event, isFurther }: Pick<CallOperators, 'call' | 'event' | 'isFurther'>): boolean {
     if (isFurther) return false
     const fit = this.fitOf(call, event?.phase)
     if (fit <= this.fit) return false
@@ -307,15 +149,18 @@ class ChosenCall {
 /** The graph shows a decode whose caches are warm; live bytes are the same in each. */
 const DECODE_OF_GRAPH = 2
 const DECODE_OF_MEMORY = 1
+/** Calls until it is known that a call has no operators: those of a call may follow it. */
+const CALLS_OPEN = 32
 
 /** Collects the figures over time that were asked for, other than the table of calls. */
-export class SeriesOfCalls implements Statistic<object, 'experts' | 'graph-nodes' | 'graph' | 'gpu'> {
-  readonly kinds = ['experts', 'graph-nodes', 'graph', 'gpu'] as const
+export class SeriesOfCalls implements Statistic<object, 'experts' | 'graph-nodes' | 'graph' | 'gpu' | 'token'> {
+  readonly kinds = ['experts', 'graph-nodes', 'graph', 'gpu', 'token'] as const
   private readonly splits = new Splits()
   private readonly gpu = new GpuNodes()
   private readonly offsets: Offsets | undefined
   private readonly ofGraph: ChosenCall | undefined
   private readonly ofMemory: ChosenCall | undefined
+  private readonly ended: TokenEvent[] = []
   private built: BuiltGraph | undefined
   private live: LiveBytes | undefined
 
@@ -334,9 +179,10 @@ export class SeriesOfCalls implements Statistic<object, 'experts' | 'graph-nodes
     if (names.includes('memory')) this.ofMemory = new ChosenCall(shown, DECODE_OF_MEMORY)
   }
 
-  event(event: ExpertsEvent | GraphNodesEvent | GraphEvent | GpuEvent): void {
+  event(event: ExpertsEvent | GraphNodesEvent | GraphEvent | GpuEvent | TokenEvent): void {
     if (event.kind === 'experts') this.offsets?.experts(event)
     else if (!this.ofGraph) return
+    else if (event.kind === 'token') this.callEnded(event)
     else if (event.kind === 'gpu') this.gpu.add(event)
     else if (event.kind === 'graph') this.splits.add(event)
     else this.splits.define(event)
@@ -355,12 +201,27 @@ export class SeriesOfCalls implements Statistic<object, 'experts' | 'graph-nodes
     if (!this.ofGraph) return
     const splits = this.splits.take(operators.call)
     if (!this.ofGraph.isChosen(operators)) return
-    this.built = graphOfCall(operators, steps, this.chosen(), this.defined, splits)
+    this.built = graphOfCall(operators, this.defined, splits, { operators, steps, chosen: this.chosen() })
     this.gpu.shown = operators.call
+  }
+
+  private callEnded(event: TokenEvent): void {
+    this.ended.push(event)
+    if (this.ended.length > CALLS_OPEN) this.withoutOperators(this.ended.shift()!)
+  }
+
+  /** Of a call with operators, the splits were taken: no CPU computes anything of the others, or their operators were not recorded. */
+  private withoutOperators(event: TokenEvent): void {
+    const { call } = event
+    const splits = this.splits.take(call)
+    if (splits.length === 0 || !this.ofGraph?.isChosen({ call, event, isFurther: false })) return
+    this.built = graphOfCall({ call, event }, this.defined, splits)
+    this.gpu.shown = call
   }
 
   finish(firstNs: number): { readonly series: Series; readonly unknownSeries: readonly Undetermined[] } {
     const { offsets, live } = this
+    for (const event of this.ended.splice(0)) this.withoutOperators(event)
     const graph = this.completeGraph()
     const series = {
       ...(offsets && { offsets: offsets.finish(firstNs) }),

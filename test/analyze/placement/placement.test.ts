@@ -122,6 +122,18 @@ describe('what devices refused', () => {
     expect((await refusing('f16')).moved[0]).toMatchObject({ reason: 'unknown', refused: null })
   })
 
+  test('a source that a node does not have is in its place in what was asked, and not in the node', async () => {
+    const asked = attention('q5_1')
+    const [node, query, keys] = asked.tensors
+    const none = { type: '', ne: [0, 0, 0, 0] }
+    const tensors = [node!, query!, none, keys!]
+    const { moved } = await placed({
+      layers: [{ attention: 'CPU' }, {}],
+      define: (writer) => writer.refusal({ ...asked, tensors }),
+    })
+    expect(moved[0]).toMatchObject({ reason: 'refused', refused: 'f32 64 of f32 64, q5_1 64' })
+  })
+
   test('the refusal of a weight, because of which it is in other memory', async () => {
     const down = {
       ...({ question: 'supports-op', device: 'CUDA0', op: 'MUL_MAT' } as const),
@@ -136,6 +148,25 @@ describe('what devices refused', () => {
     expect(reasonText(moved[0]!)).toMatch(/^their weights are in the buffer CPU_Mapped: CUDA0 refused f32 64×512 of /)
     expect(reasonText({ ...moved[0]!, detail: MAPPED_FILE })).toMatch(/^their weights are in a mapped file: /)
   })
+})
+
+test('the graph of a call without operators, as of a device: its nodes in the order of splits, without times', async () => {
+  const source = madeSplits({ layers: [{ attention: 'CPU' }, {}] })
+  const { series } = await analyze({ name: 'made', source }, { series: ['graph'] })
+  const { call, phase, nodes } = series!.graph!
+  expect([call, phase]).toEqual([2, 'decode'])
+  const name = (id: number) => nodes.find((node) => node.id === id)?.name
+  const rest = (layer: number) => [`attn_out-${layer}`, `ffn_out-${layer}`, `l_out-${layer}`]
+  const own = nodes.filter(({ kind }) => kind !== 'view')
+  expect(own.map(({ split, backend, name }) => `${split} ${backend} ${name}`)).toEqual([
+    '0 CPU embd',
+    '1 CUDA0 Qcur-0',
+    '2 CPU __fattn__-0',
+    ...[...rest(0), 'Qcur-1', '__fattn__-1', ...rest(1), 'result_output'].map((name) => `3 CUDA0 ${name}`),
+  ])
+  expect(own.every(({ kind, wall_ns }) => kind === 'not recorded' && wall_ns === null)).toBe(true)
+  const sources = own.map((node) => node.sources.flatMap((id) => name(id) ?? []))
+  expect(sources.slice(0, 4)).toEqual([[], ['embd'], ['Qcur-0'], ['__fattn__-0']])
 })
 
 describe('findings', () => {
@@ -197,12 +228,18 @@ describe('findings', () => {
       return (await found({ layers: [cpu, cpu, {}], facts }))[0]!.sentence
     }
     expect(await sentenceWith('-ngl 2')).toMatch(
-      /although CUDA0 was there \(the program asked for 2 of 4 with the output there\): /,
+      /although CUDA0 was there \(the program asked for 2 of 4 with the output on a device\): /,
     )
     expect(await sentenceWith('--n-gpu-layers=99 --cpu-moe')).toMatch(
-      /\(the program asked for all 4 with the output there\): /,
+      /\(the program asked for all 4 with the output on a device\): /,
     )
     expect(await sentenceWith('')).toMatch(/although CUDA0 was there: /)
+    const [all] = await found({ layers: [cpu], facts: { 'device.CPU': 'CPU: x', command: './llama-cli -ngl 99' } })
+    expect(all!.sentence).toMatch(
+      /^the model is wholly on the CPU as no device was found \(the program asked for all 2 with the output on a device\): /,
+    )
+    for (const option of ['-ngl 0', '--device none', '-ngl 99 -dev none'])
+      expect(await found({ layers: [cpu], facts: { ...GPU, command: `./llama-cli ${option}` } })).toEqual([])
     const facts = { command: './llama-cli -ngl 3 -ot exps=CPU --cpu-moe -nkvo -m x.gguf -sm row -fa' }
     const { options } = await placed({ layers: [{}], facts })
     expect(options).toEqual(['-ngl 3', '-ot exps=CPU', '--cpu-moe', '-nkvo', '-sm row', '-fa'])

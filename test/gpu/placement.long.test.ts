@@ -148,6 +148,12 @@ linux('operators and layers on the CPU (needs linux-x64, cc, c++ and make)', () 
       ...(['layout', 'ARGSORT', 'i32 16×16 of f32 16×16'] as const),
       'source 1 with its distances in memory (it takes a contiguous one)',
     ],
+    [
+      'sinks',
+      'FLASH_ATTN_EXT',
+      'f32 20×2×16 of f32 20×16×2, f16 20×16×2, f16 20×16×2, f32 2',
+      'heads of 20 (it takes 24)',
+    ],
     ['solve', 'SOLVE_TRI', 'f32 2048×16 of f32 16×16, f32 2048×16', 'rows of 2048 (it takes 1024)'],
     ['none', null, '', ''],
   ])('an operator of a program of its own, which the device refuses: %s', async (plant, op, refused, decided) => {
@@ -231,7 +237,7 @@ linux('operators and layers on the CPU (needs linux-x64, cc, c++ and make)', () 
       [0, 1, 'CPU'],
       [2, 3, 'CUDA0'],
     ])
-    const all = await recorded(BASE, 'CUDA0', ['--gpu-layers', '0'])
+    const all = await recorded(BASE, 'CUDA0', [])
     expect(all.placement!.devices!.map(({ name }) => name)).toEqual(['CPU', 'CUDA0'])
     for (const [analysis, expected] of [
       [
@@ -261,7 +267,8 @@ linux('operators and layers on the CPU (needs linux-x64, cc, c++ and make)', () 
     ],
     ['of experts', MOE, 'CUDA0', ['--gpu-layers', '99'], {}],
     ['on two devices', BASE, 'CUDA0', ['--gpu-layers', '99'], { BED_DEVICES: '2' }],
-    ['without a device', BASE, 'CUDA0', ['--gpu-layers', '99'], { BED_FAULT: 'no-device' }],
+    ['without a device', BASE, 'CUDA0', [], { BED_FAULT: 'no-device' }],
+    ['on the CPU, as asked for', BASE, 'CUDA0', ['--gpu-layers', '0'], {}],
     ...(vulkanEnvironment ? ([['on Vulkan', BASE, 'Vulkan0', ['--gpu-layers', '99'], {}]] as const) : []),
   ])('nothing is found in a run %s', async (_, spec, where, args, env) => {
     const analysis = await recorded(spec, where, args, env)

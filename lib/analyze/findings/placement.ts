@@ -72,10 +72,10 @@ function devicesOf({ devices, backends }: PlacementFigures): string[] {
 /** Layers that remain on the CPU although there is a device. */
 export const layersOnCpu: Rule = {
   id: 'layers-on-cpu',
-  title: 'Layers are on the CPU although a device is there',
+  title: 'Layers are on the CPU although a device is there, or was asked for',
   limits: { layers: ONE, room: ROOM },
   advice:
-    'Offload more layers (-ngl), as many as the memory of the device has room for; of MoE only the experts on the CPU (--n-cpu-moe)',
+    'Offload more layers (-ngl), as many as the memory of the device has room for; of MoE only the experts on the CPU (--n-cpu-moe). Without a device, see why its backend finds none (driver, build, visible devices)',
   covers: ['divided-model'],
   look: (analysis) =>
     placedPhases(analysis).flatMap(({ placement, time, row }) => {
@@ -83,18 +83,22 @@ export const layersOnCpu: Rule = {
       const byBackend = layersByBackend(placement)
       const onCpu = byBackend.get('CPU') ?? []
       const count = [...byBackend.values()].reduce((sum, layers) => sum + layers.length, 0)
-      if (devices.length === 0 || count === 0) return []
-      const figure = `${onCpu.length} of ${plural(count, 'layer')} on the CPU, beside ${devices.join(', ')}`
-      if (onCpu.length < ONE.value) return [{ figure }]
+      const asked = askedLayers(placement.options)
+      if (count === 0 || (devices.length === 0 && !(placement.devices && asked))) return []
+      const beside = devices.length > 0 ? `beside ${devices.join(', ')}` : 'without a device'
+      const figure = `${onCpu.length} of ${plural(count, 'layer')} on the CPU, ${beside}`
+      // A program that asks for no layer on a device has what it asked for.
+      if (onCpu.length < ONE.value || asked === 0) return [{ figure }]
       const cpuNs = row.by_backend.reduce((sum, part) => sum + (isOnHost(part.backend) ? part.time_ns : 0), 0)
       const movedNs = placement.moved
         .filter(({ phase, backend }) => phase === row.phase && isOnHost(backend))
         .reduce((sum, moved) => sum + moved.time_ns, 0)
       const ns = Math.max(0, cpuNs - movedNs)
-      const all = onCpu.length === count
-      const where = all
-        ? `the model is wholly on the CPU although ${devices.join(', ')} was there`
-        : `${plural(onCpu.length, 'layer')} of ${count} (${rangesText(onCpu)}) are on the CPU although ${devices.join(', ')} was there`
+      const although = devices.length > 0 ? `although ${devices.join(', ')} was there` : 'as no device was found'
+      const where =
+        onCpu.length === count
+          ? `the model is wholly on the CPU ${although}`
+          : `${plural(onCpu.length, 'layer')} of ${count} (${rangesText(onCpu)}) are on the CPU ${although}`
       const cost = `${duration(ns / row.calls)} of ${duration(time.time_ns / time.calls)} a ${row.phase} call`
       return found(
         `${where}${askedText(placement, count)}${roomText(placement)}: ${cost}${belowThreshold(analysis, placement, row)}`,
@@ -120,7 +124,7 @@ function askedText({ options }: PlacementFigures, count: number): string {
   const asked = askedLayers(options)
   if (asked === undefined) return ''
   const all = asked > count ? `all ${count + 1} with the output` : `${asked} of ${count + 1} with the output`
-  return ` (the program asked for ${all} there)`
+  return ` (the program asked for ${all} on a device)`
 }
 
 /** Bytes of the weights of layers on the CPU, and of the free memory of the device that had most; undefined where a log does not contain it. */

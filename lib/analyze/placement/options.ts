@@ -21,8 +21,9 @@ export function placingOptions(command: string): string[] {
   })
 }
 
-/** The number of layers that a program asked a GPU for; undefined: by default, or `auto` or `all`. */
+/** The number of layers that a program asked a GPU for; 0 also where it asked for no device; undefined: by default, or `auto` or `all`. */
 export function askedLayers(options: readonly string[]): number | undefined {
+  if (options.some((option) => /^(?:-dev|--device)[ =]none$/.test(option))) return 0
   const texts = options.flatMap((option) => /^(?:-ngl|--gpu-layers|--n-gpu-layers)[ =](\d+)$/.exec(option)?.[1] ?? [])
   return texts.length > 0 ? Number(texts.at(-1)) : undefined
 }

@@ -14,6 +14,7 @@ export const NODES_MAX = 1 << 16
 const LEFT_OUT = -1
 const FIRST_LEAF = -2
 
+/** What is read only elsewhere. */
 export type Writable<T> = { -readonly [K in keyof T]: T[K] }
 
 /** Collects the nodes of a call, step by step. */

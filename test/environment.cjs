@@ -1,6 +1,8 @@
 const { existsSync, readdirSync, readFileSync } = require('node:fs')
+const { createRequire } = require('node:module')
 const { tmpdir } = require('node:os')
 const { join } = require('node:path')
+const { pathToFileURL } = require('node:url')
 const vm = require('node:vm')
 const { TestEnvironment } = require('jest-environment-node')
 
@@ -20,6 +22,42 @@ const hasPeaks = () =>
 /** What one test file had V8 compile of trace_processor, the next one need not: V8 shares the code while some module of it lives. */
 const vendored = join(__dirname, '../vendor/trace_processor.wasm')
 const traceProcessor = existsSync(vendored) ? new WebAssembly.Module(readFileSync(vendored)) : undefined
+
+/**
+ * What one test file had V8 compile of lib and of CommonJS modules, the next one need not: a script may run in several contexts, and its
+ * functions are compiled once for all of them. Modules are compiled for one context.
+ */
+const scripts = new Map()
+
+function scriptOf(name, code, options) {
+  const script = scripts.get(name) ?? new vm.Script(code(), options)
+  scripts.set(name, script)
+  return script
+}
+
+/** lib in the file that lib-bundle.mjs has made. It has the `process` of the test file. */
+function libFor({ context, global }) {
+  const filename = process.env['LIB_BUNDLE']
+  const options = { filename, importModuleDynamically: vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER }
+  // V8 counts in functions that it compiles after it was asked to (line/work.ts), and knows a text that it has compiled.
+  const [name, end] = global.countsWork ? [`${filename} of ${Math.random()}`, `// ${Math.random()}`] : [filename, '']
+  const script = scriptOf(name, () => readFileSync(filename, 'utf8') + end, options)
+  const ofNode = createRequire(filename)
+  const required = (id) => (id === 'node:process' ? global.process : ofNode(id))
+  return script.runInContext(context)(required, pathToFileURL(filename).href, {})
+}
+
+const { compileFunction } = vm
+
+/** As vm.compileFunction, for modules of packages: by a script, unless the module imports others while it runs. */
+vm.compileFunction = (code, parameters, options) => {
+  const { filename, parsingContext } = options
+  if (!filename.includes('/node_modules/') || code.includes('import('))
+    return compileFunction(code, parameters, options)
+  const names = parameters.join()
+  const whole = () => `(function (${names}) {${code}\n})`
+  return scriptOf(`${filename}(${names})`, whole, { filename }).runInContext(parsingContext)
+}
 
 /** Keeps the tests of a group that `npm run test:long` has. */
 function keepLong(group) {
@@ -44,6 +82,8 @@ class PlainEnvironment extends TestEnvironment {
     } finally {
       vm.createContext = createContext
     }
+    let lib
+    Object.defineProperty(this.global, Symbol.for('lib'), { get: () => (lib ??= libFor(this)) })
     const isPart = projectConfig.globals.isLong === true && !testPath.endsWith('.long.test.ts')
     if (isPart) this.handleTestEvent = this.leaveOut
   }

@@ -1,12 +1,15 @@
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import vm from 'node:vm'
 
 /**
- * The modules of lib that a program runs, in one file, as in dist/: a test file compiles that, not some 600 modules. It is made of the sources
- * when Jest starts, and also contains what dist/ does not export. lib-transform.mjs makes each of those modules an import of it.
+ * The modules of lib that a program runs, in one file, as in dist/: Jest's workers compile that, not some 600 modules for each test file. It is
+ * made of the sources when Jest starts, and also contains what dist/ does not export. lib-transform.mjs makes each of those modules a part of
+ * it. It is a script, which V8 compiles once for several contexts: a function that runs the modules, and returns their exports (environment.cjs).
  */
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -20,15 +23,18 @@ const options = {
   metafile: true,
   sourcemap: 'linked',
   sourcesContent: false,
-  format: 'esm',
+  format: 'cjs',
+  banner: { js: '(function (require, url, module) {"use strict";' },
+  footer: { js: 'return module.exports })' },
+  define: { 'import.meta.url': 'url' },
   platform: 'node',
   target: 'node20',
-  packages: 'external',
+  external: ['@duckdb/node-api', '@hpcc-js/wasm-graphviz'],
   loader: { '.sql': 'text', '.textproto': 'text' },
 }
 
 export default async function setUp() {
-  const file = join(folder, `lib.${sourcesHash()}.mjs`)
+  const file = join(folder, `lib.${sourcesHash()}.js`)
   if (!existsSync(`${file}.json`)) await bundle(file)
   process.env['LIB_BUNDLE'] = file
   removeOld(file)
@@ -55,7 +61,7 @@ function sourcesHash() {
 async function bundle(file) {
   const { build } = await import('esbuild')
   const { metafile } = await build({ ...options, entryPoints: ['lib/index.ts', 'lib/cli.ts'], outdir: folder })
-  const modules = Object.keys(metafile.inputs).filter((path) => path.endsWith('.ts'))
+  const modules = Object.keys(metafile.inputs).filter((path) => /^lib\/.*\.ts$/.test(path))
   const contents = modules.map((path, i) => `export * as m${i} from './${path}'`).join('\n')
   const { outputFiles } = await build({
     ...options,
@@ -63,7 +69,7 @@ async function bundle(file) {
     stdin: { contents, resolveDir: root, loader: 'ts' },
   })
   for (const { path, contents } of outputFiles) put(path, contents)
-  const all = await import(pathToFileURL(file).href)
+  const all = vm.runInThisContext(readFileSync(file, 'utf8'))(createRequire(file), pathToFileURL(file).href, {})
   const names = modules.map((path, i) => [path, { name: `m${i}`, exported: Object.keys(all[`m${i}`]) }])
   put(`${file}.json`, JSON.stringify(names))
 }
@@ -78,6 +84,6 @@ function put(path, content) {
 
 function removeOld(file) {
   const paths = readdirSync(folder).map((name) => join(folder, name))
-  const old = paths.filter((path) => /lib\.\w+\.mjs/.test(path) && !path.startsWith(file))
+  const old = paths.filter((path) => /lib\.\w+\.m?js/.test(path) && !path.startsWith(file))
   for (const path of old) if (Date.now() - statSync(path).mtimeMs > DAY_MS) rmSync(path, { force: true })
 }

@@ -13,7 +13,7 @@ function moduleAt(path) {
   return modules.get(relative(root, path))
 }
 
-/** TypeScript without its types; a module of lib is an import of lib-bundle.mjs's file, if that contains it. */
+/** TypeScript without its types; a module of lib is a part of lib-bundle.mjs's file, if that contains it (environment.cjs runs it). */
 export default {
   createTransformer(options) {
     const plain = swc.createTransformer(options)
@@ -24,8 +24,7 @@ export default {
         const module = moduleAt(path)
         if (!module) return plain.process(text, path, given)
         const { name, exported } = module
-        const file = JSON.stringify(process.env['LIB_BUNDLE'])
-        return { code: `import { ${name} } from ${file}\nexport const { ${exported.join(', ')} } = ${name}\n` }
+        return { code: `export const { ${exported.join(', ')} } = globalThis[Symbol.for('lib')].${name}\n` }
       },
     }
   },

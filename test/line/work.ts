@@ -1,9 +1,10 @@
 import { type Profiler, Session } from 'node:inspector'
 
 /** Scripts whose work counts: the modules of lib, and the file of those that a program runs (test/lib-bundle.mjs). */
-const COUNTED = /\/lib(\/(?!generated)|\.\w+\.mjs$)/
+const COUNTED = /\/lib(\/(?!generated)|\.\w+\.js$)/
 
-// Functions are counted only if V8 compiles them after this: a test imports this file before all that imports lib.
+// Functions are counted only if V8 compiles them after this: a test imports this file before all that imports lib (environment.cjs).
+Object.assign(globalThis, { countsWork: true })
 const session = new Session()
 session.connect()
 session.post('Profiler.enable')

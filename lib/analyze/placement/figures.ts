@@ -85,7 +85,7 @@ export interface PhasePlacement {
   /** Graph runs: the parts into which the scheduler divided the graphs of these calls, each on one backend. */
   readonly splits: number
   readonly by_backend: readonly BackendPart[]
-  /** Tensors that the scheduler copies to the backend of a split, over all splits. Of experts, it copies those that are used only. */
+  /** Tensors that the scheduler copies to the backend of a split, over all splits: once what several of them read. Of experts, it copies those that are used only. */
   readonly inputs: number
   readonly input_bytes: number
   /** Copies between buffers that were measured, their bytes, and the time of the thread in them. */

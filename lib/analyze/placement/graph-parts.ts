@@ -28,8 +28,8 @@ export interface KnownGraph {
   readonly parts: GraphParts
   /** Ids of one node of each group of the parts. */
   readonly examples: Int32Array
-  readonly inputs: number
-  readonly inputBytes: number
+  /** Ids of the copies that it reads. */
+  readonly copies: readonly number[]
 }
 
 /** Name of a model's file that is mapped: its pages are memory of the host. */
@@ -79,9 +79,7 @@ export class GraphPartsFinder {
     const key = [backend, ...[...groups].map(([key, { count }]) => `${key}\0${count}`)].join('\u0001')
     const parts = this.byKey.get(key) ?? found
     this.byKey.set(key, parts)
-    let inputBytes = 0
-    for (const id of copies) inputBytes += Math.max(0, tensors[id]!.sizeBytes)
-    return { parts, examples: Int32Array.from(examples), inputs: copies.size, inputBytes }
+    return { parts, examples: Int32Array.from(examples), copies: [...copies] }
   }
 
   /** Types and shapes of a node and of its sources: `f32 64×8 of q f32 64×1×8, k q5_1 64×256×2`. */

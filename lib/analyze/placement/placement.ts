@@ -112,7 +112,7 @@ export class Placement implements Statistic<object, 'graph-nodes' | 'refusal' | 
     if (!graphs || call < 0) return
     const sums = this.phases.of(phase)
     sums.calls++
-    for (const graph of graphs) this.add(sums, graph)
+    this.addGraphs(sums, graphs)
     for (const copy of copies) {
       if (copy.startNs < startNs || copy.startNs > endNs) continue // of calls that are not counted
       sums.copies++
@@ -121,7 +121,19 @@ export class Placement implements Statistic<object, 'graph-nodes' | 'refusal' | 
     }
   }
 
-  private add(sums: PhaseSums, graph: GraphEvent): void {
+  /** Of several splits that read a copy, the scheduler makes it for the first one. */
+  private addGraphs(sums: PhaseSums, graphs: readonly GraphEvent[]): void {
+    const made = new Set<number>()
+    let before = -1
+    for (const graph of graphs) {
+      const { split = -1 } = graph
+      if (split <= before) made.clear() // another micro-batch
+      before = split
+      this.add(sums, graph, made)
+    }
+  }
+
+  private add(sums: PhaseSums, graph: GraphEvent, made: Set<number>): void {
     const ns = graph.endNs - graph.startNs
     sums.splits++
     const backend = sums.backends.of(graph.backend)
@@ -130,8 +142,14 @@ export class Placement implements Statistic<object, 'graph-nodes' | 'refusal' | 
     backend.ns += ns
     const known = this.knownGraph(graph)
     if (!known) return
-    sums.inputs += known.inputs
-    sums.inputBytes += known.inputBytes
+    let inputBytes = 0
+    for (const copy of known.copies) {
+      if (made.has(copy)) continue
+      made.add(copy)
+      sums.inputs++
+      inputBytes += Math.max(0, this.defined.tensors[copy]!.sizeBytes)
+    }
+    sums.inputBytes += inputBytes
     const parts = getOrMake(sums.parts, known.parts, () => ({
       examples: known.examples,
       runs: 0,
@@ -140,7 +158,7 @@ export class Placement implements Statistic<object, 'graph-nodes' | 'refusal' | 
     }))
     parts.runs++
     parts.ns += ns
-    parts.inputBytes += known.inputBytes
+    parts.inputBytes += inputBytes
   }
 
   finish(): { readonly placement: PlacementOfInput | null } {

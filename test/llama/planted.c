@@ -2,9 +2,9 @@
  * A host program of the recorder's tests: computes a graph of its own with ggml's scheduler, on a device and the CPU. A layer of it is a product
  * with a weight, an operator that the device may refuse, and a product that depends on that operator. The names are those of llama.cpp: the
  * recorder makes a call of each graph with such an input, and finds layers. Prints the sum of the results.
- *     planted LIB layout|solve|sinks|none COUNT
- * layout: ARGSORT of the first part of each row; solve: SOLVE_TRI with rows of 2048; sinks: attention with sinks, heads of 20 and without a
- * mask; none: SOLVE_TRI with rows of 1024.
+ *     planted LIB PLANT COUNT
+ * PLANT: `layout` ARGSORT of the first part of each row, `argsort` of whole rows; `solve` SOLVE_TRI with rows of 2048, `narrow` of 1024; `sinks`
+ * attention with sinks, without a mask, and with heads of 20, `sinks-24` of 24.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "ggml-backend.h"
 #include "ggml.h"
 
-enum { LAYERS = 2, TOKENS = 16, ROW = 64, HEADS = 2, HEAD = 20, WIDTH_MAX = 2048 };
+enum { LAYERS = 2, TOKENS = 16, ROW = 64, HEADS = 2, WIDTH_MAX = 2048 };
 
 static float values[WIDTH_MAX * ROW];
 
@@ -30,20 +30,30 @@ static struct ggml_tensor * weight(struct ggml_context * context, const char * f
 
 /* Attention to itself: its fourth source, the mask, is NULL, and the sinks are the fifth. */
 static struct ggml_tensor * attention(struct ggml_context * context, struct ggml_tensor * x, struct ggml_tensor * sinks) {
-    struct ggml_tensor * heads = ggml_permute(context, ggml_reshape_3d(context, x, HEAD, HEADS, TOKENS), 0, 2, 1, 3);
+    struct ggml_tensor * heads = ggml_permute(context, ggml_reshape_3d(context, x, x->ne[0] / HEADS, HEADS, TOKENS), 0, 2, 1, 3);
     struct ggml_tensor * cached = ggml_cast(context, heads, GGML_TYPE_F16);
     struct ggml_tensor * y = ggml_flash_attn_ext(context, heads, cached, cached, NULL, 0.25f, 0, 0);
     ggml_flash_attn_ext_add_sinks(y, sinks);
     return y;
 }
 
+static bool is_sorted(const char * plant) {
+    return strcmp(plant, "layout") == 0 || strcmp(plant, "argsort") == 0;
+}
+
+/* Columns of what the operator reads. */
+static int width_of(const char * plant) {
+    if (is_sorted(plant)) return ROW;
+    if (strcmp(plant, "sinks") == 0) return HEADS * 20;
+    if (strcmp(plant, "sinks-24") == 0) return HEADS * 24;
+    return strcmp(plant, "solve") == 0 ? WIDTH_MAX : WIDTH_MAX / 2;
+}
+
 /* The operator of a layer. */
 static struct ggml_tensor * planted(struct ggml_context * context, struct ggml_context * model, const char * plant, int layer, struct ggml_tensor * x) {
-    if (strcmp(plant, "layout") == 0) {
-        struct ggml_tensor * part = ggml_view_2d(context, x, TOKENS, x->ne[1], x->nb[1], 0);
-        return ggml_argsort(context, part, GGML_SORT_ORDER_ASC);
-    }
-    if (strcmp(plant, "sinks") == 0) return attention(context, x, weight(model, "blk.%d.attn_sinks.weight", layer, HEADS, 1));
+    if (strcmp(plant, "layout") == 0) x = ggml_view_2d(context, x, TOKENS, x->ne[1], x->nb[1], 0);
+    if (is_sorted(plant)) return ggml_argsort(context, x, GGML_SORT_ORDER_ASC);
+    if (strncmp(plant, "sinks", 5) == 0) return attention(context, x, weight(model, "blk.%d.attn_sinks.weight", layer, HEADS, 1));
     struct ggml_tensor * lower = ggml_tri(context, ggml_mul_mat(context, x, x), GGML_TRI_TYPE_LOWER_DIAG);
     return ggml_solve_tri(context, lower, x, true, true, false);
 }
@@ -51,8 +61,7 @@ static struct ggml_tensor * planted(struct ggml_context * context, struct ggml_c
 int main(int argc, char ** argv) {
     if (argc != 4) return 2;
     const char * plant = argv[2];
-    const bool is_layout = strcmp(plant, "layout") == 0, is_solve = strcmp(plant, "solve") == 0;
-    const int width = is_layout ? ROW : strcmp(plant, "sinks") == 0 ? HEADS * HEAD : is_solve ? WIDTH_MAX : WIDTH_MAX / 2;
+    const int width = width_of(plant);
     ggml_backend_load_all_from_path(argv[1]);
     ggml_backend_t backends[] = {backend_of(GGML_BACKEND_DEVICE_TYPE_GPU), backend_of(GGML_BACKEND_DEVICE_TYPE_CPU)};
     if (!backends[0] || !backends[1]) return 1;
@@ -68,7 +77,7 @@ int main(int argc, char ** argv) {
         struct ggml_tensor * y = ggml_mul_mat(context, weight(model, "blk.%d.attn_q.weight", layer, ROW, width), x);
         y = planted(context, model, plant, layer, ggml_format_name(y, "Qcur-%d", layer));
         ggml_format_name(y, "planted-%d", layer);
-        if (is_layout) y = ggml_get_rows(context, embedding, ggml_view_1d(context, y, TOKENS, 0));
+        if (is_sorted(plant)) y = ggml_get_rows(context, embedding, ggml_view_1d(context, y, TOKENS, 0));
         else y = ggml_reshape_2d(context, y, width, TOKENS);
         y = ggml_mul_mat(context, weight(model, "blk.%d.attn_output.weight", layer, width, ROW), y);
         x = ggml_format_name(y, "l_out-%d", layer);

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
 import { transform } from 'esbuild'
+import { type Plugin, rollup } from 'rollup'
 import { defineConfig, type Options } from 'tsup'
 
 type Plugins = NonNullable<Options['esbuildPlugins']>
@@ -24,23 +25,54 @@ const sketchesWithoutProtobuf: Plugins[number] = {
   },
 }
 
-/** Nothing in lib has side effects: files that nothing is imported from are not loaded, and bundlers need not warn that they leave them out. */
-const withoutBareImports: NonNullable<Options['plugins']>[number] = {
-  name: 'without-bare-imports',
-  renderChunk: (code) => ({ code: code.replace(/^import "\..*";\n/gm, '') }),
+/** A node of ESTree. */
+interface Syntax {
+  readonly type: string
+  readonly name?: string
+  readonly id?: Syntax | null
+  readonly static?: boolean
+  readonly start: number
+  readonly end: number
+  readonly [field: string]: unknown
+}
+
+const isSyntax = (value: unknown): value is Syntax => typeof (value as Syntax | null)?.type === 'string'
+
+/** Does a bundler believe that something happens where this is evaluated? The bodies of functions do not run then. */
+function mayAct(node: Syntax): boolean {
+  if (/^(Call|New|Member|TaggedTemplate)Expression$|^(SpreadElement|StaticBlock)$/.test(node.type)) return true
+  if (/Function/.test(node.type) || node.static === false) return false
+  return Object.values(node).flat().filter(isSyntax).some(mayAct)
+}
+
+/**
+ * Nothing in lib has side effects: bundlers may leave out each value and class that a program does not need, and no file is loaded for its
+ * effects. A property that is read counts as an effect unless it is within a call that is marked as pure.
+ */
+const pure: Plugin = {
+  name: 'pure',
+  renderChunk(code) {
+    const added: [at: number, text: string][] = []
+    for (const node of this.parse(code).body as unknown as Syntax[]) {
+      const { type, id, declarations = [] } = node as Syntax & { declarations?: Record<'id' | 'init', Syntax>[] }
+      if (type === 'ClassDeclaration' && mayAct(node))
+        added.push([node.start, `var ${id!.name} = /* @__PURE__ */ (() => (`], [node.end, '))();'])
+      for (const { id, init } of declarations) {
+        // A class without a name would lose that of its variable.
+        const isNamed = init?.type !== 'ClassExpression' || init.id
+        if (init && isNamed && id.type === 'Identifier' && mayAct(init))
+          added.push([init.start, '/* @__PURE__ */ (() => ('], [init.end, '))()'])
+      }
+    }
+    const marked = added
+      .toSorted(([a], [b]) => b - a)
+      .reduce((text, [at, more]) => text.slice(0, at) + more + text.slice(at), code)
+    return marked.replace(/^import ['"]\..*['"];\n/gm, '')
+  },
 }
 
 /** The entries of the package, by their files in lib. */
 const ENTRIES = ['index', 'core', 'perfetto', 'sql', 'analysis', 'report', 'tables', 'node', 'datasets', 'worker']
-
-/**
- * Parts of which programs need one without others: they are separate files, which bundlers leave out. Formats are those of the registry.
- */
-const PARTS = ['errors', 'log/ggtrace-writer'].concat(
-  [...readFileSync('lib/read/index.ts', 'utf8').matchAll(/'\.\/(\w[\w-]*\/.+)\.ts'/g)].map(
-    ([, path]) => `read/${path}`,
-  ),
-)
 
 /**
  * The library, with what the command needs of it. What several entries contain is in chunks that they import, so that each class exists
@@ -50,7 +82,6 @@ const library = {
   entry: Object.fromEntries([
     ...[...ENTRIES, 'cli'].map((name) => [name, `lib/${name}.ts`]),
     ['worker-script', 'lib/worker/script.ts'],
-    ...PARTS.map((path) => [`parts/${path}`, `lib/${path}.ts`]),
   ]),
   format: ['esm'],
   target: 'es2022',
@@ -61,13 +92,35 @@ const library = {
   noExternal: ['fzstd', '@datadog/sketches-js', '@observablehq/plot', 'd3-hierarchy', '@noble/hashes', 'protobufjs'],
   loader: { '.sql': 'text', '.textproto': 'text' },
   esbuildPlugins: [sketchesWithoutProtobuf],
-  plugins: [withoutBareImports],
   esbuildOptions(options) {
     options.chunkNames = 'chunks/[name]-[hash]'
     options.mainFields = ['module', 'main']
     options.minifySyntax = true // among others, fields in groups ({ ...{ a, b }, c }), which cost a microsecond each at run time, become one literal
   },
 } satisfies Options
+
+/**
+ * Joins the files that are always loaded together: esbuild makes one of each set of entries and imports at run time that need a module,
+ * rollup does not count those whose importer has loaded it already. Of 80 files that a conversion loads, 36 are left.
+ */
+async function joined(): Promise<void> {
+  const inputs = Object.keys(library.entry)
+  const bundle = await rollup({
+    input: Object.fromEntries(inputs.map((name) => [name, `dist/${name}.js`])),
+    external: (name) => !name.startsWith('.') && !name.startsWith('/') && !name.startsWith('dist/'),
+    treeshake: false,
+    preserveEntrySignatures: 'strict',
+    plugins: [pure],
+  })
+  rmSync('dist/chunks', { recursive: true })
+  await bundle.write({
+    dir: 'dist',
+    format: 'esm',
+    chunkFileNames: ({ name }) => `chunks/${name.replace(/-\w+$/, '')}-[hash].js`, // without esbuild's hash
+    hashCharacters: 'base36',
+    hoistTransitiveImports: false,
+  })
+}
 
 /** Where a file of CommonJS is, as `import.meta.url` is where a module is; in bundles for browsers, where their page is. */
 const PLACE = `(typeof __filename === 'string'
@@ -119,7 +172,7 @@ export default defineConfig(({ dts }) => {
     {
       ...library,
       onSuccess: async () => {
-        rmSync('dist/parts', { recursive: true }) // they only import what is in chunks
+        await joined()
         await schemaAsFile()
         if (isWhole) await forRequire()
       },

@@ -1,4 +1,3 @@
-import { Presets, SingleBar } from 'cli-progress'
 import { fileSize } from '../lib/cli.ts'
 import { io } from './io.ts'
 import { size } from './units.ts'
@@ -19,12 +18,15 @@ export interface Progress {
 /** Progress of reading these inputs, if it can be shown. Throws UsageError for unreadable files. */
 export async function progressOf(paths: readonly string[], quiet: boolean): Promise<Progress> {
   const sizes = await Promise.all(paths.map((path) => (path === '-' ? undefined : fileSize(path))))
-  if (!quiet && io().stderr.isTTY) return progressBar(sizes)
+  if (!quiet && io().stderr.isTTY) return progressBar(sizes, await import('cli-progress'))
   return { onRead: () => () => undefined, onFirstReading: () => undefined, stop: () => undefined }
 }
 
 /** A bar for reading inputs of these sizes; if one is not known (a pipe), only the bytes read and the rate. */
-function progressBar(sizes: readonly (number | undefined)[]): Progress {
+function progressBar(
+  sizes: readonly (number | undefined)[],
+  { Presets, SingleBar }: typeof import('cli-progress'),
+): Progress {
   let total = sizes.includes(undefined) ? undefined : sizes.reduce((sum: number, bytes) => sum + bytes!, 0)
   const bar = new SingleBar(
     {

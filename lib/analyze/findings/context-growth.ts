@@ -6,8 +6,8 @@ import { found, type Limit, type Looked, type Rule } from './rule.ts'
 import { number, percent, shares } from './words.ts'
 
 const GROWTH: Limit = {
-  value: 0.2,
-  why: 'a fifth of the mean TPOT over the recorded contexts: less is within what a CPU changes its clock by',
+  value: 0.1,
+  why: 'a tenth of the time of all calls is beyond what the shortest context takes: less is within what a CPU changes its clock by',
 }
 const ERRORS: Limit = {
   value: CLEAR.errors,
@@ -41,10 +41,12 @@ export const contextGrowth: Rule = {
 
 function lookAt(slope: ContextSlope): Looked[] {
   const { tpot, points, from_tokens, to_tokens, is_clear, operators, call } = slope
-  const { ms_per_1000_tokens: growth, standard_error_ms: error, mean_ns, r_squared } = tpot
+  const { ms_per_1000_tokens: growth, standard_error_ms: error, at_0_ns, mean_ns, r_squared } = tpot
   const range = `from ${Math.round(from_tokens)} to ${plural(Math.round(to_tokens), 'token')} of context`
   if (!is_clear) return [{ figure: `TPOT does not clearly change ${range}` }]
   const spanNs = growth * 1e3 * (to_tokens - from_tokens)
+  // Of a call, on average: few calls may have a long context.
+  const grownNs = mean_ns - (at_0_ns + growth * 1e3 * from_tokens)
   const by = operators?.parts.filter(({ what, ms_per_1000_tokens: value }) => what === 'role' && value > 0) ?? []
   const parts = by.map(({ role, op, ms_per_1000_tokens: value }) => [role === '' ? op : role, value / growth] as const)
   const causes = growth > 0 && parts.length > 0 ? `: ${shares(parts)}` : ''
@@ -52,13 +54,12 @@ function lookAt(slope: ContextSlope): Looked[] {
   const grown = by.reduce((sum, part) => sum + part.ms_per_1000_tokens, 0)
   const byAttention = by.reduce((sum, part) => sum + (part.block === 'attention' ? part.ms_per_1000_tokens : 0), 0)
   const isOfContext = operators === null || byAttention >= ATTENTION.value * grown
-  if (!isOfContext || spanNs < GROWTH.value * mean_ns) {
+  if (!isOfContext || grownNs < GROWTH.value * mean_ns) {
     return [{ figure: `TPOT changes by ${percent(spanNs / mean_ns)} of its mean ${range}` }]
   }
   const isGood = (r_squared ?? 0) >= 0.5
   return found(sentence, {
-    // On average over the calls, half of the growth.
-    time_ns: (spanNs / 2) * points,
+    time_ns: grownNs * points,
     confidence: isGood ? 'high' : 'medium',
     confidence_reason: `a line explains ${percent(r_squared ?? 0)} of the variance of ${points} calls (R²)`,
     evidence: {

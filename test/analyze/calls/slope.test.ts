@@ -24,6 +24,25 @@ function growing(
   return calls
 }
 
+test('what growth costs is the time of the calls with a long context, of which there may be few', async () => {
+  const costOf = async (longNs: number) => {
+    const short = growing(60, () => [{ node: 'kqv_out-0 FLASH_ATTN_EXT', ns: 200_000 }])
+    const from = short.at(-1)!.endNs
+    const long = Array.from({ length: 4 }, (_, i) => ({
+      ...{ startNs: from + i * (longNs + 10_000) + 5000, endNs: from + (i + 1) * (longNs + 10_000) },
+      spans: [span(2000 + i)],
+      operators: [{ node: 'kqv_out-0 FLASH_ATTN_EXT', ns: longNs }],
+    }))
+    const { findings } = await analysed([...short, ...long])
+    return findings.filter(({ rule }) => rule === 'context-growth').map(({ time_ns }) => time_ns)
+  }
+  const [costNs, ...others] = await costOf(2_000_000)
+  expect(others).toEqual([])
+  // The line attributes a fifth more to the 59 short ones, whose context grows, too.
+  expect(costNs! / (4 * 1_800_000)).toBeCloseTo(1.24, 1)
+  expect(await costOf(400_000)).toEqual([]) // 6 % of all calls
+})
+
 describe('slope of TPOT', () => {
   test('of exact linear growth is exact, and so are its parts', async () => {
     const calls = growing(20, (position) => [

@@ -26,7 +26,7 @@ export {
   WITHIN,
 } from './analyze/scaling/sweep.ts'
 export type { Summary } from './analyze/summary/figures.ts'
-export { cpusOfWorker, kindsOfWorker, machineWords } from './analyze/threads/machine-words.ts'
+export { coreKindsIn, cpusOfWorker, kindsOfWorker, machineWords } from './analyze/threads/machine-words.ts'
 export { weightMemoryText } from './analyze/weights/words.ts'
 export { backendsOf, type Dag, dagOf, type Range } from './dag/dag.ts'
 export { type DagDiff, type DiffNode, type DiffPart, diffDags, type NamedDag } from './dag/diff.ts'

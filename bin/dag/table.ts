@@ -1,6 +1,7 @@
 import {
   backendsOf,
   callText,
+  coreKindsIn,
   type Dag,
   type FoldedNode,
   fold,
@@ -99,9 +100,15 @@ export function dagSections(dag: Dag, options: TableOptions): Section[] {
   const all = parts.flatMap(({ rows }) => rows)
   const most = Math.max(...all.map(({ folded, of: pattern }) => (folded.mean.wall_ns ?? 0) * pattern.parts))
   const isDivided = backendsOf(dag.nodes).length > 1
+  const kinds = coreKindsIn(dag.nodes.map(({ by_core_kind }) => ({ kinds: by_core_kind ?? [] })))
   const tableOf = (rows: readonly Row[]) => ({
-    columns: [...COLUMNS, ...(isDivided ? [{ title: 'on', isText: true }] : []), ...valueColumn(options)],
-    rows: rows.map((row) => cellsOf(row, { totalNs, most, isDivided, ...options })),
+    columns: [
+      ...COLUMNS,
+      ...kinds.map((kind) => ({ title: `on ${kind || 'unknown'}`, rank: 5 })),
+      ...(isDivided ? [{ title: 'on', isText: true }] : []),
+      ...valueColumn(options),
+    ],
+    rows: rows.map((row) => cellsOf(row, { totalNs, most, isDivided, kinds, ...options })),
   })
   const operators = dag.nodes.filter(({ kind }) => kind === 'operator').length
   const facts: [string, string][] = [
@@ -142,7 +149,12 @@ const valueColumn = (options: TableOptions): Column[] =>
 
 function cellsOf(
   { folded, of: pattern, value }: Row,
-  options: TableOptions & { readonly totalNs: number; readonly most: number; readonly isDivided: boolean },
+  options: TableOptions & {
+    readonly totalNs: number
+    readonly most: number
+    readonly isDivided: boolean
+    readonly kinds: readonly string[]
+  },
 ): string[] {
   const { mean, ids, slowest_ns, slowest_layer } = folded
   const { totalNs, most } = options
@@ -163,6 +175,10 @@ function cellsOf(
     text(METRICS.bytes.of(mean), (bytes) => valueText(bytes, 'bytes')),
     text(mean.gb_per_s, threeDigits),
     text(mean.imbalance_share, percent),
+    ...options.kinds.map((kind) => {
+      const found = mean.by_core_kind?.find((row) => row.kind === kind)
+      return found ? duration(found.time_ns) : ''
+    }),
     ...(options.isDivided ? [mean.backend ?? ''] : []),
     ...valueColumn(options).map(() =>
       text(value, (value) => (unit === '' ? threeDigits(value) : valueText(value, unit))),

@@ -32,6 +32,7 @@ import { Placement } from './placement/placement.ts'
 import { RequestPass } from './requests/request-pass.ts'
 import type { SeriesName } from './series/figures.ts'
 import { SeriesOfCalls } from './series/series.ts'
+import { CoreKinds } from './threads/core-kinds.ts'
 import { CpusUsed } from './threads/cpus-used.ts'
 import { Imbalance } from './threads/imbalance.ts'
 import { PreemptedCalls } from './threads/preempted-calls.ts'
@@ -113,15 +114,16 @@ export class AnalysisPass implements EventPass<InputFigures> {
     const requests = new RequestPass(names, preempted, series?.includes('requests') === true, decodedTokens)
     const work = new CallWork(names, () => rows.latest)
     const workerCpus = new WorkerCpusStatistic(names)
+    const coreKinds = new CoreKinds(roles, () => workerCpus.latest)
     // Rows come before parts: the roles of fused nodes are those of their results.
     const sampled = [
       ...[preempted, backends, rows, parts, this.scheduling, this.calls, new FirstCalls(defined), new CpusUsed()],
-      ...[requests, new Placement(defined), new Teams(threads), workerCpus],
+      ...[requests, new Placement(defined), new Teams(threads), workerCpus, coreKinds],
       ...[new Numa(defined, () => workerCpus.latest), new WeightMemoryStatistic(defined)],
     ]
     this.statistics = sample
       ? [...sampled, new GpuStatistics(names, SAMPLED_WORK_MAX)]
-      : [new GpuOperators(names, rows, work), ...sampled, work, ...this.further(roles, rows, choices, depth)]
+      : [new GpuOperators(names, rows, work), ...sampled, work, ...this.further(roles, rows, choices, coreKinds, depth)]
     for (const statistic of this.statistics)
       for (const kind of statistic.kinds ?? []) this.ofEvents.of(kind).push(statistic)
     this.ofCalls = this.statistics.filter((statistic) => statistic.call)
@@ -137,12 +139,14 @@ export class AnalysisPass implements EventPass<InputFigures> {
     roles: RoleTable,
     rows: OperatorRows,
     choices: DefaultMap<number, Choices>,
+    coreKinds: CoreKinds,
     { series: wanted, call, expertCaches = CACHE_SIZES, model }: AnalysisDepth,
   ): StatisticOfInput[] {
     const { defined } = this
     const { names } = defined
     const gpu = new GpuStatistics(names)
-    const series = wanted && new SeriesOfCalls(defined, wanted, call, () => rows.chosen)
+    const kindOf = (operators: CallOperators, i: number) => coreKinds.kindOf(operators, i)
+    const series = wanted && new SeriesOfCalls(defined, wanted, call, () => rows.chosen, kindOf)
     const memory = new Memory(defined, (operators) => series?.liveOf(operators))
     const chosen: Statistic<InputFigures, 'experts'> = {
       kinds: ['experts'],

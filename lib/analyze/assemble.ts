@@ -195,7 +195,7 @@ export function documentOf(
     ...{ call_time, operators, workers, imbalance },
     scheduling: figures.scheduling ?? null,
     machine: machineOf(summary.attributes),
-    threads: threadsOf(summary.attributes, figures.teams, figures.workerCpus),
+    threads: threadsOf(summary.attributes, figures.teams, figures.workerCpus, figures.coreKinds),
     model,
     rooflines,
     gpu: gpu?.figures ?? null,

@@ -14,7 +14,7 @@ import type { CallsLeftOut } from './operators/time-parts.ts'
 import type { PlacementOfInput } from './placement/placement.ts'
 import type { RequestsOfInput } from './requests/request-pass.ts'
 import type { Series } from './series/figures.ts'
-import type { RoleImbalance, SchedulingFigures, TeamFigures, WorkerFigures } from './threads/figures.ts'
+import type { CoreKindTimes, RoleImbalance, SchedulingFigures, TeamFigures, WorkerFigures } from './threads/figures.ts'
 import type { WorkerCpus } from './threads/worker-cpus.ts'
 import type { WeightMemoryOfInput } from './weights/weight-memory.ts'
 
@@ -40,6 +40,8 @@ export interface InputFigures {
   readonly teams: TeamFigures | null
   /** Undefined where the input does not contain where workers ran. */
   readonly workerCpus: WorkerCpus | undefined
+  /** Null where all cores are of one kind. */
+  readonly coreKinds: CoreKindTimes | null
   /** The model, as far as the graph contains it. */
   readonly shape: ModelShape | undefined
   readonly activations: ActivationFigures | null
@@ -87,6 +89,7 @@ export const NO_FIGURES: InputFigures = {
   scheduling: undefined,
   teams: null,
   workerCpus: undefined,
+  coreKinds: null,
   shape: undefined,
   activations: null,
   work: { all: [], phases: [], ranges: [] },

@@ -38,6 +38,7 @@ const TITLED: readonly MetricName[] = [
   'compute',
   'wait',
   'imbalance',
+  'slow_cores',
   'bytes',
   'weights',
   'gbps',

@@ -1,4 +1,6 @@
 import type { GraphLeaf } from '../analyze/series/figures.ts'
+import { timesOf } from '../analyze/threads/core-kinds.ts'
+import { DefaultMap } from '../model/default-map.ts'
 import { type Dag, type DagEdge, type DagNode, rateOf } from './dag.ts'
 
 /** Parts of a graph with the same structure: layers, in the same or in several graph runs; or what is in no layer. */
@@ -80,6 +82,7 @@ function foldedOf(nodes: readonly DagNode[]): FoldedNode {
     const values = nodes.map((node) => node[key]).filter((value) => value !== null)
     mean[key] = values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length
   }
+  mean.by_core_kind = meanOnKinds(nodes)
   mean.gb_per_s = rateOf(mean, mean.wall_ns)
   const slowest = nodes.reduce((most, node) => ((node.wall_ns ?? -1) > (most.wall_ns ?? -1) ? node : most))
   return {
@@ -88,6 +91,19 @@ function foldedOf(nodes: readonly DagNode[]): FoldedNode {
     slowest_ns: slowest.wall_ns,
     slowest_layer: slowest.in_layer,
   }
+}
+
+/** The mean over the nodes that have times by kind of core; null where none has. */
+function meanOnKinds(nodes: readonly DagNode[]): DagNode['by_core_kind'] {
+  const known = nodes.flatMap(({ by_core_kind }) => (by_core_kind === null ? [] : [by_core_kind]))
+  if (known.length === 0) return null
+  const sums = new DefaultMap<string, { executions: number; timeNs: number }>(() => ({ executions: 0, timeNs: 0 }))
+  for (const { kind, executions, time_ns } of known.flat()) {
+    const sum = sums.of(kind)
+    sum.executions += executions / known.length
+    sum.timeNs += time_ns / known.length
+  }
+  return timesOf(sums)
 }
 
 /** An edge between nodes of patterns: ids are those of the first nodes. */

@@ -16,6 +16,13 @@ const bytesOf = ({ bytes_read, bytes_written }: DagNode) =>
   bytes_read === null ? null : bytes_read + (bytes_written ?? 0)
 const over = (value: number | null, by: number | null) => (value === null || by === null || by <= 0 ? null : value / by)
 
+/** Part of the time of workers on other kinds of cores than the fastest; null where cores are of one kind, or not known. */
+function slowShare(kinds: DagNode['by_core_kind']): number | null {
+  const known = (kinds ?? []).filter(({ kind }) => kind !== '')
+  const sum = (rows: typeof known) => rows.reduce((ns, { time_ns }) => ns + time_ns, 0)
+  return over(sum(known.filter(({ kind }) => kind !== 'P')), sum(known))
+}
+
 /** The figures by name. */
 export const METRICS = {
   time: { title: 'time', unit: 'ns', scale: 'log', of: ({ wall_ns }) => wall_ns },
@@ -25,6 +32,10 @@ export const METRICS = {
   },
   wait: { title: 'barrier wait, all workers', unit: 'ns', scale: 'log', of: ({ wait_ns }) => wait_ns },
   imbalance: { title: 'imbalance', unit: 'share', scale: 'linear', of: ({ imbalance_share }) => imbalance_share },
+  slow_cores: {
+    ...{ title: 'part of the time on slower kinds of cores', unit: 'share', scale: 'linear' },
+    of: ({ by_core_kind }) => slowShare(by_core_kind),
+  },
   gbps: { title: 'GB/s', unit: '', scale: 'linear', of: ({ gb_per_s }) => gb_per_s },
   gflops: { title: 'GFLOP/s', unit: '', scale: 'log', of: ({ flop, wall_ns }) => over(flop, wall_ns) },
   bytes: { title: 'bytes read and written', unit: 'bytes', scale: 'log', of: bytesOf },

@@ -261,7 +261,10 @@ describe('drawings', () => {
   })
 
   test('each figure colours nodes, and its legend reaches from the least to the most', async () => {
-    const dag = dagOf(await moe())
+    const recorded = dagOf(await moe())
+    const on = (kind: string, time_ns: number) => ({ kind, executions: 1, time_ns })
+    const nodes = recorded.nodes.map((node) => ({ ...node, by_core_kind: [on('P', 9), on('E', node.id)] }))
+    const dag = { ...recorded, nodes }
     for (const colorBy of Object.keys(METRICS) as MetricName[]) {
       const { legend } = draw(dag, { ...options, colorBy })
       const { of, unit, scale } = METRICS[colorBy]

@@ -3,6 +3,7 @@ import type { BufferUsage, Phase } from '../../model/events.ts'
 import type { CallSeries } from '../calls/figures.ts'
 import type { LivePeak } from '../memory/figures.ts'
 import type { RequestSeries } from '../requests/figures.ts'
+import type { TimeOnKind } from '../threads/figures.ts'
 
 /** Figures over time. */
 export interface Series {
@@ -82,6 +83,8 @@ export interface GraphNode {
   readonly workers: number | null
   /** (Slowest worker − mean) / slowest worker; null for one worker. */
   readonly imbalance_share: number | null
+  /** Its workers and their time by kind of core, the fastest kind first; null where all cores are of one kind. */
+  readonly by_core_kind: readonly TimeOnKind[] | null
   /** As in {@link OperatorRow}; null where they are not known. */
   readonly flop: number | null
   readonly bytes_read: number | null

@@ -128,6 +128,7 @@ export class GraphBuilder {
       run: this.run,
       ...{ order: null, fused_into: null, sources, reads_from: [] },
       ...{ start_ns: null, wall_ns: null, operator_time_ns: null, wait_ns: null, workers: null, imbalance_share: null },
+      by_core_kind: null,
       ...{ flop: null, bytes_read: null, bytes_written: null, weight_bytes: null, experts: null },
     })
   }

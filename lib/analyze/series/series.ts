@@ -1,4 +1,3 @@
-import { DefaultMap } from '../../model/default-map.ts'
 import type { ExpertsEvent, GraphEvent, GraphNodesEvent, TokenEvent } from '../../model/events.ts'
 import type { GpuEvent } from '../../model/gpu-events.ts'
 import { orNull } from '../../model/units.ts'
@@ -14,13 +13,7 @@ import { GpuNodes } from './gpu-nodes.ts'
 import { GraphBuilder, NODES_MAX, type Writable } from './graph-builder.ts'
 import { Offsets } from './offsets.ts'
 import { type Split, Splits } from './splits.ts'
-
-/** What is measured of the workers of a step. */
-interface OfWorkers {
-  timeNs: number
-  waitNs: number
-  slowestNs: number
-}
+import { type KindOf, workersOf } from './step-workers.ts'
 
 /** A graph, with what GPUs that are read later need: its nodes, by node its tensor, and the time from which its times count. */
 interface BuiltGraph {
@@ -35,6 +28,7 @@ interface Measured {
   readonly operators: CallOperators
   readonly steps: Steps
   readonly chosen: Int32Array
+  readonly kindOf: KindOf
 }
 
 /** The graph of a call; without `measured`, no operator of it was recorded. */
@@ -67,10 +61,10 @@ function addSteps(
   originNs: number,
   context: Defined,
   splits: readonly Split[],
-  { operators, steps, chosen }: Measured,
+  { operators, steps, chosen, kindOf }: Measured,
 ): void {
   const unrecorded = withoutOperators(splits, steps)
-  const byStep = workersOf(operators, steps)
+  const byStep = workersOf(operators, steps, kindOf)
   for (let step = 0; step < steps.count; step++) {
     const [first, last] = [steps.tensor[step]!, steps.last[step]!]
     // Operators in no call are of any number of graphs.
@@ -81,7 +75,7 @@ function addSteps(
     if (!node) continue
     const work = context.works.step(first, last, context.isWeight)
     const less = work.expertsRead > 0 && chosen[step]! > 0 ? notRead(work, chosen[step]!) : 0
-    const { timeNs, waitNs, slowestNs } = byStep.of(step)
+    const { timeNs, waitNs, slowestNs, byKind } = byStep.of(step)
     const workers = steps.workers[step]!
     Object.assign(node, {
       order: step,
@@ -91,6 +85,7 @@ function addSteps(
       wait_ns: waitNs,
       workers,
       imbalance_share: workers > 1 && slowestNs > 0 ? (slowestNs - timeNs / workers) / slowestNs : null,
+      by_core_kind: byKind,
       flop: orNull(work.flop),
       bytes_read: work.bytesRead < 0 ? null : work.bytesRead - less,
       bytes_written: orNull(work.bytesWritten),
@@ -105,18 +100,6 @@ function addSteps(
 function withoutOperators(splits: readonly Split[], { count, last }: Steps): Split[] {
   const computed = new Set(last.subarray(0, count))
   return splits.filter(({ nodes }) => !nodes.some((node) => computed.has(node)))
-}
-
-function workersOf({ count, startNs, endNs, waitEndNs }: CallOperators, steps: Steps): DefaultMap<number, OfWorkers> {
-  const byStep = new DefaultMap<number, OfWorkers>(() => ({ timeNs: 0, waitNs: 0, slowestNs: 0 }))
-  for (let i = 0; i < count; i++) {
-    const workers = byStep.of(steps.of[i]!)
-    const timeNs = endNs[i]! - startNs[i]!
-    workers.timeNs += timeNs
-    workers.waitNs += waitEndNs[i]! - endNs[i]!
-    workers.slowestNs = Math.max(workers.slowestNs, timeNs)
-  }
-  return byStep
 }
 
 /** Chooses one call: the one with this number, or the n-th decode call, else an earlier one, else the first call of all. */
@@ -173,6 +156,7 @@ export class SeriesOfCalls implements Statistic<object, 'experts' | 'graph-nodes
     private readonly names: readonly SeriesName[],
     private readonly shown: number | undefined,
     private readonly chosen: () => Int32Array,
+    private readonly kindOf: KindOf = () => undefined,
   ) {
     if (names.includes('offsets')) this.offsets = new Offsets(defined)
     if (names.includes('graph')) this.ofGraph = new ChosenCall(shown, DECODE_OF_GRAPH)
@@ -201,7 +185,8 @@ export class SeriesOfCalls implements Statistic<object, 'experts' | 'graph-nodes
     if (!this.ofGraph) return
     const splits = this.splits.take(operators.call)
     if (!this.ofGraph.isChosen(operators)) return
-    this.built = graphOfCall(operators, this.defined, splits, { operators, steps, chosen: this.chosen() })
+    const measured = { operators, steps, chosen: this.chosen(), kindOf: this.kindOf }
+    this.built = graphOfCall(operators, this.defined, splits, measured)
     this.gpu.shown = operators.call
   }
 

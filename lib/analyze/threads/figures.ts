@@ -165,6 +165,33 @@ export interface ThreadFigures {
   readonly teams: TeamFigures | null
   /** Null where the log does not contain where workers ran. */
   readonly places: PlaceFigures | null
+  /** Null where all cores are of one kind, or their kinds are not known. */
+  readonly by_core_kind: CoreKindTimes | null
+}
+
+/** Time of operators by kind of core. */
+export interface CoreKindTimes {
+  /** Part of the time of which the log does not contain the CPU: that on which the worker began the graph is assumed. */
+  readonly assumed_share: number
+  /** By role and op, in all layers and phases; most time first. */
+  readonly operators: readonly CoreKindOperator[]
+}
+
+/** Operators of a role by kind of core. */
+export interface CoreKindOperator {
+  readonly role: string
+  readonly op: string
+  /** The fastest kind first. */
+  readonly kinds: readonly TimeOnKind[]
+}
+
+/** Operators on cores of one kind. */
+export interface TimeOnKind {
+  /** `P`, `E`, `LP`; empty: the CPU is not known. */
+  readonly kind: string
+  /** Executions by one worker each. */
+  readonly executions: number
+  readonly time_ns: number
 }
 
 /** Threads that compute a call together. */

@@ -1,4 +1,5 @@
 import { percent, plural, threeDigits } from '../../model/units.ts'
+import { CORE_KINDS } from './core-kinds.ts'
 import type { CoreKindFigures, MachineFigures, TeamFigures, ThreadFigures, WorkerPlace } from './figures.ts'
 
 interface Known {
@@ -75,3 +76,9 @@ export const kindsOfWorker = ({ by_kind }: WorkerPlace): string =>
     .sort(([, a], [, b]) => b - a)
     .map(([kind, share]) => `${kind} ${percent(share)}`)
     .join(', ')
+
+/** Kinds of cores of these rows, the fastest first. */
+export const coreKindsIn = (rows: readonly { readonly kinds: readonly { readonly kind: string }[] }[]): string[] => {
+  const found = new Set(rows.flatMap(({ kinds }) => kinds.map(({ kind }) => kind)))
+  return CORE_KINDS.filter((kind) => found.has(kind))
+}

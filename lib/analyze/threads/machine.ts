@@ -2,6 +2,7 @@ import { DefaultMap } from '../../model/default-map.ts'
 import { type Cpu, cpuList, cpusOf, type Topology, topologyOf } from '../../model/topology.ts'
 import type {
   CoreKindFigures,
+  CoreKindTimes,
   MachineFigures,
   PlaceFigures,
   TeamFigures,
@@ -73,6 +74,7 @@ export function threadsOf(
   facts: Facts,
   teams: TeamFigures | null,
   workerCpus: WorkerCpus | undefined,
+  coreKinds: CoreKindTimes | null,
 ): ThreadFigures | null {
   const runtime = textIn(facts, 'threads.runtime')
   if (runtime === null && !teams && !workerCpus) return null
@@ -84,6 +86,7 @@ export function threadsOf(
     pools: Object.keys(facts).flatMap((key) => (POOL.test(key) ? [String(facts[key])] : [])),
     teams,
     places: workerCpus ? placesOf(facts, workerCpus) : null,
+    by_core_kind: coreKinds,
   }
 }
 

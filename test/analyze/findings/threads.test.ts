@@ -1,5 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { lookedAt } from '../../../lib/analysis.ts'
+import { dagOf } from '../../../lib/dag/dag.ts'
+import { METRICS } from '../../../lib/dag/metrics.ts'
 import { analyze, type Finding } from '../../../lib/index.ts'
 import { checkedFindings, decodes, type MadeCall, madeRun } from './made-run.ts'
 
@@ -118,6 +120,29 @@ describe('cores', () => {
     )
     expect(of(await on([0, 2], HYBRID))).toEqual([])
     expect(of(await on([4, 6], { ...HYBRID, 'cpus.allowed_list': '4-7' }))).toEqual([])
+  })
+
+  test('time of operators by kind of core, also of the nodes of a graph', async () => {
+    const made = { calls: decodes(3, [waiting], { cpus: [0, 4] }), attributes: HYBRID }
+    const { threads, series } = await analyze(madeRun(made), { series: ['graph'] })
+    const kinds = [
+      { kind: 'P', executions: 3, time_ns: 3 * waiting.ns[0]! },
+      { kind: 'E', executions: 3, time_ns: 3 * waiting.ns[1]! },
+    ]
+    const { role } = series!.graph!.nodes[0]!
+    expect(threads!.by_core_kind).toEqual({ assumed_share: 1, operators: [{ role, op: waiting.op, kinds }] })
+    const dag = dagOf(series!.graph!)
+    const ofOne = kinds.map((row) => ({ ...row, executions: 1, time_ns: row.time_ns / 3 }))
+    expect(dag.nodes.map(({ by_core_kind }) => by_core_kind)).toEqual([ofOne])
+    expect(METRICS.slow_cores.of(dag.nodes[0]!)).toBe(waiting.ns[1]! / (waiting.ns[0]! + waiting.ns[1]!))
+    // The CPU of each operator itself, where it is recorded; and one that the topology does not contain.
+    const onE = await analyze(madeRun({ ...made, cpu: 5 }))
+    const all = { kind: 'E', executions: 6, time_ns: 3 * (waiting.ns[0]! + waiting.ns[1]!) }
+    expect(onE.threads!.by_core_kind).toEqual({ assumed_share: 0, operators: [{ role, op: waiting.op, kinds: [all] }] })
+    const unknown = await analyze(madeRun({ ...made, calls: decodes(3, [waiting], { cpus: [0, 9] }) }))
+    expect(unknown.threads!.by_core_kind!.operators[0]!.kinds.map(({ kind }) => kind)).toEqual(['P', ''])
+    const equal = await analyze(madeRun({ ...made, attributes: MACHINE }), { series: ['graph'] })
+    expect([equal.threads!.by_core_kind, equal.series!.graph!.nodes[0]!.by_core_kind]).toEqual([null, null])
   })
 
   test('a clock that the kernel limits', async () => {

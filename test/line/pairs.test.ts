@@ -6,7 +6,7 @@ import { inParts, isLong, someOf } from '../long.ts'
 import { PROVOKED } from '../model/provoked.ts'
 import { PROVOKED_BY_KERNEL } from '../model/provoked-kernel.ts'
 import { alloc, encode, json } from '../read/companion-files.ts'
-import { LOGS } from '../tables/of-logs.ts'
+import { LOGS, NUMA_LOG } from '../tables/of-logs.ts'
 import { plainBytes } from './support.ts'
 
 /** Any two logs as one run, and logs with every issue: each is read to its end in every way, or refused with a message for a person. */
@@ -42,11 +42,13 @@ const SAMPLES: readonly Sample[] = (() => {
     .filter(({ bytes }) => bytes.length <= BYTES_MAX)
     .sort((a, b) => a.bytes.length - b.bytes.length)
   const taken = new Map<string, number>()
-  return all.filter(({ format }) => {
+  const smallest = all.filter(({ format }) => {
     const count = (taken.get(format) ?? 0) + 1
     taken.set(format, count)
     return count <= OF_EACH_FORMAT
   })
+  // Machines with several nodes have figures of their own, also beside another log.
+  return [...smallest, ...sampleOf(NUMA_LOG, plainBytes(`../../${NUMA_LOG}`))]
 })()
 
 const PAIRS = SAMPLES.flatMap((first, i) => SAMPLES.slice(i).map((second) => [first, second] as const))

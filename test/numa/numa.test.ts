@@ -160,6 +160,68 @@ describe('made logs', () => {
       expect(findings(await analysed(log)).map(({ rule }) => rule)).not.toContain('remote-memory')
   })
 
+  /** A weight of four experts, of which the first two are on node 0; each call chooses two. */
+  function experts(choices: readonly (readonly number[] | undefined)[] | undefined, tokens = 1): Uint8Array {
+    const [rows, count, calls] = [8, 4, 10]
+    const writer = begun({ 'topology.nodes': '0:0|1:1', 'topology.online': '0-1' })
+    for (const [type, name] of ['f32', 'i32'].entries()) writer.type(type, name)
+    writer.op(30, 'MUL_MAT_ID')
+    const sizeBytes = count * rows * 4096
+    const buffer = writer.buffer({ name: 'CPU', usage: 'weights', base: 0x100000, sizeBytes })
+    const of = { type: 0, ne: [1024, rows, count], address: 0x100000, sizeBytes, buffer }
+    const weight = writer.tensor({ name: 'blk.0.ffn_up_exps.weight', ...of })
+    const input = writer.tensor({ name: 'inp', ne: [1024, 1, tokens], address: 0x10, sizeBytes: 4096 })
+    const ids = writer.tensor({ name: 'ffn_moe_topk-0', type: 1, ne: [2, tokens], address: 0x20, sizeBytes: 8 })
+    const node = writer.tensor({ name: 'ffn_moe_up-0', op: 30, ne: [rows, 2, tokens], sources: [weight, input, ids] })
+    const graph = writer.graph('CPU', [node])
+    const runs = [
+      [2 * rows, 0],
+      [2 * rows, 1],
+    ] as const
+    writer.pages({ buffer, moment: 'first', atNs: 10, address: 0x100000, runs })
+    const threads = [0, 1].map((worker) => writer.thread(500 + worker, worker))
+    for (let call = 0; call < calls; call++) {
+      const [start, chosen] = [1000 + call * 100_000, choices?.[call % choices.length]]
+      for (const [worker, thread] of threads.entries()) {
+        if (call === 0) thread.affinity(start, worker, 0)
+        thread.call = call
+        thread.operator({ tensor: node, startNs: start + 100, endNs: start + 90_100, waitEndNs: start + 90_200 })
+      }
+      const [host] = threads
+      if (chosen) host!.experts({ atNs: start + 90, tensor: ids, call, k: 2, ids: chosen })
+      host!.graph({ startNs: start + 50, endNs: start + 90_300, graph, call })
+      host!.token({ startNs: start, endNs: start + 90_400, call, tokens })
+    }
+    writer.end(2_000_000)
+    return writer.take()
+  }
+
+  test('of experts, each worker reads its rows of those that were chosen', async () => {
+    const half = 4 * 4096 // rows of an expert that a worker reads
+    // Four fifths of what calls choose are experts 0 and 1.
+    const choices = [
+      [0, 1],
+      [0, 3],
+      [1, 0],
+      [1, 2],
+      [1, 0],
+    ]
+    const { numa } = await analysed(experts(choices))
+    expect(numa).toMatchObject({ estimated_share: 0, read_bytes: 10 * 2 * 2 * half, local_share: 0.5 })
+    expect(numa!.workers.map(({ by_node }) => by_node)).toEqual(Array(2).fill([16 * half, 4 * half]))
+    expect(numa!.workers.map(({ local_share }) => local_share)).toEqual([0.8, 0.2])
+    // Without choices, experts are equal; with some missing, too; of several tokens, the parts are those of the choices, and an estimate.
+    const assumed = Array(2).fill([10 * half, 10 * half])
+    for (const log of [experts(undefined), experts([[0, 1], undefined])]) {
+      const { numa } = await analysed(log)
+      expect(numa!.workers.map(({ by_node }) => by_node)).toEqual(assumed)
+      expect(numa!.estimated_share).toBe(1)
+    }
+    const prefill = (await analysed(experts([[0, 1, 0, 1]], 2))).numa!
+    expect(prefill.workers.map(({ by_node }) => by_node)).toEqual(Array(2).fill([20 * half, 0]))
+    expect(prefill.estimated_share).toBe(1)
+  })
+
   test('one node: nothing', async () => {
     expect((await analysed(made([[64, 0]], { 'topology.nodes': '0:0-1' }))).numa).toBeNull()
   })

@@ -8,6 +8,9 @@ import { type TableName, tablesOf } from '../../lib/tables.ts'
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
+/** A log of a machine with two NUMA nodes. */
+export const NUMA_LOG = 'test/numa/distribute.ggtrace.gz'
+
 /** Each fixture and example, by its path in the repository. */
 export const LOGS = ['test/fixtures', 'test/gpu/logs', 'examples']
   .flatMap((place) =>
@@ -17,6 +20,7 @@ export const LOGS = ['test/fixtures', 'test/gpu/logs', 'examples']
     (path) =>
       statSync(join(ROOT, path)).isFile() && !/(README.*|SOURCES.*|\.md|\.mjs|\.json5|answers\.json)$/.test(path),
   )
+  .concat(NUMA_LOG)
   .sort()
 
 /** The tables of a log as Parquet files, in pieces; throws for a file that is no log. */

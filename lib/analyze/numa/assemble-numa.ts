@@ -53,6 +53,14 @@ class NodeReads {
   }
 }
 
+/** In which part of its executions a product reads each matrix of its weight. */
+interface ExpertShares {
+  shareOf(matrix: number): number
+  readonly isKnown: boolean
+}
+
+const ALL_OF_ONE: ExpertShares = { shareOf: () => 1, isKnown: true }
+
 /** Sums what workers read, by what they read and where it is. */
 class ReadSums {
   readonly all: NodeReads
@@ -96,7 +104,7 @@ class ReadSums {
     const node = tensors[executions.tensor]!
     for (const source of readBy(this.input.defined, executions.tensor)) {
       const weight = tensors[source]!
-      const parts = this.partsOf(node, weight, executions.workers)
+      const parts = this.partsOf(node, weight, executions)
       for (const { worker, cpu, times } of executions.of) {
         const bytes = parts.bytes[worker]
         if (bytes)
@@ -128,9 +136,9 @@ class ReadSums {
   private partsOf(
     node: TensorEvent,
     weight: TensorEvent,
-    workers: number,
+    { workers, of }: Executions,
   ): { bytes: NodeBytes[]; isEstimate: boolean } {
-    const { names, tensors } = this.input.defined
+    const { names } = this.input.defined
     const matrices = (weight.ne?.[2] ?? 1) * (weight.ne?.[3] ?? 1)
     const columns = (node.ne ?? []).slice(1).reduce((product, size) => product * size, 1)
     const computing = {
@@ -145,25 +153,42 @@ class ReadSums {
       isPlain && matrices * workers <= PARTS_MAX
         ? rowsOf(weight, isOfExperts ? 1 : columns, workers, computing)
         : undefined
-    // Of experts, those that were chosen: an equal part of each is assumed.
-    const [used = 0, tokens = 1] = isOfExperts ? (tensors[node.sources[2] ?? -1]?.ne ?? []) : []
-    const chosen = isOfExperts && matrices > 0 ? 1 - (1 - Math.min(1, used / matrices)) ** tokens : 1
+    const { shareOf, isKnown } = isOfExperts ? this.expertsOf(node, matrices, of) : ALL_OF_ONE
     const { address, sizeBytes } = weight
-    if (!rows) {
-      const equal = new NodeBytes(this.count)
-      equal.addAll(this.in(address, address + sizeBytes), chosen / workers)
-      return { bytes: Array.from({ length: workers }, () => equal), isEstimate: workers > 1 || isOfExperts }
-    }
-    const rowBytes = sizeBytes / matrices / rows.at(-1)!
-    const bytes = Array.from({ length: workers }, (_, worker) => {
+    const matrixBytes = sizeBytes / matrices
+    const partOf = (fromRow: number, toRow: number, allRows: number) => {
       const part = new NodeBytes(this.count)
       for (let matrix = 0; matrix < matrices; matrix++) {
-        const base = address + (matrix * sizeBytes) / matrices
-        part.addAll(this.in(base + rows[worker]! * rowBytes, base + rows[worker + 1]! * rowBytes), chosen)
+        const [base, rowBytes] = [address + matrix * matrixBytes, matrixBytes / allRows]
+        const share = shareOf(matrix)
+        if (share > 0) part.addAll(this.in(base + fromRow * rowBytes, base + toRow * rowBytes), share)
       }
       return part
-    })
-    return { bytes, isEstimate: isOfExperts }
+    }
+    if (!rows) {
+      const equal = new NodeBytes(this.count)
+      const read = isOfExperts && matrices <= PARTS_MAX ? partOf(0, 1, 1) : this.in(address, address + sizeBytes)
+      equal.addAll(read, 1 / workers)
+      return { bytes: Array.from({ length: workers }, () => equal), isEstimate: workers > 1 || !isKnown }
+    }
+    const bytes = Array.from({ length: workers }, (_, i) => partOf(rows[i]!, rows[i + 1]!, rows.at(-1)!))
+    return { bytes, isEstimate: !isKnown }
+  }
+
+  /**
+   * By expert, in which part of its executions a product reads it. Known where each choice that it used was recorded, and where it has one
+   * token: of several, an expert may get so many that its rows are divided in another way. Else all experts are assumed to be equal.
+   */
+  private expertsOf(node: TensorEvent, experts: number, executions: Executions['of']): ExpertShares {
+    const { tensors } = this.input.defined
+    const [used = 0, tokens = 1] = tensors[node.sources[2] ?? -1]?.ne ?? []
+    const chosen = this.input.chosen.get(node.sources[2] ?? -1)
+    const times = new DefaultMap<number, { times: number }>(() => ({ times: 0 }))
+    for (const { worker, times: own } of executions) times.of(worker).times += own
+    const isWhole = chosen !== undefined && [...times.values()].every((sum) => sum.times === chosen.choices)
+    if (isWhole) return { shareOf: (expert) => (chosen.times.get(expert) ?? 0) / chosen.choices, isKnown: tokens === 1 }
+    const equal = experts > 0 ? 1 - (1 - Math.min(1, used / experts)) ** tokens : 1
+    return { shareOf: () => equal, isKnown: false }
   }
 
   bufferOf(tensor: TensorEvent): string {

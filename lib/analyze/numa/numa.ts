@@ -3,6 +3,7 @@ import type { AffinityEvent, InputEvent, PagesEvent } from '../../model/events.t
 import { nodesOf } from '../../model/topology.ts'
 import type { CallParts, Statistic } from '../common/statistic.ts'
 import type { Defined } from '../graph/defined.ts'
+import type { CallOperators } from '../graph/operators/call-operators.ts'
 
 /** Pages events that are held: the recorder looks at most so often. */
 const PAGES_MAX = 1 << 13
@@ -18,9 +19,17 @@ export interface Executions {
   readonly of: readonly { readonly worker: number; readonly cpu: number; readonly times: number }[]
 }
 
+/** Choices of a router: how often, and by expert how often it was chosen, by one token or more. */
+export interface ChosenExperts {
+  choices: number
+  readonly times: Map<number, number>
+}
+
 /** What the input contains of NUMA nodes. */
 export interface NumaOfInput {
   readonly defined: Defined
+  /** By the tensor that contains the choice. */
+  readonly chosen: ReadonlyMap<number, ChosenExperts>
   readonly pages: readonly PagesEvent[]
   readonly executions: readonly Executions[]
   /** Policies of threads. */
@@ -37,6 +46,7 @@ export class Numa implements Statistic<{ readonly numa: NumaOfInput | null }, Ki
   private readonly policies = new Set<number>()
   /** By tensor and number of workers; in each by worker and CPU. */
   private readonly times = new DefaultMap<number, Map<number, number>>(() => new Map())
+  private readonly chosen = new DefaultMap<number, ChosenExperts>(() => ({ choices: 0, times: new Map() }))
 
   /** `cpusOf`: the CPUs on which the workers of the call that is read began it. */
   constructor(
@@ -53,6 +63,7 @@ export class Numa implements Statistic<{ readonly numa: NumaOfInput | null }, Ki
 
   call({ operators, weight }: CallParts): void {
     if (!this.hasNodes) return
+    this.choose(operators, weight)
     const { count, tensor, worker, cpu } = operators
     const cpus = this.cpusOf()
     let workers = cpus.length
@@ -63,6 +74,20 @@ export class Numa implements Statistic<{ readonly numa: NumaOfInput | null }, Ki
       const times = this.times.of(tensor[i]! * WORKERS_END + workers)
       const key = worker[i]! * CPUS_END + on + 1
       times.set(key, (times.get(key) ?? 0) + weight)
+    }
+  }
+
+  /** Parts of a choice have the same time. */
+  private choose({ choices }: CallOperators, weight: number): void {
+    const experts = new DefaultMap<string, Set<number>>(() => new Set())
+    for (const { tensor, atNs, ids } of choices) {
+      const chosen = experts.of(`${tensor} ${atNs}`)
+      for (const id of ids) chosen.add(id)
+    }
+    for (const [key, ids] of experts) {
+      const chosen = this.chosen.of(Number.parseInt(key, 10))
+      chosen.choices += weight
+      for (const id of ids) chosen.times.set(id, (chosen.times.get(id) ?? 0) + weight)
     }
   }
 
@@ -77,7 +102,7 @@ export class Numa implements Statistic<{ readonly numa: NumaOfInput | null }, Ki
       }),
     }))
     const policies = [...this.policies].map((id) => defined.names.text(id))
-    return { numa: { defined, pages, executions, policies } }
+    return { numa: { defined, chosen: this.chosen, pages, executions, policies } }
   }
 }
 

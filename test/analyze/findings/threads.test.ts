@@ -63,6 +63,26 @@ describe('teams of threads', () => {
     ])
   })
 
+  test('new threads: time outside of graphs counts up to 100 µs for each', async () => {
+    const POOL = { ...OPENMP, 'threads.runtime': 'pool' }
+    const found = async (outsideNs: number) => {
+      const calls = moving((call) => [1000, 2000 + call], { lateNs: 1000, outsideNs })
+      const all = await figuresOf(calls, POOL)
+      return all.find(({ rule }) => rule === 'new-threads')!.figures[0]!
+    }
+    const [delayNs, most] = [39 * 1000, 39 * 100_000]
+    const below = (await found(60_000)).finding!
+    expect(below).toMatchObject({ time_ns: delayNs + 40 * 60_000, confidence: 'medium' })
+    const above = (await found(150_000)).finding!
+    expect(above).toMatchObject({ time_ns: delayNs + most, evidence: { outside_graphs_ns: 40 * 150_000 } })
+    expect(above.confidence_reason).toMatch(/of at most 100 µs a thread/)
+    expect(above.sentence).toBe(
+      '39 new threads in 40 calls: up to 39 % of the time of calls passes while they are made, begin and end',
+    )
+    // Of long calls, a small part: most of what is outside of graphs has other causes.
+    expect(await found(1_000_000)).toEqual({ figure: expect.stringMatching(/^39 new threads in 40 calls/) })
+  })
+
   test('two OpenMP runtimes: where threads of the other one run', async () => {
     const two = { ...OPENMP, 'threads.openmp_loaded': '/usr/lib/libgomp.so.1; /venv/torch/lib/libgomp-a34b3233.so.1' }
     const run = (others: readonly number[]) => {

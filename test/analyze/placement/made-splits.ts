@@ -24,6 +24,8 @@ export interface MadeSplits {
   readonly decodes?: number
   /** Is attention FLASH_ATTN_EXT? By default. */
   readonly hasFlash?: boolean
+  /** Does each layer read the positions of tokens, an input on the CPU? */
+  readonly hasPositions?: boolean
   readonly facts?: Readonly<Record<string, string>>
   /** Called with the log before its events. */
   readonly define?: (writer: GgtraceWriter) => void
@@ -40,7 +42,14 @@ interface Split {
 }
 
 /** The log: each call has the same splits, and one copy of 1 KiB before each split but the first. */
-export function madeSplits({ layers, decodes = 4, hasFlash = true, facts = {}, define }: MadeSplits): Uint8Array {
+export function madeSplits({
+  layers,
+  decodes = 4,
+  hasFlash = true,
+  hasPositions = false,
+  facts = {},
+  define,
+}: MadeSplits): Uint8Array {
   const writer = new GgtraceWriter({ originNs: ORIGIN_NS })
   writer.run({ 'format.version': '0', command: './llama-cli -m tiny.gguf', level: 'op', ...facts })
   for (const [name, number] of Object.entries({ f32: F32, q4_0: Q4_0, q5_1: Q5_1 })) writer.type(number, name)
@@ -63,6 +72,8 @@ export function madeSplits({ layers, decodes = 4, hasFlash = true, facts = {}, d
   }
   const splits: Split[] = []
   const owners = new Map<number, string>()
+  /** Copies of results, by backend and result: a scheduler makes one for all splits of a backend. */
+  const copies = new Map<string, number>()
   /** A node on a backend; sources of another backend are copied. */
   const node = (backend: Split['backend'], name: string, op: number, sources: readonly number[]) => {
     if (splits.at(-1)?.backend !== backend) splits.push({ backend, nodes: [] })
@@ -70,7 +81,11 @@ export function madeSplits({ layers, decodes = 4, hasFlash = true, facts = {}, d
       const owner = owners.get(source)
       if (owner === undefined || owner === backend) return source
       const { name, sizeBytes, type } = made.get(source)!
-      return tensor({ name: `${backend}#${name}#0`, type, ...at(`${backend} results`, sizeBytes) }, backend)
+      const known = copies.get(`${backend} ${source}`)
+      if (known !== undefined) return known
+      const copy = tensor({ name: `${backend}#${name}#0`, type, ...at(`${backend} results`, sizeBytes) }, backend)
+      copies.set(`${backend} ${source}`, copy)
+      return copy
     })
     const id = tensor({ name, op, type: F32, sources: own, ...at(`${backend} results`, BYTES.result) }, backend)
     splits.at(-1)!.nodes.push(id)
@@ -86,10 +101,11 @@ export function madeSplits({ layers, decodes = 4, hasFlash = true, facts = {}, d
   const weight = (name: string, buffer: 'CPU_Mapped' | 'CUDA0') =>
     tensor({ name, type: Q4_0, ...at(buffer, 2304) }, buffer === 'CUDA0' ? 'CUDA0' : 'CPU')
   const table = weight('token_embd.weight', 'CPU_Mapped')
+  const positions = hasPositions ? [tensor({ name: 'inp_pos', type: F32, ...at('CPU results', 8) }, 'CPU')] : []
   let residual = node('CPU', 'embd', GET_ROWS, [table])
   for (const [i, { weights = 'CUDA0', cache: cacheOn, attention, down }] of layers.entries()) {
     const home = weights === 'CUDA0' ? 'CUDA0' : 'CPU'
-    const query = node(home, `Qcur-${i}`, MUL_MAT, [weight(`blk.${i}.attn_q.weight`, weights), residual])
+    const query = node(home, `Qcur-${i}`, MUL_MAT, [weight(`blk.${i}.attn_q.weight`, weights), residual, ...positions])
     const cacheHome = cacheOn ?? home
     const cache = tensor({ name: `cache_k_l${i}`, type: Q5_1, ...at(`${cacheHome} cache`, BYTES.cache) }, cacheHome)
     const view = { op: VIEW, flags: 1, viewSource: cache, sources: [cache], type: Q5_1 }

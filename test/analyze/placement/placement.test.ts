@@ -94,6 +94,19 @@ describe('where layers are, and what computes them', () => {
     expect(moved.map(short)[0]).toBe('decode: FLASH_ATTN_EXT: CPU for CUDA0: kv-cache CPU: 0')
     expect(layers.map(({ kv_cache }) => kv_cache)).toEqual([['CPU'], ['CUDA0']])
   })
+
+  test('what several splits of a backend read is copied once for each graph', async () => {
+    const [plain, withPositions] = await Promise.all(
+      [false, true].map(async (hasPositions) => {
+        const { phases } = await placed({ layers: [{ attention: 'CPU' }, { attention: 'CPU' }], hasPositions })
+        return phases.find(({ phase }) => phase === 'decode')!
+      }),
+    )
+    const { calls, inputs, input_bytes, splits } = plain!
+    expect([calls, splits]).toEqual([4, 4 * 6])
+    // Two splits of the device read the positions.
+    expect(withPositions).toMatchObject({ inputs: inputs + calls, input_bytes: input_bytes + 8 * calls })
+  })
 })
 
 /** The CPU for what a device refused: of the node of layer `i`, as the scheduler asked for it. */

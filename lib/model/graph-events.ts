@@ -62,7 +62,7 @@ export interface GraphNodesEvent {
   readonly nodes: Int32Array
 }
 
-/** A tensor of a question, by its shape: it has no memory yet. All is 0 in the place of a source that an op does not have: {@link isAbsent}. */
+/** A tensor of a question, by its shape: it has no memory yet. All is 0 in the place of a source that an op does not have. */
 export interface AskedTensor {
   readonly name: number
   /** Name of the element type. */
@@ -71,9 +71,6 @@ export interface AskedTensor {
   /** Strides in bytes. */
   readonly nb: readonly number[]
 }
-
-/** Is it the place of a source that an op does not have: of attention without a mask, the fourth? */
-export const isAbsent = ({ ne }: Pick<AskedTensor, 'ne'>): boolean => ne.every((size) => size === 0)
 
 /**
  * A device refused what a scheduler, or llama.cpp when it placed weights, asked it for. Of each op with sources of these types, the first

@@ -1,5 +1,5 @@
 import { typeNamed } from './ggml-types.ts'
-import { isAbsent, type RefusalEvent } from './graph-events.ts'
+import type { AskedTensor, RefusalEvent } from './graph-events.ts'
 import type { Names } from './names.ts'
 import { formatShape } from './tensors.ts'
 
@@ -23,6 +23,9 @@ export interface Variation {
   /** Of another op; undefined: of the same. */
   readonly opNumber?: number
 }
+
+/** Is it the place of a source that an op does not have: of attention without a mask, the fourth? */
+export const isAbsent = ({ ne }: Pick<AskedTensor, 'ne'>): boolean => ne.every((size) => size === 0)
 
 /** Types and shapes of what was refused: `f32 64×8 of f32 64×1×8, q5_1 64×256×2`. */
 export function describeRefusal({ tensors }: RefusalEvent, names: Names): string {

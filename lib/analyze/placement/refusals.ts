@@ -1,8 +1,7 @@
 import { DefaultMap } from '../../model/default-map.ts'
 import type { AskedTensor, RefusalEvent, TensorEvent } from '../../model/events.ts'
-import { isAbsent } from '../../model/graph-events.ts'
 import type { Names } from '../../model/names.ts'
-import { describeRefusal } from '../../model/refusals.ts'
+import { describeRefusal, isAbsent } from '../../model/refusals.ts'
 
 /** Refusals that are held; the recorder writes at most 16 of each op and types. */
 const REFUSALS_MAX = 1 << 14

@@ -39,13 +39,16 @@ export const newLog = () => join(folder, `${logs++}`, 'run.ggtrace')
 /** A path in the test's own folder. */
 export const inFolder = (name: string) => join(folder, name)
 
-/** Builds {@link RECORDER}, and the NVTX listener beside it, once for all test files. */
-export function buildRecorder(): void {
+/** Makes targets of native/ for tests: what several test files need, once for all of them. */
+export function makeNative(...targets: readonly string[]): void {
   mkdirSync(join(NATIVE, 'build'), { recursive: true })
   writeFileSync(join(NATIVE, 'build/.gitignore'), '*\n') // as make does
-  const libraries = ['libggml2perfetto.so', 'libggml2perfetto-nvtx.so'].map((name) => `${BUILD}/${name}`)
-  execFileSync('flock', [join(NATIVE, 'build/tests.lock'), 'make', '-s', '-C', NATIVE, `BUILD=${BUILD}`, ...libraries])
+  execFileSync('flock', [join(NATIVE, 'build/tests.lock'), 'make', '-s', '-C', NATIVE, `BUILD=${BUILD}`, ...targets])
 }
+
+/** Builds {@link RECORDER}, and the NVTX listener beside it. */
+export const buildRecorder = () =>
+  makeNative(...['libggml2perfetto.so', 'libggml2perfetto-nvtx.so'].map((name) => `${BUILD}/${name}`))
 
 /** Call in a describe of tests that are run: llama.cpp and the recorder are there then, and a folder. */
 export function useRecorder(): void {

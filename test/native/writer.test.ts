@@ -7,6 +7,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals'
 import { at, canMount, useFolder, withMount } from '../cli/helpers.ts'
 import { inParts, isLong } from '../long.ts'
 import { endOf, eventCount, Kind, type Log, operatorsOf, problemsOf, readLog, recordsOf } from './log-checker.ts'
+import { makeNative } from './recording.ts'
 
 /**
  * The log's writer, native/log/: the programs of native/test are built and run, and what they wrote is read by
@@ -14,7 +15,7 @@ import { endOf, eventCount, Kind, type Log, operatorsOf, problemsOf, readLog, re
  */
 
 const NATIVE = fileURLToPath(new URL('../../native', import.meta.url))
-const BUILD = join(NATIVE, 'build/jest')
+const BUILD = join(NATIVE, 'build/tests')
 const hasCompiler = process.platform === 'linux' && spawnSync('cc', ['--version']).status === 0
 const withCompiler = hasCompiler ? describe : describe.skip
 
@@ -48,7 +49,7 @@ const nameIds = (log: Log) => {
 
 withCompiler('the writer in C (needs cc and Linux)', () => {
   beforeAll(() => {
-    execFileSync('make', ['-C', NATIVE, 'programs', `BUILD=${BUILD}`, '-s'])
+    makeNative('programs')
   })
 
   test('has a clock that keeps to CLOCK_MONOTONIC, whatever the counter does', () => {

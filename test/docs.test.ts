@@ -10,6 +10,7 @@ import { convert, type Input } from '../lib/index.ts'
 import { inputOf, openTrace } from '../lib/node.ts'
 import type { OpenTrace } from '../lib/sql.ts'
 import { targets } from '../scripts/compatibility/targets.mjs'
+import { NODE } from './cli/helpers.ts'
 import { counted, everyRecord } from './read/ggtrace-logs.ts'
 import { inputOf as inputOfServer, Server } from './requests/server.ts'
 
@@ -19,8 +20,9 @@ const read = (path: string) => readFileSync(join(ROOT, path), 'utf8')
 const blocks = (text: string, language: string) =>
   [...text.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))].map((match) => match[1]!)
 
+const [executable, ...flags] = NODE
 const node = (args: string[], cwd = mkdtempSync(join(tmpdir(), 'ggml2perfetto-docs-'))) =>
-  execFileSync(process.execPath, args, { cwd, encoding: 'utf8' })
+  execFileSync(executable, [...flags, ...args], { cwd, encoding: 'utf8' })
 
 describe('README', () => {
   const readme = read('README.md')

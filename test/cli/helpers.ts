@@ -12,7 +12,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 export const CLI = join(root, 'dist/ggml2perfetto.js')
 
 /** Node for runs that end before V8's optimizing compiler and its threads are of use: a quarter less work. */
-const NODE = [process.execPath, '--no-opt', '--single-threaded-gc'] as const
+export const NODE = [process.execPath, '--no-opt', '--single-threaded-gc'] as const
 
 /** A real run of 9 calls: a prefill of 16 tokens and 8 decode steps, on 2 workers. */
 export const MOE = join(root, 'examples/moe.csv')
@@ -129,7 +129,8 @@ function outcome({ pid, status: code, stdout: bytes, stderr: errors }: Result): 
 
 /** Starts the CLI and leaves it running. */
 export function start(args: readonly string[], env: Record<string, string> = {}) {
-  return spawn(process.execPath, [CLI, ...args], { cwd: folder, stdio: 'pipe', env: { ...process.env, ...env } })
+  const [node, ...flags] = NODE
+  return spawn(node, [...flags, CLI, ...args], { cwd: folder, stdio: 'pipe', env: { ...process.env, ...env } })
 }
 
 /** A folder of the test file's own, empty at its start. */

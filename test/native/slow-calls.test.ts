@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { analyze } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
-import { CLI } from '../cli/helpers.ts'
+import { CLI, NODE } from '../cli/helpers.ts'
 import { hasLlama, hostsProgram, LIB, model, runHosts } from '../llama/testbed.ts'
 import '../live.ts'
 import {
@@ -29,7 +29,8 @@ const HOOKS_NS = 5e6
 const SLOW: Steps = ['while', 0, 'attn_out-0', 'sleep', LIMIT_MS + 50, 'end']
 const APART: Steps = ['sleep', 1200]
 
-const command = (args: readonly string[]) => spawnSync(process.execPath, [CLI, ...args], { encoding: 'utf8' })
+const [node, ...flags] = NODE
+const command = (args: readonly string[]) => spawnSync(node, [...flags, CLI, ...args], { encoding: 'utf8' })
 
 llama('a log of slow calls (needs linux-x64 and cc)', () => {
   useRecorder()

@@ -1,3 +1,5 @@
+import { availableParallelism } from 'node:os'
+
 /** Tests run on the TypeScript sources, of lib as one file; swc only strips the types (`npm run types` checks them). */
 export default {
   testEnvironment: '<rootDir>/test/environment.cjs',
@@ -15,5 +17,5 @@ export default {
   setupFiles: ['<rootDir>/test/seed.ts'],
   workerIdleMemoryLimit: '300MB', // what suites leave behind is searched by each garbage collection of the next
   testTimeout: 300_000, // ends what hangs; a busy machine is no fault
-  maxWorkers: '100%', // of the cores; by default one of two stays idle
+  maxWorkers: Math.ceil(1.5 * availableParallelism()), // tests wait an eighth of their time, for programs, ports and clocks
 }

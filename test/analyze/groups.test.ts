@@ -6,6 +6,7 @@ import { bucketsOf, distributionOf, RELATIVE_ERROR } from '../../lib/analyze/com
 import { type Analysis, analyze, convert } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
 import type { OpenTrace } from '../../lib/sql.ts'
+import { inParts, isLong } from '../long.ts'
 import { opOf } from '../operators-sql.ts'
 import { counted } from '../read/ggtrace-logs.ts'
 import { scenario } from './scenario.ts'
@@ -27,7 +28,7 @@ const keys = fc.subarray([...GROUP_KEYS])
 const total = <T>(rows: readonly T[], of: (row: T) => number) => rows.reduce((sum, row) => sum + of(row), 0)
 
 describe('any grouping', () => {
-  test('sums to the whole; the shares of a phase sum to 1', () => {
+  inParts(test)('sums to the whole; the shares of a phase sum to 1', () => {
     const { operators } = analysis
     const phases = [...new Set(operators.rows.map(({ phase }) => phase))]
     fc.assert(
@@ -44,7 +45,7 @@ describe('any grouping', () => {
         for (const group of groups) for (const key of by) expect(group[key]).not.toBeNull()
         expect(new Set(groups.map((group) => JSON.stringify(by.map((key) => group[key])))).size).toBe(groups.length)
       }),
-      { numRuns: 60 },
+      { numRuns: isLong ? 60 : 20 },
     )
   })
 

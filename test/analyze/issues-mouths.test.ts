@@ -6,6 +6,7 @@ import { findings, lookedAt } from '../../lib/analysis.ts'
 import { type Analysis, analyze, type ConvertOptions, convert, type Input, type Summary } from '../../lib/index.ts'
 import { ISSUES, type IssueCode } from '../../lib/model/issues.ts'
 import { reportHtml } from '../../lib/report.ts'
+import { inParts, someOf } from '../long.ts'
 import { PROVOKED, type Provocation } from '../model/provoked.ts'
 import { PROVOKED_BY_KERNEL } from '../model/provoked-kernel.ts'
 import { SHOWN } from './shown.ts'
@@ -32,7 +33,7 @@ const analysed = ([inputs, options]: ReturnType<typeof partsOf>): Promise<Analys
   })
 
 describe('an issue and a loss are the same in all commands', () => {
-  test.each(provoked)('%s', async (code, provocation) => {
+  inParts(test).each(someOf(provoked, 2))('%s', async (code, provocation) => {
     const summaries = await summariesOf(partsOf(provocation()))
     const analysis = await analysed(partsOf(provocation()))
     const { isLoss } = ISSUES[code]

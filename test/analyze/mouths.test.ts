@@ -10,6 +10,7 @@ import { lookedAt } from '../../lib/analysis.ts'
 import { type Analysis, analyze, type Finding, type Summary, summarize } from '../../lib/index.ts'
 import { inputOf } from '../../lib/node.ts'
 import { reportHtml } from '../../lib/report.ts'
+import { inParts, someOf } from '../long.ts'
 import { LOGS, ROOT } from '../tables/of-logs.ts'
 import { SHOWN } from './shown.ts'
 
@@ -190,7 +191,7 @@ function expectFindings(analysis: Analysis, { findings = [] }: Summary, { stats,
 /** Without sources of fixtures, and what is refused. */
 const INPUTS = LOGS.filter((path) => !/\.(c|py)$|own-switches\.txt|boot-v7.*\.txt|answers|\/analysis\//.test(path))
 
-test.each(INPUTS)('%s', async (path) => {
+inParts(test).each(someOf(INPUTS, 2))('%s', async (path) => {
   const of = await mouthsOf(path)
   if (!of) return
   expect(JSON.parse(JSON.stringify(of.summary))).toEqual(of.summary)

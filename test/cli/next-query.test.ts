@@ -33,7 +33,7 @@ async function rowsOf(names: readonly string[], options: ConvertOptions): Promis
 }
 
 describe.each([
-  ['perfetto', someOf(FIXTURES, 6)],
+  ['perfetto', someOf(FIXTURES, 12)],
   ['json', oneOfEach(FIXTURES)],
 ] as const)('in a %s trace', (to, fixtures) => {
   inParts(test).each(fixtures)('of %s', async (name) => {

@@ -51,7 +51,7 @@ describe('tensor-trace', () => {
   ])('%s, every value', async (name, offset, issueOf) => {
     for (const [nth, record] of [0, ATTENTION, MOE, records - 1].entries()) {
       const values = BYTE.filter((byte) => byte < 32 || byte > 250 || byte % 4 === nth)
-      for (const value of someOf(values, 8, nth)) {
+      for (const value of someOf(values, 16, nth)) {
         const bytes = damaged((view) => view.setUint8(field(record, offset), value))
         const outcome = await attempt(bytes, `${name} ${value} in record ${record}`)
         const issue = issueOf(value)
@@ -67,7 +67,7 @@ describe('tensor-trace', () => {
     ['layer of a source', source(0, 140)],
   ])('%s', async (name, offset) => {
     for (let record = 0; record < records; record++) {
-      for (const value of someOf(U16, 3, record)) {
+      for (const value of someOf(U16, 5, record)) {
         const bytes = damaged((view) => view.setUint16(field(record, offset), value, true))
         expect(titles(await attempt(bytes, `${name} ${value}`))).toEqual([])
       }
@@ -84,7 +84,7 @@ describe('tensor-trace', () => {
             [128, 144].map((at) => damaged((view) => view.setBigUint64(field(record, source(i, at)), value, true))),
           ),
         ]
-        for (const [nth, bytes] of someOf([...logs.entries()], 3, record))
+        for (const [nth, bytes] of someOf([...logs.entries()], 6, record))
           expect((await attempt(bytes, `value ${nth}`)).trace).toBeDefined()
         faithful.push(...spread(logs, 2))
       }
@@ -99,7 +99,7 @@ describe('tensor-trace', () => {
 
   inParts(test)('one timestamp of any value: told where it cannot be', async () => {
     for (let record = 0; record < records; record++) {
-      for (const value of someOf(EXTREMES.slice(1), 3, record)) {
+      for (const value of someOf(EXTREMES.slice(1), 5, record)) {
         const bytes = damaged((view) => view.setBigUint64(field(record, 0), value, true))
         const found = titles(await attempt(bytes, `timestamp ${value} in record ${record}`))
         if (found[0] === 'refused') expect(record).toBe(0)
@@ -201,15 +201,16 @@ describe('profinfer-csv', () => {
     }
   })
 
-  test('a header of any number of columns, in any order, with any name twice', async () => {
+  inParts(test)('a header of any number of columns, in any order, with any name twice', async () => {
     const names = lines[0]!.split(',')
     for (let column = 0; column < names.length; column++) {
-      for (const header of [
+      const headers = [
         names.with(column, ''),
         names.with(column, 'ts'),
         names.with(column, '"op"'),
         names.toSpliced(column, 1),
-      ]) {
+      ]
+      for (const header of someOf(headers, 3, column)) {
         const bytes = encode(lines.with(0, header.join(',')).join('\n'))
         await attempt(bytes, `header ${header}`)
         await attempt(bytes, `header ${header}, told`, { from: 'profinfer-csv' })

@@ -64,7 +64,7 @@ function zeroed(value: unknown, keys: RegExp, key = ''): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, of]) => [name, zeroed(of, keys, name)]))
 }
 
-inParts(describe).each(someOf(LOGS, 8))('the Analysis of %s', (path) => {
+inParts(describe).each(someOf(LOGS, 16))('the Analysis of %s', (path) => {
   test('without times, speeds or bytes has no share of nothing', async () => {
     const analysis = await analyze(fileOf(join(ROOT, path)), { series: SERIES }).catch((error) => error as Error)
     if (analysis instanceof Error) return expect(isOwnError(analysis)).toBe(true)
@@ -127,7 +127,7 @@ describe.each(Object.keys(INPUTS))('%s', (name) => {
     let nth = 0
     for (const field of fields) {
       const [kind, path] = field.split(' ') as [string, string]
-      for (const to of someOf(VALUES, 8, nth++)) {
+      for (const to of someOf(VALUES, 16, nth++)) {
         const changed = events.map((event) =>
           event.kind === kind ? (changedAt(event, path.split('.'), to) as TraceEvent) : event,
         )

@@ -49,7 +49,7 @@ const LOGS = [
 ]
 
 describe.each(['shapes', 'full'] as const)('--detail %s', (detail) => {
-  inParts(test).each(someOf(LOGS, 5, detail === 'full' ? 2 : 0))('%s', async (log) => {
+  inParts(test).each(someOf(LOGS, 10, detail === 'full' ? 2 : 0))('%s', async (log) => {
     const analysis = await analyze(inputOf(log))
     const trace = await traceOf(inputOf(log), { detail })
     try {

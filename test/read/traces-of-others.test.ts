@@ -6,7 +6,7 @@ import { Marks } from '../../lib/read/kernel/tracepoints/marks.ts'
 import { Tracepoints } from '../../lib/read/kernel/tracepoints/tracepoints.ts'
 import { attempt, spread } from '../line/hostile.ts'
 import { converted, cut, formatOf, OTHER_FIXTURES, plainBytes } from '../line/support.ts'
-import { inParts, isLong } from '../long.ts'
+import { inParts, isLong, someOf } from '../long.ts'
 import { drawn } from '../printing-sink.ts'
 import { atraceOf, pageOf, streamedZipOf, zipOf } from './packed.ts'
 
@@ -363,13 +363,13 @@ describe('packed', () => {
     ['Chrome JSON in a ZIP that was written to a pipe', json, () => streamedZipOf(json)],
   ]
 
-  test.each(cases)('%s is read as what is in it, damaged or not', async (what, plain, pack) => {
+  inParts(test).each(cases)('%s is read as what is in it, damaged or not', async (what, plain, pack) => {
     const packed = await pack()
     const wanted = await converted(plain)
     expect(Buffer.from(await converted(packed)).equals(wanted)).toBe(true)
     const ofPieces = Buffer.from(await converted(cut(plain, 11)))
     expect(ofPieces.equals(await converted(cut(packed, 11)))).toBe(true)
-    for (const at of spread([...packed.keys()], 20)) {
+    for (const at of someOf(spread([...packed.keys()], 20), 5)) {
       await attempt(packed.subarray(0, at), `${what}, cut to ${at} bytes`)
       const changed = packed.slice()
       changed[at]! ^= 0xff

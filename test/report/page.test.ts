@@ -92,7 +92,7 @@ inBrowser('a report in Chromium', () => {
     ['report', 'light', 390],
     ['comparison', 'light', 1100],
   ] as const
-  inParts(test).each(someOf(VIEWS, 2))(
+  inParts(test).each(someOf(VIEWS, 4))(
     '%s, %s, %d pixels: axe finds nothing, and nothing is wider than the page',
     async (name, scheme, pixels) => {
       await media(scheme)

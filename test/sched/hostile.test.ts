@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { attempt, importFaults, spread } from '../line/hostile.ts'
 import { plainBytes, randomOf } from '../line/support.ts'
+import { inParts, someOf } from '../long.ts'
 
 /**
  * Damaged recordings of the scheduler, of every format, through the whole line: each ends in a trace whose CPU slices and thread
@@ -25,22 +26,28 @@ const FIXTURES = [
   'perf-data/switches.data.gz',
 ]
 const CASES = 24
+/** Of the cases of a recording, `npm test` takes one of so many. */
+const PARTS = 3
 const LOADED = 3
 
 describe('damaged', () => {
-  test.each(FIXTURES)('%s', async (fixture) => {
+  inParts(test).each(FIXTURES)('%s', async (fixture) => {
     const bytes = plainBytes(fixture)
     const random = randomOf(bytes.length)
-    const traces: Uint8Array[] = []
-    for (let i = 0; i < CASES; i++) {
+    const cases = Array.from({ length: CASES }, (_, i) => {
       // Formats and tables come first, and are larger than what they are tables of.
       const at = Math.floor((i % 3 === 0 ? random() : 1 - random() ** 4) * bytes.length)
       const damaged = i % 4 === 3 ? bytes.subarray(0, at) : bytes.slice()
       if (i % 4 !== 3) damaged.fill(i % 2 === 0 ? 0xff : Math.floor(random() * 256), at, at + 1 + (i % 8))
+      return { i, at, damaged }
+    })
+    const traces: Uint8Array[] = []
+    const taken = someOf(cases, PARTS, FIXTURES.indexOf(fixture))
+    for (const { i, at, damaged } of taken) {
       const outcome = await attempt(damaged, `${fixture}, case ${i} at ${at}`, { allThreads: i % 2 === 0 })
       if (outcome.trace) traces.push(outcome.trace)
     }
-    expect(traces.length).toBeGreaterThan(CASES / 3)
+    expect(traces.length).toBeGreaterThan(taken.length / 3)
     for (const trace of spread(traces, LOADED)) expect(await importFaults(trace)).toEqual([])
   })
 })

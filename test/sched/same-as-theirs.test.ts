@@ -45,7 +45,7 @@ const actsIn = (fixture: string) =>
 
 describe('equal to what trace_processor makes of the capture itself', () => {
   expect(READ_BY_THEM).toHaveLength(9)
-  inParts(test).each(someOf(READ_BY_THEM, 2))('%s', async (fixture) => {
+  inParts(test).each(someOf(READ_BY_THEM, 4))('%s', async (fixture) => {
     const systrace = plainSystrace(textOf(fixture))
     // All of these captures are whole: nothing was put in.
     expect(systrace.missing).toBe(0)
@@ -54,7 +54,7 @@ describe('equal to what trace_processor makes of the capture itself', () => {
 })
 
 describe("equal to what trace_processor makes of the tool's own text", () => {
-  inParts(test).each(someOf(TEXTS, 3))('%s', async (fixture) => {
+  inParts(test).each(someOf(TEXTS, 6))('%s', async (fixture) => {
     await expectSame(fixture, actsIn(fixture))
   })
 

@@ -5,7 +5,7 @@ import { Names, type TraceEvent } from '../../lib/index.ts'
 import { TablesPass } from '../../lib/tables/tables-pass.ts'
 import { Tables } from '../../lib/tables.ts'
 import '../seed.ts'
-import { inLong } from '../long.ts'
+import { inLong, inParts, isLong } from '../long.ts'
 import { duckDb, SUMS } from './duckdb.ts'
 
 /** The rows of operator_sum are the sums of the rows of operator, by DuckDB. */
@@ -85,38 +85,42 @@ function tensorEvents(of: readonly Node[], names: Names): TraceEvent[] {
   })
 }
 
-test('of any events: calls before and after their operators, any names, amounts that are not known', async () => {
-  await fc.assert(
-    fc.asyncProperty(
-      fc.array(node, { minLength: 1, maxLength: 8 }),
-      fc.array(event, { minLength: 1, maxLength: 200 }),
-      async (nodes, events) => {
-        const { rows, expected } = await sumsOf((names) => {
-          const made = tensorEvents(nodes, names)
-          let calls = 0
-          for (const [at, of] of events.entries()) {
-            if (of.kind === 'token') {
-              made.push({ ...UNKNOWN.token, batch: BATCH, call: calls++, phase: of.phase, startNs: 0, endNs: at })
-            } else if (of.kind === 'graph') {
-              const backend = names.id(of.backend)
-              made.push({ ...UNKNOWN.graph, call: of.call - 1, backend, startNs: Math.max(0, at - 20), endNs: at })
-            } else {
-              const [tensor, endNs] = [of.tensor % nodes.length, at + of.dur]
-              const fused = of.fused && tensor + 1 < nodes.length ? { fusedTo: tensor + 1 } : {}
-              const times = { startNs: at, endNs, waitEndNs: endNs + of.call, innerWaitNs: of.dur >> 1 }
-              made.push({ ...UNKNOWN.operator, tensor, call: of.call - 1, ...times, ...fused })
+inParts(test)(
+  'of any events: calls before and after their operators, any names, amounts that are not known',
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(node, { minLength: 1, maxLength: 8 }),
+        fc.array(event, { minLength: 1, maxLength: 200 }),
+        async (nodes, events) => {
+          const { rows, expected } = await sumsOf((names) => {
+            const made = tensorEvents(nodes, names)
+            let calls = 0
+            for (const [at, of] of events.entries()) {
+              if (of.kind === 'token') {
+                made.push({ ...UNKNOWN.token, batch: BATCH, call: calls++, phase: of.phase, startNs: 0, endNs: at })
+              } else if (of.kind === 'graph') {
+                const backend = names.id(of.backend)
+                made.push({ ...UNKNOWN.graph, call: of.call - 1, backend, startNs: Math.max(0, at - 20), endNs: at })
+              } else {
+                const [tensor, endNs] = [of.tensor % nodes.length, at + of.dur]
+                const fused = of.fused && tensor + 1 < nodes.length ? { fusedTo: tensor + 1 } : {}
+                const times = { startNs: at, endNs, waitEndNs: endNs + of.call, innerWaitNs: of.dur >> 1 }
+                made.push({ ...UNKNOWN.operator, tensor, call: of.call - 1, ...times, ...fused })
+              }
             }
-          }
-          // An operator at least: without any, there are no tables to compare.
-          made.push({ ...UNKNOWN.operator, tensor: 0, startNs: 0, endNs: 1, waitEndNs: 1 })
-          return made
-        })
-        expect(rows).toEqual(expected)
-      },
-    ),
-    { numRuns: 60, endOnFailure: true },
-  )
-}, 60_000)
+            // An operator at least: without any, there are no tables to compare.
+            made.push({ ...UNKNOWN.operator, tensor: 0, startNs: 0, endNs: 1, waitEndNs: 1 })
+            return made
+          })
+          expect(rows).toEqual(expected)
+        },
+      ),
+      { numRuns: isLong ? 60 : 20, endOnFailure: true },
+    )
+  },
+  60_000,
+)
 
 inLong(test)(
   'of several row groups, whose calls come long after their operators',

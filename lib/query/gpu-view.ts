@@ -30,6 +30,9 @@ const HOST_GROUPS = [
   ...['NVTX', 'NVTX on the GPU', 'Annotations on the GPU', 'CUDA API', 'HIP API', 'Vulkan API'],
   'GPU synchronization',
 ]
+/** The first rows of these, which are rows of the run: a regular expression, and a pattern for GLOB. */
+const HOST_ROWS = ['[^>]*: (NVTX[^>]*|[^>]* API)', 'GPU [^>]* waits: [^>]*']
+const ARE_HOST_ROWS = `name glob '*: NVTX*' or name glob '*: * API' or name glob 'GPU * waits: *'`
 /** Source: Perfetto v58, ui/src/plugins/dev.perfetto.Gpu/index.ts. */
 const GPU_GROUPS = ['GPU', 'Hardware Queues', 'GPU [0-9]+ Hardware Queues']
 
@@ -38,15 +41,20 @@ const STREAMS = `
   select track.id, track.name, sum(dur) as ns from gpu_slice join track on track.id = track_id
   where track.name glob '*stream *' or track.name glob '* · GPU [0-9]*' group by 1 order by 3 desc`
 
-/** Names of the groups, of the groups that they are in, and of NVTX domains. */
-const GROUPS = `
+/** The groups and rows of the host. */
+const HOST = `
   with ours as (
     select id, name, parent_id from track
-    where name in (${HOST_GROUPS.map((name) => `'${name}'`).join(', ')}))
+    where name in (${HOST_GROUPS.map((name) => `'${name}'`).join(', ')}) or ${ARE_HOST_ROWS})`
+
+/** Names of the groups, of the groups that they are in, and of NVTX domains. */
+const GROUPS = `${HOST}
   select name from track where id in (select parent_id from ours) and parent_id is null
-  union select name from ours
+  union select name from ours where not (${ARE_HOST_ROWS})
   union select * from (
     select name from track where parent_id in (select id from ours where name = 'NVTX') limit ${DOMAINS_MAX})`
+
+const HAS_HOST = `${HOST} select count(*) from ours`
 
 /** Processes with slices on their threads, as the UI names their groups (v58, ui/src/plugins/dev.perfetto.ProcessThreadGroups). */
 const PROCESSES = `
@@ -69,7 +77,7 @@ export function gpuViewOf(query: (sql: string) => QueryResult): GpuView {
   const groups = namesOf(GROUPS)
   const streams = query(STREAMS).rows
   const [main] = streams
-  const ofHost = groups.length > 0 ? [`[^>]* > (${HOST_GROUPS.join('|')})`] : []
+  const ofHost = query(HAS_HOST).rows[0]![0] !== 0 ? [`([^>]* > )?(${[...HOST_GROUPS, ...HOST_ROWS].join('|')})`] : []
   if (!main) return { span: undefined, expanded: groups, rows: ofHost }
   const [start, end] = query(firstBurst(Number(main[0]))).rows[0]!.map((ts) => BigInt(ts as number | bigint))
   const lastShown = start! + BigInt(BURST_NS_MAX)

@@ -1,7 +1,18 @@
 import type { Unit } from '../sink/track.ts'
 import { PIXEL_NS } from './counter-line.ts'
 import type * as of from './of.ts'
-import { AFTER_BUFFERS, at, bufferRank, counter, group, runFacts, runTitle, threadTitle, track } from './place.ts'
+import {
+  AFTER_BUFFERS,
+  at,
+  bufferRank,
+  counter,
+  firstRows,
+  group,
+  runFacts,
+  runTitle,
+  threadTitle,
+  track,
+} from './place.ts'
 
 const RANK_MAX = 2 ** 31 - 2
 
@@ -59,10 +70,16 @@ const OS_CALLS = 'Calls of the operating system’s libraries that took long or 
 const BLAS_CALLS =
   'Matrix products and other calls of BLAS libraries and of oneDNN, with sizes, types and what the library chose.'
 
-const ofThread = {
+/** Rows of calls, by thread. */
+const callsOfThread = (what: string, description: string, rank: number) => ({
   rank: ({ nth }: of.Nth) => nth,
+  ahead: firstRows<of.Nth & of.Thread>(4, rank, ({ thread, tid }) => `${threadTitle(thread, tid)}: ${what}`),
   name: ({ thread, tid }: of.Thread) => threadTitle(thread, tid),
-}
+  description,
+})
+
+/** ` CCCL`: the domain of NVTX in a name; nothing for the default one. */
+const inDomain = (domain: string | undefined) => (domain === undefined ? '' : ` ${domain}`)
 
 const ofStream = {
   rank: ({ nth }: of.Nth) => nth,
@@ -261,6 +278,7 @@ export const LAYOUT = {
   }),
   threadFunctions: track<of.Nth & { readonly tid: number }>('functions', {
     rank: ({ nth }) => nth,
+    ahead: firstRows(2, at(8, 16), ({ tid }) => `thread ${tid}: functions`),
     name: ({ tid }) => `thread ${tid}`,
     description: ({ tid }) => `Functions that thread ${tid} called, nested as it called them.`,
   }),
@@ -310,6 +328,10 @@ export const LAYOUT = {
 
   expertsOfLayer: track<{ readonly layer: number }>('experts', {
     rank: ({ layer }) => (layer + 1) * 16,
+    ahead: {
+      rank: ({ layer }) => (layer >= 0 && layer < 2 ? at(9, 64 + 16 * layer) : undefined),
+      name: ({ layer }) => `layer ${layer}: experts`,
+    },
     rows: 16,
     name: ({ layer }) => (layer < 0 ? 'no layer' : `layer ${layer}`),
     description: ({ layer }) => `Experts chosen in ${layer < 0 ? 'an unknown layer' : `layer ${layer}`}.`,
@@ -331,6 +353,10 @@ export const LAYOUT = {
   }),
   live: counter<of.Buffer>('memory', {
     rank: bufferRank(1),
+    ahead: {
+      rank: ({ usage, nth }) => (usage === 'compute' && nth <= 2 ? at(9, 129 + nth) : undefined),
+      name: ({ title }) => `${title}: live`,
+    },
     name: ({ title }) => `${title}: live`,
     description: ({ label }) =>
       `Sum of the sizes of the tensors that live in this buffer (${label}), from first write to last read. Sampled ` +
@@ -359,6 +385,7 @@ export const LAYOUT = {
   }),
   touched: counter('memory', {
     rank: AFTER_BUFFERS,
+    ahead: { rank: () => at(9, 128), name: () => 'bytes touched per operator' },
     name: 'bytes touched per operator',
     description:
       'Sum of the sizes of the sources of the operator that worker 0 computes, until the barrier after it opens; 0 ' +
@@ -408,6 +435,7 @@ export const LAYOUT = {
   }),
   accessRate: counter<of.Nth & { readonly what: string }>('accesses', {
     rank: ({ nth }) => nth,
+    ahead: firstRows(4, at(11, 32), ({ what }) => `${what} per ms`),
     name: ({ what }) => `${what} per ms`,
     description: ({ what }) =>
       `Number of ${what} per millisecond, in tensors and elsewhere: events, that is samples multiplied by the period of sampling.`,
@@ -415,6 +443,7 @@ export const LAYOUT = {
   }),
   accessRole: track<of.Nth & { readonly tensors: string }>('accesses', {
     rank: ({ nth }) => 64 + nth,
+    ahead: firstRows(2, at(11, 36), ({ tensors }) => `${tensors}: samples`),
     name: ({ tensors }) => tensors,
     description: ({ tensors }) =>
       `Samples in ${tensors}, in all layers: a slice for each interval with samples. Its name and colour are the power of two of ` +
@@ -423,6 +452,7 @@ export const LAYOUT = {
   gpu: group('run', { rank: at(11, 12), name: 'GPU', description: 'Work of the GPUs, by stream.' }),
   streamWork: track<of.Stream>('gpu', {
     ...ofStream,
+    ahead: firstRows(4, at(11, 16), ofStream.name),
     description: 'Kernels, operators, copies and fills, as the GPU ran them.',
   }),
   ranges: group('run', { rank: at(12), name: 'Ranges', description: 'Named ranges of each thread.' }),
@@ -455,6 +485,11 @@ export const LAYOUT = {
   }),
   nvtxThread: track<of.Thread & of.Nth & { readonly domain: string | undefined }>('nvtxDomain', {
     rank: ({ nth }) => 16 + nth,
+    ahead: firstRows(
+      4,
+      at(12, 20),
+      ({ thread, tid, domain }) => `${threadTitle(thread, tid)}: NVTX${inDomain(domain)}`,
+    ),
     name: ({ thread, tid }) => threadTitle(thread, tid),
     description: ({ tid, domain = 'default domain' }) =>
       `Ranges that thread ${tid} pushed and popped, and its marks, in NVTX's ${domain}.`,
@@ -466,22 +501,31 @@ export const LAYOUT = {
   }),
   nvtxThreadOnGpu: track<of.Thread & of.Nth & { readonly domain: string | undefined }>('nvtxOnGpu', {
     rank: ({ nth }) => nth,
+    ahead: firstRows(
+      4,
+      at(12, 24),
+      ({ thread, tid, domain }) => `${threadTitle(thread, tid)}: NVTX${inDomain(domain)} on the GPU`,
+    ),
     name: ({ thread, tid, domain }) => `${threadTitle(thread, tid)}${domain === undefined ? '' : `, ${domain}`}`,
     description: ({ domain }) =>
       `GPU work that was launched within ranges of ${domain === undefined ? 'the default domain' : `the domain ${domain}`}, ` +
       'on their thread.',
   }),
   cudaCalls: group('run', { rank: at(12, 10), name: 'CUDA API', description: CUDA_CALLS }),
-  cudaThread: track<of.Thread & of.Nth>('cudaCalls', { ...ofThread, description: CUDA_CALLS }),
+  cudaThread: track('cudaCalls', callsOfThread('CUDA API', CUDA_CALLS, at(12, 32))),
   hipCalls: group('run', { rank: at(12, 10), name: 'HIP API', description: HIP_CALLS }),
-  hipThread: track<of.Thread & of.Nth>('hipCalls', { ...ofThread, description: HIP_CALLS }),
+  hipThread: track('hipCalls', callsOfThread('HIP API', HIP_CALLS, at(12, 32))),
   vulkanCalls: group('run', { rank: at(12, 10), name: 'Vulkan API', description: VULKAN_CALLS }),
-  vulkanThread: track<of.Thread & of.Nth>('vulkanCalls', { ...ofThread, description: VULKAN_CALLS }),
+  vulkanThread: track('vulkanCalls', callsOfThread('Vulkan API', VULKAN_CALLS, at(12, 32))),
   osCalls: group('run', { rank: at(12, 11), name: 'OS runtime', description: OS_CALLS }),
-  osThread: track<of.Thread & of.Nth>('osCalls', { ...ofThread, description: OS_CALLS }),
+  osThread: track('osCalls', callsOfThread('OS runtime', OS_CALLS, at(12, 36))),
   blasCalls: group('run', { rank: at(12, 11), name: 'Math libraries', description: BLAS_CALLS }),
   blasLibrary: track<of.Nth & { readonly library: string }>('blasCalls', {
     rank: ({ nth }) => 64 * nth,
+    ahead: {
+      rank: ({ nth }) => (nth < 2 ? at(12, 64 + 64 * nth) : undefined),
+      name: ({ library }) => `${library}: calls`,
+    },
     rows: 64,
     name: ({ library }) => library,
     description: ({ library }) => `Calls of ${library}, as its logger wrote them.`,
@@ -493,6 +537,7 @@ export const LAYOUT = {
   }),
   streamWaits: track<of.Stream>('gpuWaits', {
     ...ofStream,
+    ahead: firstRows(2, at(12, 192), ({ device, stream }) => `GPU ${device} waits: ${stream}`),
     description: 'Waits for the stream, its events or its context; events that were recorded on it.',
   }),
   series: group('run', { rank: at(13), name: 'Counters', description: 'Numeric series as recorded.' }),
@@ -509,6 +554,10 @@ export const LAYOUT = {
   }),
   meter: counter<of.Meter>('power', {
     rank: ({ nth }) => nth,
+    ahead: {
+      rank: ({ nth, group }) => (nth < 8 && group < 2 ? at(13, 64 + 8 * group + nth) : undefined),
+      name: ({ device, name }) => `${device}: ${name}`,
+    },
     name: ({ name }) => name,
     description: ({ about }) => about,
     unit: ({ unit }) => unit,
@@ -527,6 +576,7 @@ export const LAYOUT = {
   }),
   threadState: track<of.Thread & of.Nth>('threadStates', {
     rank: ({ nth }) => nth,
+    ahead: firstRows(ROWS_AT_ONCE, at(14, 16), ({ thread }) => `${thread}: state`),
     name: ({ thread }) => thread,
     description: ({ tid }) =>
       `When thread ${tid} ran, when it was runnable (preempted, or woken and not yet running), and when it was blocked.`,

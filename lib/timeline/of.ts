@@ -66,6 +66,9 @@ export interface Own extends Nth {
 
 /** For the track of a meter: what it is, in words. */
 export interface Meter extends Nth {
+  readonly device: string
+  /** Number of the device's group. */
+  readonly group: number
   readonly name: string
   readonly unit: Unit
   readonly about: string

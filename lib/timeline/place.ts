@@ -16,6 +16,8 @@ interface Spec<Of> {
   readonly rows?: Either<number, Of>
   /** The key of another group, for those for which the first has no room. */
   readonly beyond?: (subject: Of) => string | undefined
+  /** Of a row of a group: where it is a row of the run instead. */
+  readonly ahead?: Ahead<Of>
   readonly name: Either<string, Of>
   readonly description: Either<string, Of>
   readonly kind?: Either<Track['kind'], Of>
@@ -24,6 +26,21 @@ interface Spec<Of> {
   readonly ofProcess?: (subject: Of) => OwnProcess | undefined
   readonly ofThread?: (subject: Of) => OwnThread | undefined
 }
+
+/** Viewers close all groups below the run: the first rows of a group are rows of the run, so that they are seen. */
+export interface Ahead<Of> {
+  /** Its rank in the run; undefined: the row is in its group. */
+  readonly rank: (subject: Of) => number | undefined
+  /** What distinguishes the row comes first, then what it contains: `python3 9946: CUDA API`. */
+  readonly name: (subject: Of) => string
+}
+
+/** The first `max` rows of a group, from a rank of the run on. */
+export const firstRows = <Of extends { readonly nth: number }>(
+  max: number,
+  rank: number,
+  name: (subject: Of) => string,
+): Ahead<Of> => ({ rank: ({ nth }) => (nth < max ? rank + nth : undefined), name })
 
 /** A line of the layout. */
 export interface Place<Of> extends Spec<Of> {
@@ -46,16 +63,17 @@ export const counter = <Of = object>(parent: string, spec: Spec<Of>): Place<Of> 
 
 /** The track of one worker, thread, … at a place, in its n-th row from 0. */
 export function specOf<Of>(
-  { name, rank, rows, description, kind, unit, axis, ofProcess, ofThread }: Place<Of>,
+  { name, rank, rows, ahead, description, kind, unit, axis, ofProcess, ofThread }: Place<Of>,
   subject: Of,
   row = 0,
 ): TrackSpec {
+  const rankInRun = ahead?.rank(subject)
   const fixed = <T>(either: Either<T, Of>): T =>
     typeof either === 'function' ? (either as (subject: Of) => T)(subject) : either
   return {
-    name: rowName(fixed(name), row),
+    name: rowName(rankInRun === undefined ? fixed(name) : ahead!.name(subject), row),
     description: fixed(description),
-    rank: fixed(rank) + Math.min(row, fixed(rows ?? 1) - 1),
+    rank: (rankInRun ?? fixed(rank)) + Math.min(row, fixed(rows ?? 1) - 1),
     kind: fixed(kind ?? 'slices'),
     unit: fixed(unit),
     axis: axis?.(subject),

@@ -22,7 +22,7 @@ export type Of<K extends Key> = (typeof LAYOUT)[K] extends Place<infer T> ? T : 
  * Rows that stay in the group of a run whose other rows are at the top: tracks of programs may be threads, which have a place of their own;
  * the viewer sorts the others by name, and findings come first.
  */
-const IN_GROUP: ReadonlySet<Key> = new Set<Key>(['own', 'copies', 'issues'])
+const IN_GROUP: ReadonlySet<Key> = new Set<Key>(['own', 'copies', 'issues', 'meter'])
 
 /** Assigns track ids and defines tracks. Ids are in order of first use: the same events result in the same ids. */
 export class TrackTree {
@@ -91,8 +91,10 @@ export class Tracks {
    * Defines a track and returns its id. `of`: what the track depends on; `row`: its n-th row, from 0; `group`: required for groups
    * of which there are several, such as NVTX domains.
    */
-  add<K extends Key>(key: K, subject: Of<K>, row = 0, group = this.groupOf(key, subject)): number {
-    return this.tree.add(group, this.specOf(key, subject, row))
+  add<K extends Key>(key: K, subject: Of<K>, row = 0, group?: number): number {
+    const { ahead } = LAYOUT[key] as Place<Of<K>>
+    const isAhead = ahead?.rank(subject) !== undefined
+    return this.tree.add((isAhead ? undefined : group) ?? this.groupOf(key, subject), this.specOf(key, subject, row))
   }
 
   /** Replaces the name and description of a track. */
@@ -120,8 +122,8 @@ export class Tracks {
   readonly leaveOut = (): void => this.leftOut.add(CROWDED, 1, CROWDED_HINT)
 
   private groupOf<K extends Key>(key: K, subject: Of<K>): number {
-    const { beyond } = LAYOUT[key] as Place<Of<K>>
-    const group = this.group(beyond?.(subject) ?? LAYOUT[key].parent)
+    const { parent } = this.placeOf(key, subject)
+    const group = this.group(parent)
     return this.isAtTop(key, subject) ? 0 : group
   }
 
@@ -131,8 +133,15 @@ export class Tracks {
   }
 
   private isAtTop<K extends Key>(key: K, subject: Of<K>): boolean {
-    const { parent, kind, beyond } = LAYOUT[key] as Place<Of<K>>
-    return this.isOpen && parent === 'run' && kind !== 'group' && !IN_GROUP.has(key) && beyond?.(subject) === undefined
+    const { parent, kind } = this.placeOf(key, subject)
+    return this.isOpen && parent === 'run' && kind !== 'group' && !IN_GROUP.has(key)
+  }
+
+  /** Its place, with the group that it is in. */
+  private placeOf<K extends Key>(key: K, subject: Of<K>): Place<Of<K>> {
+    const place = LAYOUT[key] as Place<Of<K>>
+    const { parent, beyond, ahead } = place
+    return { ...place, parent: ahead?.rank(subject) === undefined ? (beyond?.(subject) ?? parent) : 'run' }
   }
 
   private group(key: string): number {

@@ -16,13 +16,15 @@ const TITLES = { runnable: 'runnable (preempted)', woken: 'runnable (woken)', bl
 export function stateSlices(events: readonly TraceEvent[], names: Names): StateSlice[] {
   const states = events.filter((event) => event.kind === 'state')
   const lastNs = Math.max(...states.map(({ atNs }) => atNs))
+  const threads = [...new Set(states.map(({ tid }) => tid))]
   return states.flatMap((event, i) => {
     if (event.thread === undefined) throw new Error('no fixture had states beside operators so far')
     if (event.state === 'ended') return []
     const next = states.slice(i + 1).find(({ tid }) => tid === event.tid)
     const endNs = next?.atNs ?? lastNs
     if (endNs <= event.atNs) return []
-    const row = `Thread states/${names.text(event.thread)}`
+    const thread = names.text(event.thread)
+    const row = threads.indexOf(event.tid) < 8 ? `${thread}: state` : `Thread states/${thread}`
     return [{ row, name: titleOf(event), startNs: event.atNs, endNs, args: argsOf(event, names, !next) }]
   })
 }

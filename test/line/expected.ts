@@ -27,7 +27,7 @@ const IDLE_NS_MIN = 100e6
 const ISSUES_SHOWN_MAX = 1000
 const END_BIT = 1
 const NO_END_BIT = 2
-const TOUCHED = 'Memory/bytes touched per operator'
+const TOUCHED = 'bytes touched per operator'
 const BUFFERS = { weights: 'weights', 'kv-cache': 'KV cache', compute: 'compute buffer', other: 'buffer' }
 
 /** The rows of the trace that `options` make of a log. */
@@ -368,7 +368,7 @@ class Drawing {
     const endNs = Math.max(...users.map((user) => user.endNs))
     const name = `experts ${experts!.join(' ')}`
     this.slice(
-      `Experts/${layer < 0 ? 'no layer' : `layer ${layer}`}`,
+      layer === 0 || layer === 1 ? `layer ${layer}: experts` : `Experts/${layer < 0 ? 'no layer' : `layer ${layer}`}`,
       'expert',
       name,
       startNs,

@@ -85,7 +85,7 @@ describe('one run in every generation', () => {
           JOIN track ON track.id = track_id WHERE slice.name GLOB 'running on CPU *'),
         operators AS (SELECT ts, ${arg('tid')} AS tid, ${arg('cpu')} AS cpu FROM slice WHERE category = 'operator')
       SELECT count(*), sum(NOT EXISTS (SELECT 1 FROM running WHERE running.ts <= operators.ts AND
-          operators.ts <= running.ts + running.dur AND thread = 'llama-cli ' || tid AND running.cpu = operators.cpu)),
+          operators.ts <= running.ts + running.dur AND thread IN ('llama-cli ' || tid, 'llama-cli ' || tid || ': state') AND running.cpu = operators.cpu)),
         (SELECT count(DISTINCT thread) FROM running) FROM operators`,
     )) as [Cell[]]
     expect([total, outside, lanes]).toEqual([2664, 0, 10])
@@ -224,15 +224,15 @@ describe('profinfer-openharmony', () => {
 })
 
 describe('profinfer-ktrace', () => {
-  const states = (log: string) => linesOf(log, { rows: /states/ })
+  const states = (log: string) => linesOf(log, { rows: /: state$|states/ })
 
   test('a real log, of a decoding process that shared its CPU with a busy loop', async () => {
     const log = text('profinfer-ktrace/real.txt')
     const found = await states(log)
     expect(found.slice(-3)).toEqual([
-      'Thread states/decode 25479 | 12886519874461–12886519908537 blocked',
-      'Thread states/decode 25479 | 12886519908537–12886540043174 runnable (woken)',
-      'Thread states/decode 25479 | 12886540043174–12886543951345 running on CPU 1',
+      'decode 25479: state | 12886519874461–12886519908537 blocked',
+      'decode 25479: state | 12886519908537–12886540043174 runnable (woken)',
+      'decode 25479: state | 12886540043174–12886543951345 running on CPU 1',
     ])
     expect(titles(await summaryOf(log))).toEqual([])
     expect((await summaryOf(log)).duration_ns).toBe(12_886_543_951_345 - 12_886_518_778_998)
@@ -253,14 +253,14 @@ describe('profinfer-ktrace', () => {
       '9000 [1] sched_switch: [a b 7 120 16] => [z 10 120]',
     ].join('\n')
     expect(await linesOf(log, { args: ['taken_first_by'] })).toEqual([
-      'Thread states/a b 7 | 1000–2000 running on CPU 0',
-      'Thread states/a b 7 | 2000–3000 runnable (preempted) {taken_first_by: x => [y 9}',
-      'Thread states/a b 7 | 3000–4000 running on CPU 0',
-      'Thread states/a b 7 | 4000–5000 runnable (preempted)',
-      'Thread states/a b 7 | 5000–6000 running on CPU 1',
-      'Thread states/a b 7 | 6000–7000 blocked',
-      'Thread states/a b 7 | 7000–8000 runnable (woken)',
-      'Thread states/a b 7 | 8000–9000 running on CPU 1',
+      'a b 7: state | 1000–2000 running on CPU 0',
+      'a b 7: state | 2000–3000 runnable (preempted) {taken_first_by: x => [y 9}',
+      'a b 7: state | 3000–4000 running on CPU 0',
+      'a b 7: state | 4000–5000 runnable (preempted)',
+      'a b 7: state | 5000–6000 running on CPU 1',
+      'a b 7: state | 6000–7000 blocked',
+      'a b 7: state | 7000–8000 runnable (woken)',
+      'a b 7: state | 8000–9000 running on CPU 1',
     ])
   })
 

@@ -60,6 +60,12 @@ const [MAIN, READER] = ['main thread ', 'reader ']
 const payload = (value: string, type: string) =>
   ['default domain', MAIN, 'payload', 0, `payload=${value} payload_type=${type}`] as const
 
+/** A row with its domain and its thread, whether it is in the group of its domain or a row of the run. */
+function placed<T>([group, row, ...cells]: readonly T[]): (T | string)[] {
+  const [, thread, domain = 'default domain'] = /^(.* )\d+: NVTX(?: (.*))?$/.exec(`${row}`) ?? []
+  return thread === undefined ? [group!, row!, ...cells] : [domain, thread, ...cells]
+}
+
 /** What nvtx-program.c announces, in order. */
 const EXPECTED = [
   [
@@ -128,9 +134,9 @@ withHeaders("a program that uses NVIDIA's NVTX headers (needs nvtx3/ of a CUDA t
        from slice on_reader where on_reader.name = 'on reader'`,
       "select name from slice where category = 'issue'",
     )
-    const rows = found!.map((row) =>
-      row.map((cell) => (typeof cell === 'string' ? cell.replace(/end_tid=\d+/, 'end_tid=*') : cell)),
-    )
+    const rows = found!
+      .map(placed)
+      .map((row) => row.map((cell) => (typeof cell === 'string' ? cell.replace(/end_tid=\d+/, 'end_tid=*') : cell)))
     expect(rows).toEqual([...EXPECTED, ...more])
     expect(order).toEqual([[1, 1]])
     expect(issues).toEqual([])

@@ -91,8 +91,8 @@ describe('a model on one GPU', () => {
       `SELECT count(*) FROM slice s JOIN slice p ON p.id = s.parent_id WHERE s.ts < p.ts OR s.ts + s.dur > p.ts + p.dur`,
     )
     expect(tracks!.map(([group, row, category]) => [group, row, category])).toEqual([
+      [null, 'python3 25286: CUDA API', 'api'],
       ['Annotations on the GPU', 'GPU 0: stream 7', 'gpu_user_annotation'],
-      ['CUDA API', 'python3 25286', 'api'],
       ['Profiler', 'PyTorch Profiler', 'Trace'],
       ['python3 0', 'Python', 'python_function'],
       ['python3 25286', '', 'cpu_op'],
@@ -165,11 +165,11 @@ describe('serving engines', () => {
   test('one launch of a HIP graph is correlated to all of its kernels', async () => {
     const [launches] = await rowsOf(
       fixture('vllm.json.gz'),
-      `SELECT s.name, ${arg('gpu_work')}, (SELECT count(*) FROM gpu_slice WHERE submission_id = ${arg('correlation')}), p.name
-        FROM slice s JOIN track t ON t.id = s.track_id JOIN track p ON p.id = t.parent_id
+      `SELECT s.name, ${arg('gpu_work')}, (SELECT count(*) FROM gpu_slice WHERE submission_id = ${arg('correlation')}), t.name
+        FROM slice s JOIN track t ON t.id = s.track_id
         WHERE category = 'api' AND ${arg('gpu_work')} > 1`,
     )
-    expect(launches).toEqual([['hipGraphLaunch', 421, 421, 'HIP API']])
+    expect(launches).toEqual([['hipGraphLaunch', 421, 421, 'thread 851: HIP API']])
   })
 })
 
@@ -228,7 +228,9 @@ test('threads that are known by the lower 32 bits of their pthread_t, with sign,
   const text = `{"schemaVersion":1,"baseTimeNanoseconds":1751410836000000000,"traceEvents":[${calls.join(',')}]}`
   const bytes = new TextEncoder().encode(text)
   const sql = "select t.name from slice s join track t on t.id = s.track_id where s.category = 'api' order by s.ts"
-  expect(await rowsOf(bytes, sql)).toEqual([[['thread 4047503360'], ['thread 4147503360']]])
+  expect(await rowsOf(bytes, sql)).toEqual([
+    ['thread 4047503360: CUDA API', 'thread 4147503360: CUDA API'].map((name) => [name]),
+  ])
   expect((await summarize({ name: 'trace', source: bytes })).issues).toEqual([])
 })
 

@@ -91,7 +91,7 @@ describe('NVTX in a log', () => {
        where s.category = 'nvtx' and s.name <> 'sub' or s.dur = 100 order by s.ts, s.track_id`,
     )
     expect(rows.sort((a, b) => `${a[1]}`.localeCompare(`${b[1]}`))).toEqual([
-      ['io', 'loader 900', 0, 1000, 0, 'load', 'domain=io category=4 tid=900'],
+      ['LLM app', 'loader 900: NVTX io', 0, 1000, 0, 'load', 'domain=io category=4 tid=900'],
       [
         'NVTX',
         'Names',
@@ -103,7 +103,7 @@ describe('NVTX in a log', () => {
       ],
       ['io', 'Ranges', 0, 4000, 0, 'load', 'domain=io category=reads color=#a0b0c0 range_id=17 tid=900 end_tid=901'],
       ['io', 'Ranges (2)', 0, 4200, 0, 'open', 'domain=io range_id=18 tid=900 inferred=no end recorded'],
-      ['default domain', 'thread 901', 4100, 100, 0, 'sub', 'tid=901'],
+      ['LLM app', 'thread 901: NVTX', 4100, 100, 0, 'sub', 'tid=901'],
     ])
   })
 

@@ -216,17 +216,27 @@ describe('the trace of it', () => {
       new Set([
         'LLM tiny.gguf · 2 workers · CPU',
         'at the top', // a counter that keeps a row there in the UI
-        ...['Phase', 'Tokens', 'Graphs', 'Copies', 'Vulkan API', 'GPU', 'worker 0', 'worker 0: state', 'worker 1'],
-        ...['Experts', 'layer 0'],
+        ...[
+          'Phase',
+          'Tokens',
+          'Graphs',
+          'Copies',
+          'thread 700: Vulkan API',
+          'GPU',
+          'worker 0',
+          'worker 0: state',
+          'worker 1',
+        ],
+        'layer 0: experts',
         ...['Rates', ...[0, 1].map((worker) => `worker ${worker}: cpu_share`), 'Faults and I/O'],
         ...['minor-faults per ms', 'major-faults per ms', 'bytes-read in MB/s'].map((title) => `worker 1: ${title}`),
         ...['Memory', 'Sizes', 'CPU: allocated', 'bytes touched per operator', 'compute buffer: offset read'],
         ...['weights: offset read', 'KV cache: offset read', 'Counters', 'context switches'],
         ...['compute buffer: live', 'compute buffer: size', 'KV cache: cells used (inferred)'],
         ...['Rates', 'tok/s', 'GB/s', 'GFLOP/s'],
-        ...['Requests', 'slot 0', 'slot 1', 'slots busy', 'Functions'],
+        ...['Requests', 'slot 0', 'slot 1', 'slots busy', 'thread 700: functions'],
         ...[1, 4].map((sequence) => `context 2, sequence ${sequence}: tokens in the KV cache`),
-        ...['Ranges', 'thread 700', 'NVTX', 'io', 'main 700', 'Names', 'Issues'],
+        ...['Ranges', 'thread 700', 'NVTX', 'io', 'main 700: NVTX io', 'Names', 'Issues'],
       ]),
     )
   })
@@ -254,7 +264,7 @@ describe('the trace of it', () => {
   })
 
   test('has the experts of every token, over the operators that used them', () => {
-    expect(slices('layer 0', 'experts', 'n_tokens', 'distinct', 'operators')).toEqual([
+    expect(slices('layer 0: experts', 'experts', 'n_tokens', 'distinct', 'operators')).toEqual([
       ['experts of 3 tokens', 4800, 1100, '5,1;5,7;0,5', 3, 4, 1],
     ])
   })

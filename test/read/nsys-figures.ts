@@ -62,9 +62,13 @@ const KINDS: Readonly<Record<string, Kind>> = {
   cuda: {
     tables: [`${CUPTI}RUNTIME`, `${CUPTI}DRIVER`, 'CUDNN_EVENTS', 'CUBLAS_EVENTS'],
     name: texts,
-    drawn: slices("category = 'api' AND g.name = 'CUDA API'"),
+    drawn: slices("category = 'api' AND (g.name = 'CUDA API' OR t.name GLOB '*: CUDA API*')"),
   },
-  os: { tables: ['OSRT_API'], name: texts, drawn: slices("category = 'api' AND g.name = 'OS runtime'") },
+  os: {
+    tables: ['OSRT_API'],
+    name: texts,
+    drawn: slices("category = 'api' AND (g.name = 'OS runtime' OR t.name GLOB '*: OS runtime*')"),
+  },
   nvtx: {
     tables: ['NVTX_EVENTS'],
     condition: `eventType IN ${RANGES}`,

@@ -143,7 +143,7 @@ describe('CSV reports', () => {
     const lines = new TextDecoder().decode(JAX).trim().split('\n').slice(1)
     const told = lines.map((line) => {
       const [, start, end, name, tid, level] = /^(\d+),(\d+),.*?,"?TSL:(.*?)"?,\d+,(\d+),(\d+),/.exec(line) ?? []
-      return [name, Number(start), Number(end) - Number(start), Number(level), 'TSL', `thread ${tid}`]
+      return [name, Number(start), Number(end) - Number(start), Number(level), 'TSL', `thread ${tid}: NVTX TSL`]
     })
     const order = (a: (typeof told)[number], b: (typeof told)[number]) =>
       Number(a[1]) - Number(b[1]) || Number(a[3]) - Number(b[3])

@@ -32,7 +32,7 @@ export function drawnLaunches(trace: Uint8Array): string[] {
   const callers = new Map<number, number[]>()
   for (const packet of packets) {
     const { track_descriptor: track, track_event: event, trusted_packet_sequence_id: sequence } = packet
-    if (track) tids.set(track.uuid, Number(/(\d+)(?: \(\d+\))?$/.exec(track.name)?.[1]))
+    if (track) tids.set(track.uuid, Number(/(\d+)(?:: [A-Z]+ API)?(?: \(\d+\))?$/.exec(track.name)?.[1]))
     const uuid = packet.trace_packet_defaults?.track_event_defaults?.track_uuid
     if (uuid !== undefined) tracks.set(sequence, uuid)
     for (const { iid, pid } of packet.interned_data?.graphics_contexts ?? []) pids.set(iid, pid)

@@ -47,9 +47,9 @@ const moved = (tables: Tables, byNs: bigint): Tables =>
 
 test('a thread without a name is called as its process: a program without its folders, a kernel thread by its whole name', async () => {
   const named = (name: string) =>
-    linesOf(reportOf({ PROCESSES: [{ globalPid: globalTid(101, 0), pid: 101, name }] }), { rows: /^CUDA API.*101/ })
-  expect(await named('/home/somebody/bin/serve')).toEqual(['CUDA API/serve 101 | 1200–1300 cudaLaunchKernel'])
-  expect(await named('kworker/u8:1')).toEqual(['CUDA API/kworker/u8:1 101 | 1200–1300 cudaLaunchKernel'])
+    linesOf(reportOf({ PROCESSES: [{ globalPid: globalTid(101, 0), pid: 101, name }] }), { rows: /101: CUDA API$/ })
+  expect(await named('/home/somebody/bin/serve')).toEqual(['serve 101: CUDA API | 1200–1300 cudaLaunchKernel'])
+  expect(await named('kworker/u8:1')).toEqual(['kworker/u8:1 101: CUDA API | 1200–1300 cudaLaunchKernel'])
 })
 
 describe('times', () => {
@@ -97,10 +97,10 @@ describe('names', () => {
     const report = reportOf({
       CUPTI_ACTIVITY_KIND_RUNTIME: calls.map((name, i) => rows.call(100, 100 * i, 100 * i + 9, name, i)),
     })
-    expect(await linesOf(report, { rows: /^CUDA API/ })).toEqual([
-      'CUDA API/main 100 | 0–9 cudaStreamGetCaptureInfo_v2',
-      'CUDA API/main 100 | 100–109 cublasCreate_v2',
-      'CUDA API/main 100 | 200–209 cudaLaunchKernel',
+    expect(await linesOf(report, { rows: /: CUDA API$/ })).toEqual([
+      'main 100: CUDA API | 0–9 cudaStreamGetCaptureInfo_v2',
+      'main 100: CUDA API | 100–109 cublasCreate_v2',
+      'main 100: CUDA API | 200–209 cudaLaunchKernel',
     ])
   })
 
@@ -118,9 +118,9 @@ describe('names', () => {
       ],
       TARGET_INFO_CUDA_CONTEXT_INFO: [{ processId: 101, deviceId: 3, contextId: 2, nullStreamId: 50 }],
     })
-    expect(await linesOf(report, { rows: /^GPU synchronization/ })).toEqual([
-      'GPU synchronization/GPU 0: stream 7, context 1, process 100 | 100–150 stream synchronize',
-      'GPU synchronization/GPU 1: stream 9, context 1, process 101 | 200–250 stream synchronize',
+    expect(await linesOf(report, { rows: /^GPU synchronization|waits/ })).toEqual([
+      'GPU 0 waits: stream 7, context 1, process 100 | 100–150 stream synchronize',
+      'GPU 1 waits: stream 9, context 1, process 101 | 200–250 stream synchronize',
       'GPU synchronization/GPU 1: stream 40, context 1, process 101 | 300–350 stream synchronize',
       'GPU synchronization/GPU 3: stream 50 (default), context 2, process 101 | 400–450 stream synchronize',
     ])
@@ -161,8 +161,8 @@ describe('what is not drawn', () => {
 
   test('a payload that was exported as bytes is told to be there', async () => {
     const nvtx = { ...rows.nvtx({ start: 5, end: 9, text: 'x' }), binaryData: '\u0001\u0002' }
-    const lines = await linesOf(reportOf({ NVTX_EVENTS: [nvtx] }), { rows: /^NVTX/, args: ['payload_type'] })
-    expect(lines).toEqual(['NVTX/default domain/main 100 | 5–9 x {payload_type: unknown}'])
+    const lines = await linesOf(reportOf({ NVTX_EVENTS: [nvtx] }), { rows: /NVTX/, args: ['payload_type'] })
+    expect(lines).toEqual(['main 100: NVTX | 5–9 x {payload_type: unknown}'])
   })
 })
 

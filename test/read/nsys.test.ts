@@ -66,10 +66,10 @@ describe('a whole report', () => {
         FROM slice s JOIN track t ON t.id = track_id WHERE category = 'api' ORDER BY ts`),
     )
     expect(calls).toEqual([
-      ['main 100', 'cudaLaunchKernel', 1000, 400, 1, 1, 700],
-      ['serve 101', 'cudaLaunchKernel', 1200, 100, 1, 1, null],
-      ['main 100', 'cudaLaunchKernel', 1500, 100, 2, 1, null],
-      ['main 100', 'cudaMemcpyAsync', 3000, 100, 3, 1, null],
+      ['main 100: CUDA API', 'cudaLaunchKernel', 1000, 400, 1, 1, 700],
+      ['serve 101: CUDA API', 'cudaLaunchKernel', 1200, 100, 1, 1, null],
+      ['main 100: CUDA API', 'cudaLaunchKernel', 1500, 100, 2, 1, null],
+      ['main 100: CUDA API', 'cudaMemcpyAsync', 3000, 100, 3, 1, null],
     ])
   })
 
@@ -109,11 +109,11 @@ describe('a whole report', () => {
         WHERE category = 'nvtx_gpu' ORDER BY t.name, ts, depth`),
     )
     expect(projected).toEqual([
-      ['request', 2000, 7000, 0, 3, 6800, 'main 100'],
-      ['request', 2000, 7000, 1, 3, 6800, 'main 100'],
-      ['outer', 2000, 7000, 2, 3, 6800, 'main 100'],
-      ['inner', 5000, 4000, 3, 1, 4000, 'main 100'],
-      ['registered', 2000, 7000, 0, 3, 6800, 'main 100, engine'],
+      ['registered', 2000, 7000, 0, 3, 6800, 'main 100: NVTX engine on the GPU'],
+      ['request', 2000, 7000, 0, 3, 6800, 'main 100: NVTX on the GPU'],
+      ['request', 2000, 7000, 1, 3, 6800, 'main 100: NVTX on the GPU'],
+      ['outer', 2000, 7000, 2, 3, 6800, 'main 100: NVTX on the GPU'],
+      ['inner', 5000, 4000, 3, 1, 4000, 'main 100: NVTX on the GPU'],
     ])
   })
 
@@ -127,7 +127,7 @@ describe('a whole report', () => {
     ])
     const memory = 'GPU 0: memory allocated by process 100'
     expect(found).toEqual([
-      [['stream synchronize', 8000, 1100, 'GPU 0: stream 7, context 1, process 100']],
+      [['stream synchronize', 8000, 1100, 'GPU 0 waits: stream 7, context 1, process 100']],
       [
         ['running on CPU 3', 100, 900],
         ['blocked', 1000, 1000],

@@ -314,15 +314,15 @@ describe('in the trace', () => {
       value,
     ])
     expect(rows.filter(([path]) => /energy_uj|scaling/.test(path as string) && !/core/.test(path as string))).toEqual([
-      ['Power/CPU/scaling_cur_freq, mean', 'Hz', 0, 2.4e9],
-      ['Power/CPU/scaling_cur_freq, mean', 'Hz', 100_000_000, 3.4e9],
-      ['Power/CPU/scaling_cur_freq, mean', 'Hz', 200_000_000, 3.4e9],
-      ['Power/package-0/power (from energy_uj)', 'W', 0, 3.28],
-      ['Power/package-0/power (from energy_uj)', 'W', 100_000_000, 26.72],
-      ['Power/package-0/power (from energy_uj)', 'W', 200_000_000, 28],
+      ['Power/CPU: scaling_cur_freq, mean', 'Hz', 0, 2.4e9],
+      ['Power/CPU: scaling_cur_freq, mean', 'Hz', 100_000_000, 3.4e9],
+      ['Power/CPU: scaling_cur_freq, mean', 'Hz', 200_000_000, 3.4e9],
+      ['Power/package-0: power (from energy_uj)', 'W', 0, 3.28],
+      ['Power/package-0: power (from energy_uj)', 'W', 100_000_000, 26.72],
+      ['Power/package-0: power (from energy_uj)', 'W', 200_000_000, 28],
     ])
     // A share of time is drawn in percent.
-    expect(rows).toContainEqual(['Power/package-0/package_throttle_count', '%', 200_000_000, 100])
+    expect(rows).toContainEqual(['Power/package-0: package_throttle_count', '%', 200_000_000, 100])
   })
 })
 

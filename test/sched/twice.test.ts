@@ -139,8 +139,8 @@ test('states that perf tells of single threads leave those of the log where they
     state(5, 20, 'ended', names.id('llama')),
   ])
   expect(await drawn([log, perf])).toEqual([
-    'Thread states/worker | 10–20 running on CPU 0',
-    'Thread states/llama | 10–20 running on CPU 0',
+    'worker: state | 10–20 running on CPU 0',
+    'llama: state | 10–20 running on CPU 0',
   ])
 })
 

@@ -20,7 +20,7 @@ const ARGS = ['tensor', 'bytes', 'offset', 'last_reader', 'inferred']
 
 /** What the timeline draws of a log's memory, with lifetimes. */
 export const memoryOf = (source: ByteSource, options: ConvertOptions = {}): Promise<string[]> =>
-  drawn({ name: 'log', source }, { memory: 'lifetimes', ...options }, { rows: /^Memory/, args: ARGS })
+  drawn({ name: 'log', source }, { memory: 'lifetimes', ...options }, { rows: /^Memory|: live$/, args: ARGS })
 
 /** `Memory/compute buffer: tensors/at 0 | 892–5036 inp_tokens {tensor: inp_tokens, bytes: 64, offset: 0, last_reader: embd}` */
 const LIFE =
@@ -39,10 +39,10 @@ function lifeOf(line: string): ShownLife {
   return { row, arena, tensor, startNs: +startNs, endNs: +endNs, offset: +offset, bytes: +bytes, lastReader, inferred }
 }
 
-/** `Memory/compute buffer: live | 892 = 64` */
+/** `compute buffer: live | 892 = 64` */
 const samples = (lines: readonly string[], track: string): [atNs: number, value: number][] =>
   lines
-    .filter((line) => line.startsWith(`Memory/${track} | `))
+    .filter((line) => line.replace(/^Memory\//, '').startsWith(`${track} | `))
     .map((line) => line.split(' | ')[1]!.split(' = ').map(Number) as [number, number])
 
 /**

@@ -38,9 +38,10 @@ test('a run: called by model, workers and backend; calls, graphs, workers, rates
       'Graphs',
       ...workers,
       'Copies',
-      'Functions',
+      'thread 5634: functions',
       'GB/s',
       'GFLOP/s',
+      ...['layer 0: experts', 'layer 1: experts', 'bytes touched per operator', 'compute buffer: live'],
       'Experts',
       'Memory',
     ]
@@ -97,12 +98,15 @@ test.each([
   })
 })
 
-test('an nsys report: what the program announced, its calls, and the states of threads last', async () => {
-  const order = ['NVTX', 'NVTX on the GPU', 'CUDA API', 'GPU synchronization', 'Thread states']
+test('an nsys report: rows of each thread at the top, where the viewer closes groups', async () => {
   await queried(inputOf('test/fixtures/nsys/one-gpu.sqlite.gz'), (trace) => {
-    const found = children(trace, 'Nsight Systems')
-    expect(found.filter((name) => order.includes(`${name}`))).toEqual(order.filter((name) => found.includes(name)))
-    expect(found.at(-1)).toBe('Thread states')
+    const atTop = `select p.name from track t join track p on t.parent_id = p.id where t.name = 'at the top' order by 1`
+    const ofThread = ['CUDA API', 'NVTX', 'NVTX CCCL', 'NVTX CCCL on the GPU', 'NVTX on the GPU', 'state']
+    const ofOthers = [10051, 9953, 9954, 9969].map((tid) => `thread ${tid}: state`)
+    expect(trace.query(atTop).rows.flat()).toEqual([
+      ...['GPU', 'GPU 0 waits: stream 7 (default), context 1, process 9946'],
+      ...[...ofThread.map((what) => `python3 9946: ${what}`), ...ofOthers],
+    ])
   })
 })
 

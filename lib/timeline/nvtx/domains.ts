@@ -30,6 +30,8 @@ export class Domains {
   private readonly started = new Map<number, NvtxEvent>()
   private readonly ended = new Map<number, NvtxEvent>()
   private namesTrack = 0
+  /** Threads so far, of all domains. */
+  private threads = 0
   private lastNs = -Infinity
 
   constructor(private readonly context: TrackContext) {}
@@ -130,7 +132,7 @@ export class Domains {
     const { tid, thread } = event
     return getOrMake(domain.threads, tid, () => {
       const { tracks, names, writer } = this.context
-      const subject = { thread: names.text(thread), tid, domain: domain.name, nth: domain.threads.size }
+      const subject = { thread: names.text(thread), tid, domain: domain.name, nth: this.threads++ }
       return new OpenSlices(writer, () => tracks.add('nvtxThread', subject, 0, domain.uuid))
     })
   }

@@ -29,10 +29,12 @@ const UNITS: Readonly<Record<MeterEvent['unit'], Unit>> = {
 /** Draws meters of power, clocks and utilization: a group of counters for each device. Totals of energy are drawn as power. */
 export class PowerArea {
   private readonly rows: Row[] = []
-  private groups = 0
   private readonly meters = new DefaultMap<number, { count: number }>(() => ({ count: 0 }))
-  private readonly devices = new DefaultMap((device: number) =>
-    this.context.tracks.add('power', { nth: this.groups++, device: this.context.names.text(device) }),
+  private readonly devices: DefaultMap<number, { readonly nth: number; readonly group: number }> = new DefaultMap(
+    (device) => {
+      const nth = this.devices.size
+      return { nth, group: this.context.tracks.add('power', { nth, device: this.context.names.text(device) }) }
+    },
   )
 
   constructor(private readonly context: TrackContext) {}
@@ -67,13 +69,14 @@ export class PowerArea {
     const { names, tracks } = this.context
     const name = names.text(meter.name)
     const isTotal = meter.what === 'energy'
+    const device = this.devices.of(meter.device)
     const subject = {
-      nth,
+      ...{ nth, device: names.text(meter.device), group: device.nth },
       name: isTotal ? `power (from ${name})` : name,
       unit: isTotal ? ('W' as const) : UNITS[meter.unit],
       about: aboutMeter(meter, name),
     }
-    return tracks.add('meter', subject, 0, this.devices.of(meter.device))
+    return tracks.add('meter', subject, 0, device.group)
   }
 }
 

@@ -9,15 +9,16 @@ const SHARE: Limit = {
   why: 'programs that launch ahead of the GPU, in PyTorch without graphs too, wait for up to a tenth of the time, where steps begin',
 }
 
-/** Most of what a recorded program did meanwhile. */
-function meanwhile(hostTimes: GpuDevice['host_wait']): string {
-  const all = hostTimes?.reduce((sum, { time_ns }) => sum + time_ns, 0) ?? 0
-  return hostTimes && hostTimes.length > 0
-    ? `; the program meanwhile: ${hostTimes[0]!.what} (${percent(hostTimes[0]!.time_ns / all)})`
-    : ''
+/** Graphs of another backend, for which the GPU waits wherever its launches are: their placement is the cause. */
+const ELSEWHERE = 'graphs elsewhere'
+
+/** Most of what a recorded program did in this time. */
+function meanwhile(hostTimes: GpuDevice['host_wait'], allNs: number): string {
+  const most = hostTimes?.find(({ what }) => what !== ELSEWHERE)
+  return most ? `; the program meanwhile: ${most.what} (${percent(most.time_ns / allNs)})` : ''
 }
 
-/** A GPU is idle as the host has not launched its next work. */
+/** A GPU is idle as the host has not launched its next work, and no other backend computes. */
 export const gpuLaunches: Rule = {
   id: 'gpu-launches',
   title: 'A GPU waits for the host to launch its work',
@@ -30,7 +31,9 @@ export const gpuLaunches: Rule = {
     devicesOf(analysis).flatMap((device) => {
       const { idle, time, host_wait } = device
       if (!idle) return []
-      const { time_ns, count } = idle.host_wait
+      const { time_ns: waitNs, count } = idle.host_wait
+      const elsewhereNs = host_wait?.find(({ what }) => what === ELSEWHERE)?.time_ns ?? 0
+      const time_ns = waitNs - elsewhereNs
       const share = time_ns / time.total_ns
       const sentence = `${nameOf(analysis, device)} waits for launches ${percent(share)} of the time`
       if (share < SHARE.value) return [{ figure: sentence }]
@@ -42,14 +45,15 @@ export const gpuLaunches: Rule = {
       // Correlation ids are of a process, and slices of calls in the trace are without one.
       const isOnly = analysis.gpu!.processes.length === 1
       return found(sentence, {
-        sentence: `${sentence}: ${plural(count, 'gap')} with nothing launched${meanwhile(host_wait)}`,
+        sentence: `${sentence}: ${plural(count, 'gap')} with nothing launched${meanwhile(host_wait, time_ns)}`,
         time_ns,
         ...confidenceIn(analysis, device),
         evidence: {
           ...evidenceOf(device),
           ...{
-            host_wait_share: share,
-            host_wait_ns: time_ns,
+            launches_share: share,
+            host_wait_ns: waitNs,
+            ...(elsewhereNs > 0 && { elsewhere_ns: elsewhereNs }),
             gaps: count,
             idle_ns: time.idle_ns,
             total_ns: time.total_ns,

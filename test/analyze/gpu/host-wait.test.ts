@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
+import { gpuLaunches } from '../../../lib/analyze/findings/gpu-launches.ts'
 import { HostActivity } from '../../../lib/analyze/gpu/host-activity.ts'
 import { analyze, type EventInput, Names, type TraceEvent } from '../../../lib/index.ts'
 
@@ -44,7 +45,9 @@ const recorded = (format: string): EventInput => ({
 })
 
 test('what the program did while the GPU waited for it: by the most specific activity, and the rest', async () => {
-  const [device] = (await analyze(recorded('ggtrace'))).gpu!.devices
+  const analysis = await analyze(recorded('ggtrace'))
+  const { gpu } = analysis
+  const [device] = gpu!.devices
   expect(device!.idle!.host_wait).toEqual({ count: 1, time_ns: 800 })
   expect(device!.host_wait).toEqual([
     { what: 'rest of calls', time_ns: 10 + 20 + 10 + 30 + 100 },
@@ -58,6 +61,15 @@ test('what the program did while the GPU waited for it: by the most specific act
     { what: 'waiting', time_ns: 10 },
     { what: 'copying', time_ns: 10 },
   ])
+  // While another backend computes, the GPU does not wait for launches.
+  const enough = { ...gpu!, devices: [{ ...device!, work: 100, calls: null }] }
+  const [looked] = gpuLaunches.look({ ...analysis, gpu: enough })
+  expect(looked!.finding).toMatchObject({
+    sentence:
+      'GPU 0 waits for launches 70 % of the time: 1 gap with nothing launched; the program meanwhile: rest of calls (24 %)',
+    time_ns: 700,
+    evidence: { launches_share: 0.7, host_wait_ns: 800, elsewhere_ns: 100 },
+  })
 })
 
 test('of other formats it is not known', async () => {

@@ -1,7 +1,7 @@
 /**
  * The builds of llama.cpp that the benchmark runs: `pool`, npm's of vendor/llama, whose workers are threads of ggml; `openmp`, Debian's
  * newest, whose workers are those of libgomp; and `own`, npm's with a CPU backend that is built here for libgomp, and the same program as
- * `pool`, for causes that need a program with other options. Debian's programs run in a root folder of their own (scripts/fetch-debian.mjs),
+ * `pool`, for causes that need a program with other options; `vulkan` and `cuda`, npm's with a second backend. Debian's programs run in a root folder of their own (scripts/fetch-debian.mjs),
  * in which the working folder of the benchmark has the same path as outside.
  */
 import { execFileSync } from 'node:child_process'
@@ -38,7 +38,7 @@ const decode = (folder, lib, { model, threads, prompt = 16, tokens = 40, args })
 ]
 
 async function own(folder) {
-  register('../typescript-hooks.mjs', import.meta.url)
+  await testbed()
   const { OPENMP, ownCpu } = await import('../../test/llama/own-cpu.ts')
   const lib = await ownCpu(OPENMP)
   return { name: 'own', decode: ({ args = [], ...options }) => decode(folder, lib, { ...options, args }) }
@@ -63,9 +63,41 @@ async function openmp(folder) {
   }
 }
 
-/** All builds, fetched or built where they are missing. */
-export const makeBuilds = async (folder) => ({
-  pool: pool(folder),
-  openmp: await openmp(folder),
-  own: await own(folder),
+const testbed = () => {
+  register('../typescript-hooks.mjs', import.meta.url)
+  return import('../../test/llama/testbed.ts')
+}
+
+/** npm's build with a second backend; `env`: where it is. */
+const withDevice = (name, env) => (folder) => ({
+  name,
+  env,
+  decode: ({ args = [], ...options }) => decode(folder, LIBS, { ...options, args }),
 })
+
+async function vulkan(folder) {
+  const { ensureLlama, vulkanEnvironment } = await testbed()
+  await ensureLlama({ vulkan: true })
+  if (!vulkanEnvironment) throw new Error('no lavapipe: mesa-vulkan-drivers is not installed')
+  return withDevice('vulkan', vulkanEnvironment)(folder)
+}
+
+/** The real backend, on a driver that computes on the CPU: test/gpu/README.md. */
+async function cuda(folder) {
+  const { cudaEnvironment, ensureLlama } = await testbed()
+  await ensureLlama({ cuda: true })
+  const bed = at('native/build/bed')
+  execFileSync('make', ['-s', '-C', at('test/gpu'), `BUILD=${bed}`], { stdio: ['ignore', 2, 2] })
+  return withDevice('cuda', cudaEnvironment(bed))(folder)
+}
+
+const BUILDS = { pool, openmp, own, vulkan, cuda }
+
+/** Returns a build by its name, fetched or built where it is missing. */
+export function buildsIn(folder) {
+  const made = new Map()
+  return async (name) => {
+    if (!made.has(name)) made.set(name, await BUILDS[name](folder))
+    return made.get(name)
+  }
+}

@@ -2,16 +2,16 @@ import { availableParallelism } from 'node:os'
 import { modelIn } from '../bench-folder.mjs'
 import { hog as start } from './parts.mjs'
 
-/** Another program computes: on all CPUs, or on one of them. */
-export const hog = {
-  id: 'hog',
-  title: 'another program takes the CPUs',
+/** Another program computes on these CPUs. */
+const hogOn = (id, title, cpusOf) => ({
+  id,
+  title,
   builds: ['pool', 'openmp'],
   isNamed: ({ rule }) => rule === 'preempted',
-  async create({ folder, build, number }) {
-    const cpus = availableParallelism()
-    const command = build.decode({ model: await modelIn(folder, 'big'), threads: cpus, tokens: 24 })
-    const ends = Array.from({ length: number % 3 === 2 ? 1 : cpus }, (_, cpu) => start(cpu))
+  async create({ folder, build }) {
+    const threads = availableParallelism()
+    const command = build.decode({ model: await modelIn(folder, 'big'), threads, tokens: 24 })
+    const ends = cpusOf(threads).map(start)
     return {
       command,
       undo: () => {
@@ -19,4 +19,9 @@ export const hog = {
       },
     }
   },
-}
+})
+
+export const hog = hogOn('hog', 'another program takes all CPUs', (cpus) =>
+  Array.from({ length: cpus }, (_, cpu) => cpu),
+)
+export const hogOnOne = hogOn('hog-on-one', 'another program takes one of the CPUs', () => [0])

@@ -1,5 +1,13 @@
+import { statSync } from 'node:fs'
 import { modelIn } from '../bench-folder.mjs'
 import { controlGroup, dropFromCache } from './parts.mjs'
+
+const MIB = 2 ** 20
+/** Of 400 MB, most in experts; a token reads an eighth of them. */
+const EXPERTS = {
+  ...{ layers: 4, width: 1024, feedForward: 2048, heads: 16, kvHeads: 4, vocabulary: 2048, context: 512 },
+  ...{ experts: 32, expertsUsed: 4 },
+}
 
 /** The model's file is larger than the memory of the control group: each token reads it from the disk again. */
 export const memoryLimit = {
@@ -11,7 +19,7 @@ export const memoryLimit = {
     const model = await modelIn(folder, 'big')
     // Repacked weights are no pages of the file: the kernel would end the program.
     const command = build.decode({ model, threads: 2, prompt: 4, tokens: 8, args: ['--no-repack'] })
-    const { enter, undo } = controlGroup('memory', { 'memory.limit_in_bytes': 400 * 2 ** 20 })
+    const { enter, undo } = controlGroup('memory', { 'memory.limit_in_bytes': 400 * MIB })
     // Pages in the cache belong to the group that read them first.
     dropFromCache(model)
     return { command: [...enter, ...command], undo }
@@ -29,5 +37,44 @@ export const coldCache = {
     const model = await modelIn(folder, 'big')
     dropFromCache(model)
     return { command: build.decode({ model, threads: 2, tokens: 12 }) }
+  },
+}
+
+/** As {@link memoryLimit}, of a mixture of experts: other experts are read for each token. */
+export const expertsRead = {
+  id: 'experts-read',
+  title: 'experts that do not fit into the memory of the container',
+  builds: ['pool', 'openmp'],
+  isNamed: ({ rule }) => rule === 'page-faults' || rule === 'weight-faults',
+  async create({ folder, build }) {
+    const model = await modelIn(folder, EXPERTS)
+    const command = build.decode({ model, threads: 2, prompt: 4, tokens: 12, args: ['--no-repack'] })
+    const { enter, undo } = controlGroup('memory', { 'memory.limit_in_bytes': 230 * MIB })
+    dropFromCache(model)
+    return { command: [...enter, ...command], undo }
+  },
+}
+
+const isOfDisk = ({ rule, sentence }) => rule === 'slow-load' && /disk/.test(sentence)
+
+/** The device of the model's file, as control groups name it: partitions have no limits of their own. */
+function deviceOf(path) {
+  const { dev } = statSync(path)
+  return `${(dev >> 8) & 0xfff}:${(dev & 0xff) | ((dev >> 12) & 0xfff00)}`
+}
+
+/** A disk that reads 100 MB a second. */
+export const slowDisk = {
+  id: 'slow-disk',
+  title: 'a slow disk',
+  builds: ['pool', 'openmp'],
+  isUndisturbed: true,
+  isNamed: isOfDisk,
+  async create({ folder, build }) {
+    const model = await modelIn(folder, 'big')
+    const limits = { 'blkio.throttle.read_bps_device': `${deviceOf(model)} ${100e6}` }
+    const { enter, undo } = controlGroup('blkio', limits)
+    dropFromCache(model)
+    return { command: [...enter, ...build.decode({ model, threads: 2, tokens: 12, args: ['--no-mmap'] })], undo }
   },
 }

@@ -1,14 +1,24 @@
 import { modelIn } from '../bench-folder.mjs'
 
 /** Workers of libgomp sleep at each barrier at once, and are woken by the kernel. */
-export const passiveWaiting = {
-  id: 'passive-waiting',
-  title: 'OpenMP whose threads sleep at barriers (OMP_WAIT_POLICY=passive)',
+const sleeping = (id, title, env) => ({
+  id,
+  title,
   builds: ['openmp'],
   isUndisturbed: true,
   isNamed: ({ rule }) => rule === 'passive-waiting',
   async create({ folder, build }) {
-    const command = build.decode({ model: await modelIn(folder, 'tinyMoe'), threads: 2, tokens: 60 })
-    return { command, env: { OMP_WAIT_POLICY: 'passive' } }
+    return { command: build.decode({ model: await modelIn(folder, 'tinyMoe'), threads: 2, tokens: 60 }), env }
   },
-}
+})
+
+export const passiveWaiting = sleeping(
+  'passive-waiting',
+  'OpenMP whose threads sleep at barriers (OMP_WAIT_POLICY=passive)',
+  {
+    OMP_WAIT_POLICY: 'passive',
+  },
+)
+export const noSpinning = sleeping('no-spinning', 'OpenMP whose threads do not spin at barriers (GOMP_SPINCOUNT=0)', {
+  GOMP_SPINCOUNT: '0',
+})

@@ -18,6 +18,6 @@ export const quota = {
     const limits = { 'cpu.cfs_period_us': PERIOD_US, 'cpu.cfs_quota_us': (PERIOD_US / 5) * threads }
     const command = build.decode({ model: await modelIn(folder, 'tinyMoe'), threads, tokens: 100 })
     const { enter, undo } = controlGroup('cpu', limits)
-    return { command: [...enter, ...command], undo }
+    return { command: [...enter, ...command], enter, undo }
   },
 }

@@ -1,3 +1,4 @@
+import { presets } from '../../../test/llama/gguf.mjs'
 import { modelIn } from '../bench-folder.mjs'
 
 /** A grammar of which dozens of rules are possible at each token. */
@@ -28,5 +29,50 @@ export const debugLog = {
       command,
       env: { LLAMA_BATCH_DEBUG: '2', LLAMA_KV_CACHE_DEBUG: '2', GGML_SCHED_DEBUG: '2', LLAMA_GRAPH_REUSE_DISABLE: '1' },
     }
+  },
+}
+
+/** The samplers of a vocabulary of 32 000 tokens sort all of it. */
+export const slowSamplers = {
+  id: 'slow-samplers',
+  title: 'samplers that sort a large vocabulary',
+  builds: ['openmp'],
+  isUndisturbed: true,
+  isNamed: ({ rule }) => rule === 'slow-samplers',
+  async create({ folder, build, number }) {
+    const spec = {
+      ...presets.tinyDense,
+      layers: 2,
+      width: 64,
+      feedForward: 96,
+      heads: 4,
+      kvHeads: 2,
+      vocabulary: 32_000,
+    }
+    const sampling = [
+      '--temp',
+      '1',
+      '--seed',
+      `${number + 1}`,
+      '--samplers',
+      'typ_p;top_p;temperature',
+      '--typical',
+      '0.9',
+    ]
+    return { command: build.decode({ model: await modelIn(folder, spec), threads: 2, tokens: 60, sampling }) }
+  },
+}
+
+/** Each call plans its graph again, which a small model computes in less time. */
+export const noReuse = {
+  id: 'no-reuse',
+  title: 'graphs that are planned again for each call (LLAMA_GRAPH_REUSE_DISABLE)',
+  builds: ['pool', 'openmp'],
+  isUndisturbed: true,
+  isNamed: ({ rule }) => rule === 'outside-graphs',
+  async create({ folder, build }) {
+    const spec = { layers: 16, width: 32, feedForward: 32, heads: 2, kvHeads: 1, vocabulary: 300, context: 128 }
+    const command = build.decode({ model: await modelIn(folder, spec), threads: 1, tokens: 60 })
+    return { command, env: { LLAMA_GRAPH_REUSE_DISABLE: '1' } }
   },
 }

@@ -67,8 +67,9 @@ function keep(log) {
 /** Is the cause, or one of two, named first; is it found at all? Of causes that no log shows, nothing may be named with confidence. */
 function resultOf(cause, findings) {
   const [first] = findings
-  const isRight = cause.isUnseen ? first?.confidence !== 'high' : first !== undefined && cause.isNamed(first)
   const isFound = (cause.causes ?? [cause]).every(({ isNamed }) => findings.some(isNamed))
+  const isFirst = cause.isCostUnknown ? isFound : first !== undefined && cause.isNamed(first)
+  const isRight = cause.isUnseen ? first?.confidence !== 'high' : isFirst
   return { first: first ? brief(first) : null, isRight, isFound }
 }
 

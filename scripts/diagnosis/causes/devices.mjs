@@ -3,16 +3,17 @@ import { modelIn } from '../bench-folder.mjs'
 
 const BASE = { layers: 4, width: 256, feedForward: 256, heads: 4, kvHeads: 2, vocabulary: 1400, context: 512 }
 /** What remains on the CPU takes most of the time. */
-const LARGE = { ...BASE, feedForward: 4096 }
+const LARGE = { ...BASE, feedForward: 8192 }
+const LONG = { ...BASE, context: 2048 }
 const MOE = { ...BASE, feedForward: 4096, experts: 8, expertsUsed: 4 }
-const PLACED = { prompt: 8, tokens: 12, threads: 1 }
+const PLACED = { tokens: 12, threads: 1 }
 
-const placed = ({ spec = BASE, args, rule, ...cause }) => ({
+const placed = ({ spec = BASE, args, rule, prompt = 8, ...cause }) => ({
   isUndisturbed: true,
   isNamed: (finding) => finding.rule === rule,
   async create({ folder, build }) {
     const { env } = build
-    return { command: build.decode({ model: await modelIn(folder, spec), ...PLACED, args }), env }
+    return { command: build.decode({ model: await modelIn(folder, spec), ...PLACED, prompt, args }), env }
   },
   ...cause,
 })
@@ -23,7 +24,8 @@ export const oddHeads = placed({
   id: 'odd-heads',
   title: 'heads of a size for which the device has no kernel',
   builds: ['cuda'],
-  spec: { ...BASE, width: 192 },
+  spec: { ...LONG, width: 192 },
+  prompt: 1500,
   args: [...ALL, '--flash-attention', '1'],
   rule: 'moved-operators',
 })
@@ -31,14 +33,16 @@ export const cacheType = placed({
   id: 'cache-type',
   title: 'a KV cache of a type for which the device has no kernel',
   builds: ['cuda'],
-  args: [...ALL, '--flash-attention', '1', '--type-k', 'q5_1', '--type-v', 'q5_1'],
+  spec: LONG,
+  prompt: 1500,
+  args: [...ALL, '--flash-attention', '1', '--type-k', 'iq4_nl', '--type-v', 'iq4_nl'],
   rule: 'moved-operators',
 })
 export const weightType = placed({
   id: 'weight-type',
   title: 'weights of a type for which the device has no kernel',
   builds: ['cuda'],
-  spec: { ...LARGE, types: { ffn_down: 'TQ2_0' } },
+  spec: { ...LARGE, types: { ffn_down: 'TQ2_0', ffn_gate: 'TQ2_0', ffn_up: 'TQ2_0' } },
   args: ALL,
   rule: 'moved-operators',
 })
@@ -62,7 +66,9 @@ export const attentionOff = placed({
   id: 'attention-off',
   title: 'flash attention that is switched off by itself',
   builds: ['cuda'],
-  spec: { ...BASE, width: 192 },
+  isCostUnknown: true,
+  spec: { ...LONG, width: 192 },
+  prompt: 1500,
   args: ALL,
   rule: 'flash-attention-off',
 })

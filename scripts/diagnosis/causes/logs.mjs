@@ -12,7 +12,7 @@ export const cutLog = {
   isUndisturbed: true,
   isNamed,
   async create({ folder, build, number }) {
-    const command = build.decode({ model: await modelIn(folder, 'tinyMoe'), threads: 2 })
+    const command = build.decode({ model: await modelIn(folder, 'big'), threads: 2, tokens: 24 })
     const spoil = (log) => truncateSync(log, Math.floor(statSync(log).size * (0.5 + 0.08 * number)))
     return { command, spoil }
   },

@@ -36,7 +36,7 @@ const heldDown = (id, title, rule, [power, temperature, reasons]) => ({
       writeFileSync(path, `${[HEAD, ...rows].join('\n')}\n`)
       return [path, '--clock', `${path}=UTC+0`]
     }
-    return { command: build.decode({ model: await modelIn(folder, 'tinyDense'), threads: 1, tokens: 200 }), beside }
+    return { command: build.decode({ model: await modelIn(folder, 'big'), threads: 2, tokens: 40 }), beside }
   },
 })
 

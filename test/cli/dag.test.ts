@@ -145,7 +145,7 @@ test('Graphviz is loaded by what draws only', () => {
   const chunks = fileURLToPath(new URL('../../dist/chunks/', import.meta.url))
   const modules = readdirSync(chunks).filter((name) => name.endsWith('.js'))
   const library = modules.map((name) => readFileSync(join(chunks, name), 'utf8')).join('\n')
-  expect(library.match(/.{13}"@hpcc-js.wasm-graphviz"/g)).toEqual(['await import("@hpcc-js/wasm-graphviz"'])
+  expect(library.match(/.{13}['"]@hpcc-js.wasm-graphviz['"]/g)).toEqual(["await import('@hpcc-js/wasm-graphviz'"])
 })
 
 test('mistakes', () => {

@@ -61,7 +61,8 @@ test('the trace has a row for each role, and rates; their sums are the counted f
     "select track.name, sum(extract_arg(arg_set_id, 'debug.events')) from slice join track on track.id = track_id " +
       "where category = 'access' group by 1",
   ).rows as [string, number][]
-  const byRow = new Map(rows)
+  // The first rows are drawn outside of their group, and name it.
+  const byRow = new Map(rows.map(([name, events]) => [name.replace(/: samples$/, ''), events]))
   const roles = new Map<string, number>([['no tensor', faults.events - faults.in_tensors]])
   for (const { role, usage, events } of faults.by_tensor) {
     const row = usage === 'compute' ? `${role} (result)` : role

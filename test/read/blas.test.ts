@@ -75,7 +75,7 @@ test('in the trace: a slice for each call, on rows of its library, with sizes, t
        where s.category = 'blas' group by 1, 2 order by sum(s.dur) desc limit 1`,
     )
     const [name, track, count, dur, ...args] = rows[0]!
-    expect([name, track, Number(count)]).toEqual(['matmul 32×1536×512', 'oneDNN', 3])
+    expect([name, track, Number(count)]).toEqual(['matmul 32×1536×512', 'oneDNN: calls', 3])
     expect(Number(dur)).toBe(10_710_900 + 11_906_000 + 5_874_020)
     const [m, n, k, ...words] = args
     expect([m, n, k].map(Number)).toEqual([32, 1536, 512])

@@ -248,6 +248,6 @@ describe('numbers of GPUs and processes', () => {
   test('evidence has the whole number of the process', async () => {
     const { findings } = await analyze(REPORT)
     const lines = findings.flatMap((finding) => describeFinding(finding, 1, 'query'))
-    expect(lines.join('\n')).toMatch(/measured: device 0, pid 1125204, host wait 98\.0 % \(/)
+    expect(lines.join('\n')).toMatch(/measured: device 0, pid 1125204, launches 98\.0 %, host wait /)
   })
 })

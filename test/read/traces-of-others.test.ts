@@ -87,14 +87,14 @@ describe('rocprofv3', () => {
     const fixture = 'rocprofv3/calls.json'
     expect(await linesOf(fixture, ['bytes', 'grid', 'block', 'from', 'to', 'gpu_work'])).toMatchInlineSnapshot(`
 [
-  "GPU/GPU 0: queue 2 | 400000–500000 mul_mat_q {grid: 128x1x1, block: 64x4x1}",
-  "GPU/GPU 0: queue 2 | 550000–560000 kernel 77 {grid: 1x1x1, block: 64x1x1}",
+  "GPU 0: queue 2 | 400000–500000 mul_mat_q {grid: 128x1x1, block: 64x4x1}",
+  "GPU 0: queue 2 | 550000–560000 kernel 77 {grid: 1x1x1, block: 64x1x1}",
   "Issues | 200000 damaged record",
   "Issues | 550000 event without a time",
-  "GPU/GPU 0: copies | 200000–240000 MEMORY_COPY_HOST_TO_DEVICE {bytes: 1048576, from: host, to: device}",
-  "HIP API/thread 701 | 100000–150000 hipMemcpyAsync {gpu_work: 1}",
-  "HIP API/thread 701 | 300000–320000 hipLaunchKernel {gpu_work: 1}",
-  "HIP API/thread 701 | 570000–600000 hipStreamSynchronize",
+  "GPU 0: copies | 200000–240000 MEMORY_COPY_HOST_TO_DEVICE {bytes: 1048576, from: host, to: device}",
+  "thread 701: HIP API | 100000–150000 hipMemcpyAsync {gpu_work: 1}",
+  "thread 701: HIP API | 300000–320000 hipLaunchKernel {gpu_work: 1}",
+  "thread 701: HIP API | 570000–600000 hipStreamSynchronize",
   "ROCTx ranges of thread 701 | 50000–650000 decode token 7",
   "ROCTx ranges of thread 701 | 330000 mark {"}",
 ]

@@ -11,6 +11,7 @@ import { inputOf, openTrace } from '../lib/node.ts'
 import type { OpenTrace } from '../lib/sql.ts'
 import { targets } from '../scripts/compatibility/targets.mjs'
 import { NODE } from './cli/helpers.ts'
+import { inLong } from './long.ts'
 import { counted, everyRecord } from './read/ggtrace-logs.ts'
 import { inputOf as inputOfServer, Server } from './requests/server.ts'
 
@@ -79,7 +80,7 @@ function typeErrors(programs: readonly string[]): string[] {
   })
 }
 
-test('the programs of README and docs/library.md compile as TypeScript under strict', () => {
+inLong(test)('the programs of README and docs/library.md compile as TypeScript under strict', () => {
   const programs = ['README.md', 'docs/library.md'].flatMap((path) => blocks(read(path), 'js'))
   expect(programs.length).toBeGreaterThan(4)
   expect(typeErrors(programs)).toEqual([])

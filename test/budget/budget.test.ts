@@ -199,7 +199,7 @@ test('a budget is above 0, and has no meaning with all', async () => {
 describe('any log, any budget', () => {
   const budgets = fc.oneof(fc.integer({ min: 1, max: 20_000 }), fc.integer({ min: 20_000, max: 400_000 }))
 
-  inParts(test)('read twice: sums, calls and size', async () => {
+  inLong(test)('read twice: sums, calls and size', async () => {
     await fc.assert(
       fc.asyncProperty(randomLog, budgets, async (of, budget) => {
         const input = { name: 'log', source: bytesOf(of) }
@@ -208,7 +208,7 @@ describe('any log, any budget', () => {
         const least = await made(input, { budget: 1 })
         expect(thin.bytes).toBeLessThan(Math.max(budget, least.bytes) * 1.1 + OVERHEAD_BYTES)
       }),
-      { numRuns: isLong ? 50 : 3, endOnFailure: true },
+      { numRuns: 50, endOnFailure: true },
     )
   })
 

@@ -6,6 +6,7 @@ import { presets } from '../llama/gguf.mjs'
 import { ensureLlama, hasLlama, LIB, model, runner } from '../llama/testbed.ts'
 import { at, run, useFolder } from './helpers.ts'
 import '../live.ts'
+import { inLong } from '../long.ts'
 
 /** `compare`: of logs, of folders, of stored Analyses, and of commands that it records. */
 
@@ -156,7 +157,7 @@ describe('logs', () => {
 const recorded = hasLlama() ? describe : describe.skip
 
 recorded('commands (needs linux-x64 and cc)', () => {
-  test('are recorded by turns; the role whose weights are larger is the first one', async () => {
+  inLong(test)('are recorded by turns; the role whose weights are larger is the first one', async () => {
     await ensureLlama()
     const program = await runner()
     const [a, b] = [await model('tinyDense'), await model({ ...presets.tinyDense, types: { ffn_down: 'Q8_0' } })]

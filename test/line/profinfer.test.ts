@@ -5,6 +5,7 @@ import { FORMATS, sniffFormat } from '../../lib/read/index.ts'
 import { findThreadIds } from '../../lib/read/profinfer/threads.ts'
 import type { Cell } from '../../lib/sql.ts'
 import { ktraceOf, openharmonyOf, type Row, rowsOf, textOf, without } from '../../scripts/profinfer-generations.mjs'
+import { inLong } from '../long.ts'
 import { drawn, type Shown } from '../printing-sink.ts'
 import { converted, eventsIn, FIXTURE_NAMES, formatOf, joined, plainBytes } from './support.ts'
 
@@ -160,7 +161,7 @@ describe('profinfer-text', () => {
     expect(summary.issues[0]!.first.detail).toMatch(/^expected values for ts, func, pos and pid, found .*ggml_new_func/)
   })
 
-  test('what the logger says of losses is an issue; so is a log as long as the logger keeps', async () => {
+  inLong(test)('what the logger says of losses is an issue; so is a log as long as the logger keeps', async () => {
     const summary = await summaryOf(plainBytes('profinfer-text/lost-ends.txt'))
     expect(titles(summary)).toEqual(['1 × lost records', '2 × range without an end'])
     expect(summary.issues[0]!.first.detail).toBe('the logger reports that 3 were lost')

@@ -62,7 +62,7 @@ llama('the first finding of a run (needs linux-x64 and cc)', () => {
     return [...analysis.findings]
   }
 
-  pinned('beside a hog on its CPU: preemption (needs taskset, perf_event_open)', async () => {
+  inLong(pinned)('beside a hog on its CPU: preemption (needs taskset, perf_event_open)', async () => {
     const { path } = await model('tinyDense')
     const hog = startHog()
     const before = ['taskset', ...ON_CPU]
@@ -73,7 +73,7 @@ llama('the first finding of a run (needs linux-x64 and cc)', () => {
   })
 
   const limited = canLimit ? perfTest : test.skip
-  limited('in a control group with a limit of CPU time: the limit (needs a control group)', async () => {
+  inLong(limited)('in a control group with a limit of CPU time: the limit (needs a control group)', async () => {
     const { path } = await model('tinyDense')
     const limit = withCpuLimit(3000)
     const args = ['--prompt', '16', '--decode', '40']

@@ -5,6 +5,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals'
 import type { FunctionEvent } from '../../lib/core.ts'
 import type { Model } from '../llama/gguf.mjs'
 import { functionsProgram, hasLlama, LIB, model, run, runFunctions, runPython } from '../llama/testbed.ts'
+import { inLong } from '../long.ts'
 import { canBpftrace, HAS_AMX } from '../machine.ts'
 import { byStart, inFolder, RECORDER, type Recording, readLog, useRecorder } from './recording.ts'
 
@@ -93,7 +94,7 @@ llama('functions around calls', () => {
     }
   })
 
-  test('take messages for the log: all of them, and the program gets each', async () => {
+  inLong(test)('take messages for the log: all of them, and the program gets each', async () => {
     const slow = ['--decode', '3', '--slow-log', '--verbose']
     const env = { GGML_SCHED_DEBUG: '2', LLAMA_GRAPH_REUSE_DISABLE: '1' }
     const log = newPath('slow-log.ggtrace')
@@ -152,7 +153,7 @@ llama('functions around calls', () => {
     expect(paused.recording.of('sequence')).toHaveLength(6)
   })
 
-  test('belong to the call before them: --tokens chooses them, --every does not', async () => {
+  inLong(test)('belong to the call before them: --tokens chooses them, --every does not', async () => {
     const sampled = async (env: Readonly<Record<string, string>>) => {
       const { of, text } = (await record({ GGML2PERFETTO_LEVEL: 'token', ...env })).recording
       return of('function').filter(({ what, name }) => what === 'sample' && text(name) === 'chain').length

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { describe, expect, test } from '@jest/globals'
 import type { Model, ModelSpec } from '../llama/gguf.mjs'
 import { type Call, hasLlama, model } from '../llama/testbed.ts'
+import { inLong } from '../long.ts'
 import {
   callNumber,
   expectCalls,
@@ -143,7 +144,7 @@ llama('several models (needs linux-x64 and cc)', () => {
     await expectTrace(log, recording)
   })
 
-  test('a cache where the file of a freed model was mapped is a cache', async () => {
+  inLong(test)('a cache where the file of a freed model was mapped is a cache', async () => {
     const [moe, dense] = [await model('tinyMoe'), await model('tinyDense')]
     const freed = ['load', 1, moe.path, 'load', 0, dense.path, 'open', 0, 2, 'decode', 0, 1, 'close', 0, 'free', 0]
     const env = { MALLOC_MMAP_THRESHOLD_: '65536' }
@@ -155,7 +156,7 @@ llama('several models (needs linux-x64 and cc)', () => {
   })
 })
 
-llama('a model of a billion parameters (needs linux-x64 and cc)', () => {
+inLong(llama)('a model of a billion parameters (needs linux-x64 and cc)', () => {
   useRecorder()
 
   const hasRoom = () => {

@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from '@jest/globals'
 import { hasLlama, hostsProgram, LIB, model, type Run, run, runHosts, runPython } from '../llama/testbed.ts'
-import { inParts, isLong, someOf } from '../long.ts'
+import { inLong, inParts, isLong, someOf } from '../long.ts'
 import {
   callNumber,
   expectCalls,
@@ -39,7 +39,7 @@ async function expectLog(log: string, { calls }: Run, pid: number, workers: numb
 
 const python = hasLlama() && spawnSync('python3', ['--version']).status === 0 ? test : test.skip
 
-describe('ctypes, as llama-cpp-python uses it', () => {
+inLong(describe)('ctypes, as llama-cpp-python uses it', () => {
   useRecorder()
 
   python(

@@ -60,7 +60,7 @@ llama('the recorder, in front of real llama.cpp', () => {
     ['tinyMoe', ['--threads', '1', '--no-repack', '--ubatch', '4']],
   ]
 
-  inParts(test).each(someOf(runs, 3, 2))(
+  inParts(test).each(someOf(runs, 7, 2))(
     '%s %j: tokens, graphs, operators per worker; the same output, nothing lost',
     async (preset, args) => {
       const { path } = await model(preset)

@@ -18,6 +18,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, test } from '@jest/globals'
 import { exportRun, openDataset } from '../../lib/datasets.ts'
 import { unfinished } from '../../lib/node/export.ts'
+import { inLong } from '../long.ts'
 
 /** Folders of processes that were killed, those of others, and datasets that change while they are read. */
 
@@ -65,7 +66,7 @@ describe('a folder of files that are being written', () => {
     rmSync(own, { recursive: true })
   })
 
-  test('of a process that cannot be seen is removed a day after it was last written to', () => {
+  inLong(test)('of a process that cannot be seen is removed a day after it was last written to', () => {
     age(made(foreign), 0.9)
     exportTo('--again')
     expect(existsSync(foreign)).toBe(true)
@@ -135,27 +136,31 @@ describe('a query that is killed', () => {
 })
 
 describe('a dataset', () => {
-  test('whose runs are exported again while it is read: each answer is of one export', async () => {
-    const changing = join(folder, 'changing')
-    await exportRun(MOE, changing, '1.0')
-    const exporting = (async () => {
-      for (let i = 0; i < 12; i++) await exportRun(MOE, changing, '1.0', { again: true, day: `2026-01-${10 + i}` })
-      return 'done'
-    })()
-    let isDone = false
-    void exporting.then(() => (isDone = true))
-    const sql =
-      'select count(distinct o.day), count(distinct t.day), count(*) from operator o join trace t using (trace_id)'
-    let asked = 0
-    while (!isDone) {
-      const opened = await openDataset(changing)
-      expect((await opened.query(sql)).rows).toEqual([[1, 1, 2898]])
-      opened.close()
-      asked++
-    }
-    expect(await exporting).toBe('done')
-    expect(asked).toBeGreaterThan(0)
-  }, 60_000)
+  inLong(test)(
+    'whose runs are exported again while it is read: each answer is of one export',
+    async () => {
+      const changing = join(folder, 'changing')
+      await exportRun(MOE, changing, '1.0')
+      const exporting = (async () => {
+        for (let i = 0; i < 12; i++) await exportRun(MOE, changing, '1.0', { again: true, day: `2026-01-${10 + i}` })
+        return 'done'
+      })()
+      let isDone = false
+      void exporting.then(() => (isDone = true))
+      const sql =
+        'select count(distinct o.day), count(distinct t.day), count(*) from operator o join trace t using (trace_id)'
+      let asked = 0
+      while (!isDone) {
+        const opened = await openDataset(changing)
+        expect((await opened.query(sql)).rows).toEqual([[1, 1, 2898]])
+        opened.close()
+        asked++
+      }
+      expect(await exporting).toBe('done')
+      expect(asked).toBeGreaterThan(0)
+    },
+    60_000,
+  )
 
   test.each(['cut', 'empty', 'overwritten'])(
     'with a file that is %s names it, and answers questions about others',

@@ -78,7 +78,7 @@ describe.each(PAGES)('%s', (path) => {
 
   for (const [i, line] of linesOfPage(path).filter(isNew).entries()) {
     const reason = SKIPPED.find(([pattern]) => pattern.test(line))?.[1]
-    lineTest(line, inDocs(line), { reason, isLong: i % 3 > 0 })
+    lineTest(line, inDocs(line), { reason, isLong: i % 4 > 0 })
   }
 })
 
@@ -160,7 +160,7 @@ describe('a command line of the program', () => {
   const lines = linesOfProgram()
   const files = new Map(lines.map(([file, line]) => [line, file]))
   for (const [i, [line, file]] of [...files].entries())
-    lineTest(`${file}: ${line}`, inProgram(line), { isLong: i % 3 > 0 })
+    lineTest(`${file}: ${line}`, inProgram(line), { isLong: i % 4 > 0 })
 
   test('is found in many files', () => expect(new Set(lines.map(([file]) => file)).size).toBeGreaterThan(50))
 })

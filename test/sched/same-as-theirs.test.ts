@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { openTrace } from '../../lib/node.ts'
 import { formatOf, plainBytes, SCHEDULER_FIXTURES } from '../line/support.ts'
-import { inParts, someOf } from '../long.ts'
+import { inLong, inParts, someOf } from '../long.ts'
 import { reportOf, scriptOf } from '../read/sched/texts.ts'
 import { expectedIn } from '../read/sched-lines.ts'
 import { type Act, actOf, actsSaid, ours, plainSystrace, systraceOf, theirs } from './systrace.ts'
@@ -67,7 +67,7 @@ describe("equal to what trace_processor makes of the tool's own text", () => {
   })
 })
 
-test('trace_processor reads none of the other kinds by itself', async () => {
+inLong(test)('trace_processor reads none of the other kinds by itself', async () => {
   const others = ['trace-dat/mono-v6.dat.gz', 'perf-data/mono.data.gz', 'perf-data/pipe.data.gz', 'bpftrace/sched.txt']
   for (const fixture of [...others, ...TEXTS.filter((name) => !READ_BY_THEM.includes(name))]) {
     const slices = await openTrace(plainBytes(fixture)).then(

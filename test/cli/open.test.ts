@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { CHROMIUM, Sites } from '../browser.ts'
-import { inLong, inParts, someOf } from '../long.ts'
+import { inLong } from '../long.ts'
 import { atraceOf, pageOf, streamedZipOf, zipOf } from '../read/packed.ts'
 import { at, canMount, MOE, names, read, run, shell, start, useFolder, WARM_UP, withMount } from './helpers.ts'
 import { browserFor, fetched, fetching, isFree, opened, PAGE, running, UI, usePort } from './open-helpers.ts'
@@ -78,22 +78,18 @@ describe('what is served', () => {
     expect((await ended).code).toBe(0)
   })
 
-  const packed: [name: string, pack: (text: Uint8Array) => Uint8Array][] = [
+  test.each([
     ['marks.html', pageOf],
     ['marks.atrace', atraceOf],
-    ['marks.zip', (text) => zipOf(text, 8)],
-  ]
-  inParts(test).each(someOf(packed, 3, 2))(
-    'a text of the kernel packed as %s, converted as by the command without a name',
-    async (name, pack) => {
-      writeFileSync(at(name), pack(readFileSync(MARKS)))
-      expect(run([name, '-o', 'marks.pftrace']).code).toBe(0)
-      const { traceUrl, ended } = await opened([name, '--no-browser'])
-      expect((await fetched(traceUrl)).equals(read('marks.pftrace'))).toBe(true)
-      expect((await ended).code).toBe(0)
-      expect(run(['query', name, 'select count(*) from slice', '--format', 'csv']).stdout).not.toMatch(/\n0\n/)
-    },
-  )
+    ['marks.zip', (text: Uint8Array) => zipOf(text, 8)],
+  ])('a text of the kernel packed as %s, converted as by the command without a name', async (name, pack) => {
+    writeFileSync(at(name), pack(readFileSync(MARKS)))
+    expect(run([name, '-o', 'marks.pftrace']).code).toBe(0)
+    const { traceUrl, ended } = await opened([name, '--no-browser'])
+    expect((await fetched(traceUrl)).equals(read('marks.pftrace'))).toBe(true)
+    expect((await ended).code).toBe(0)
+    expect(run(['query', name, 'select count(*) from slice', '--format', 'csv']).stdout).not.toMatch(/\n0\n/)
+  })
 
   test('an archive whose first file is a trace, as it is', async () => {
     const archive = await streamedZipOf(read('moe.pftrace'))
@@ -198,22 +194,18 @@ describe('what is refused', () => {
   })
 })
 
-const large: [name: string, bytes: number, told: string][] = [
+test.each([
   ['large.pftrace', 2 ** 30 + 1, '1 GiB'],
   ['large.pftrace.gz', 2 ** 29, '1.5 GiB decompressed, about'],
-]
-inParts(test).each(someOf(large, 2))(
-  'a trace that the browser will hardly hold: what to do instead (%s)',
-  async (name, bytes, told) => {
-    writeFileSync(at(name), name.endsWith('.gz') ? gzipSync(read('moe.pftrace')) : read('moe.pftrace'))
-    truncateSync(at(name), bytes) // a hole: it takes no room
-    const { child, ended } = await opened([name, '--no-browser', '-q'])
-    child.kill('SIGINT')
-    const { stderr } = await ended
-    expect(stderr).toMatch(`warning: the trace is large (${told}): a browser can hold some 1 GiB\n`)
-    expect(stderr).toMatch(`\n  trace_processor server http ${name}   # then open https://ui.perfetto.dev,`)
-  },
-)
+])('a trace that the browser will hardly hold: what to do instead (%s)', async (name, bytes, told) => {
+  writeFileSync(at(name), name.endsWith('.gz') ? gzipSync(read('moe.pftrace')) : read('moe.pftrace'))
+  truncateSync(at(name), bytes) // a hole: it takes no room
+  const { child, ended } = await opened([name, '--no-browser', '-q'])
+  child.kill('SIGINT')
+  const { stderr } = await ended
+  expect(stderr).toMatch(`warning: the trace is large (${told}): a browser can hold some 1 GiB\n`)
+  expect(stderr).toMatch(`\n  trace_processor server http ${name}   # then open https://ui.perfetto.dev,`)
+})
 
 describe.each([
   ['SIGINT', 130],

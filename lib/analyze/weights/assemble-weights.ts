@@ -89,10 +89,18 @@ function overrideOf({ name, buffer }: HostWeight, options: readonly string[]): W
   return UNKNOWN
 }
 
-/** Patterns of llama.cpp are those of ECMAScript; a recorded one may be damaged. */
+/** A log of others may contain a pattern that takes forever: with two parts that vary, none of them repeated groups, the work is bounded. */
+const PATTERN_MAX = 128
+const VARYING_MAX = 2
+const isBounded = (pattern: string) =>
+  pattern.length <= PATTERN_MAX &&
+  !/\)[*+?{]|\\[1-9k]/.test(pattern) &&
+  (pattern.match(/[*+?{(]/g)?.length ?? 0) <= VARYING_MAX
+
+/** Patterns of llama.cpp are those of ECMAScript; a recorded one may be damaged. One that is not bounded counts as another. */
 function matches(pattern: string, name: string): boolean {
   try {
-    return new RegExp(pattern).test(name)
+    return isBounded(pattern) && new RegExp(pattern).test(name)
   } catch {
     return false
   }

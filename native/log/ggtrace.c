@@ -42,9 +42,13 @@ static bool write_zeros(const struct ggtrace * log, uint64_t offset, uint32_t by
     return true;
 }
 
-/* Allocates disk space before the mapping: a store into a mapped hole on a full disk gives SIGBUS and kills the host. */
+/*
+ * Allocates disk space before the mapping: a store into a mapped hole on a full disk gives SIGBUS and kills the host.
+ * The first segment that does not fit ends the log: a smaller one of another writer would hold events without their definitions.
+ */
 static bool allocate(const struct ggtrace * log, uint64_t offset, uint32_t bytes) {
-    const bool is_limited = log->bytes_max && !log->is_ring && offset + bytes > log->bytes_max;
+    const bool has_ended = LOAD(log->shared->full) == GGTRACE_FULL_LIMIT;
+    const bool is_limited = log->bytes_max && !log->is_ring && (has_ended || offset + bytes > log->bytes_max);
     if (is_limited) errno = EFBIG;
     if (is_limited || !ggtrace_may_reach(offset + bytes)) {
         if (errno == EFBIG) STORE(log->shared->full, is_limited ? GGTRACE_FULL_LIMIT : GGTRACE_FULL_PROCESS_LIMIT);

@@ -45,7 +45,8 @@ describe('nothing but calls, or no operators, because of', () => {
 
   llamaTest('--max-size (needs linux-x64, cc)', () => {
     const notes = ['  note: no operators: the log reached its size limit before the first one was written']
-    expect(said('--max-size', '64K')).toEqual({ code: 0, notes })
+    // Four segments of definitions and calls, and less than one more, whichever thread asks for it first.
+    expect(said('--max-size', '80K')).toEqual({ code: 0, notes })
   })
 
   llamaTest('--ops: an op that this ggml has, but not this model (needs linux-x64, cc)', () => {

@@ -23,11 +23,16 @@ const ATTENTION: Limit = {
 /** Options of the types of the KV cache. */
 const TYPES = ['-ctk', '--cache-type-k', '-ctv', '--cache-type-v']
 
+const FASTER: Limit = {
+  value: 0.05,
+  why: 'of the growth: parts that get faster by less are within the scatter of a line',
+}
+
 /** Decoding gets slower with the length of the context. */
 export const contextGrowth: Rule = {
   id: 'context-growth',
   title: 'The time per token grows with the length of the context',
-  limits: { growth: GROWTH, errors: ERRORS, points: POINTS, attention: ATTENTION },
+  limits: { growth: GROWTH, errors: ERRORS, points: POINTS, attention: ATTENTION, faster: FASTER },
   advice: (program) => {
     const ways = either(
       program.computes('FLASH_ATTN_EXT') ? undefined : 'flash attention (-fa)',
@@ -39,6 +44,20 @@ export const contextGrowth: Rule = {
   look: (analysis) => (analysis.calls.slope ? lookAt(analysis.calls.slope) : []),
 }
 
+/** What the growth comes from: shares of all that grows, which is more than TPOT grows where other parts get faster. */
+function causesOf({ tpot, between_calls, operators }: ContextSlope): string {
+  const { ms_per_1000_tokens: growth } = tpot
+  const roles = operators?.parts.filter(({ what, ms_per_1000_tokens: value }) => what === 'role' && value > 0) ?? []
+  if (!operators || roles.length === 0 || growth <= 0) return ''
+  const slopes = [between_calls, ...operators.parts].map(({ ms_per_1000_tokens: value }) => value)
+  const grown = slopes.reduce((sum, value) => sum + Math.max(0, value), 0)
+  const parts = roles.map(
+    ({ role, op, ms_per_1000_tokens: value }) => [role === '' ? op : role, value / grown] as const,
+  )
+  if (grown - growth < FASTER.value * growth) return `: ${shares(parts)}`
+  return `: ${shares(parts)} of ${number(grown)} ms, and ${number(grown - growth)} ms less in what gets faster`
+}
+
 function lookAt(slope: ContextSlope): Looked[] {
   const { tpot, points, from_tokens, to_tokens, is_clear, operators, call } = slope
   const { ms_per_1000_tokens: growth, standard_error_ms: error, at_0_ns, mean_ns, r_squared } = tpot
@@ -48,9 +67,7 @@ function lookAt(slope: ContextSlope): Looked[] {
   // Of a call, on average: few calls may have a long context.
   const grownNs = mean_ns - (at_0_ns + growth * 1e3 * from_tokens)
   const by = operators?.parts.filter(({ what, ms_per_1000_tokens: value }) => what === 'role' && value > 0) ?? []
-  const parts = by.map(({ role, op, ms_per_1000_tokens: value }) => [role === '' ? op : role, value / growth] as const)
-  const causes = growth > 0 && parts.length > 0 ? `: ${shares(parts)}` : ''
-  const sentence = `TPOT grows ${number(growth)} ms per 1 000 tokens${causes} (${percent(spanNs / mean_ns)} of its mean ${range})`
+  const sentence = `TPOT grows ${number(growth)} ms per 1 000 tokens${causesOf(slope)} (${percent(spanNs / mean_ns)} of its mean ${range})`
   const grown = by.reduce((sum, part) => sum + part.ms_per_1000_tokens, 0)
   const byAttention = by.reduce((sum, part) => sum + (part.block === 'attention' ? part.ms_per_1000_tokens : 0), 0)
   const isOfContext = operators === null || byAttention >= ATTENTION.value * grown

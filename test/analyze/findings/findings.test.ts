@@ -214,6 +214,11 @@ test('TPOT that grows is a finding only where attention grows: else the machine 
   expect(await growth(growing(4000, 0))).toEqual([
     expect.stringMatching(/^TPOT grows 4 ms per 1 000 tokens: kqv_out 100 % /),
   ])
+  expect(await growth(growing(4000, -2000))).toEqual([
+    expect.stringMatching(
+      /^TPOT grows 2 ms per 1 000 tokens: kqv_out 100 % of 4 ms, and 2 ms less in what gets faster \(/,
+    ),
+  ])
   expect(await growth(growing(4000, 4000))).toEqual([expect.stringMatching(/^TPOT grows 8 ms per 1 000 tokens/)])
   expect(await growth(growing(1000, 8000))).toEqual([])
 })

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { CHROMIUM, Sites } from '../browser.ts'
-import { inLong } from '../long.ts'
+import { inLong, inParts, someOf } from '../long.ts'
 import { atraceOf, pageOf, streamedZipOf, zipOf } from '../read/packed.ts'
 import { at, canMount, MOE, names, read, run, shell, start, useFolder, WARM_UP, withMount } from './helpers.ts'
 import { browserFor, fetched, fetching, isFree, opened, PAGE, running, UI, usePort } from './open-helpers.ts'
@@ -60,15 +60,13 @@ describe('what is served', () => {
     expect(names()).toEqual(before)
   })
 
-  test.each([['a compressed trace, as it is', ['moe.pftrace.gz'], () => gzipSync(read('moe.pftrace'))]])(
-    '%s',
-    async (_, args, make) => {
-      writeFileSync(at(args[0]!), make())
-      const { traceUrl, ended } = await opened([...args, '--no-browser'])
-      expect((await fetched(traceUrl)).equals(make())).toBe(true)
-      expect((await ended).code).toBe(0)
-    },
-  )
+  test('a compressed trace, as it is', async () => {
+    const packed = gzipSync(read('moe.pftrace'))
+    writeFileSync(at('moe.pftrace.gz'), packed)
+    const { traceUrl, ended } = await opened(['moe.pftrace.gz', '--no-browser'])
+    expect((await fetched(traceUrl)).equals(packed)).toBe(true)
+    expect((await ended).code).toBe(0)
+  })
 
   test('Chrome JSON, converted: the UI takes its times for numbers, which hold no nanoseconds', async () => {
     writeFileSync(at('chrome.json'), '[{"name":"a","ph":"X","ts":1745524740269514.732,"dur":2.001,"pid":1,"tid":1}]')
@@ -78,7 +76,7 @@ describe('what is served', () => {
     expect((await ended).code).toBe(0)
   })
 
-  test.each([
+  inLong(test).each([
     ['marks.html', pageOf],
     ['marks.atrace', atraceOf],
     ['marks.zip', (text: Uint8Array) => zipOf(text, 8)],
@@ -91,7 +89,7 @@ describe('what is served', () => {
     expect(run(['query', name, 'select count(*) from slice', '--format', 'csv']).stdout).not.toMatch(/\n0\n/)
   })
 
-  test('an archive whose first file is a trace, as it is', async () => {
+  inLong(test)('an archive whose first file is a trace, as it is', async () => {
     const archive = await streamedZipOf(read('moe.pftrace'))
     writeFileSync(at('moe.zip'), archive)
     const { traceUrl, ended } = await opened(['moe.zip', '--no-browser'])
@@ -99,7 +97,7 @@ describe('what is served', () => {
     expect((await ended).code).toBe(0)
   })
 
-  test.each([
+  inLong(test).each([
     ['a log', () => readFileSync(MOE), 'stdin.pftrace'],
     ['a trace', () => read('moe.pftrace'), 'stdin'],
   ])('%s from standard input', async (_, input, name) => {
@@ -129,7 +127,7 @@ describe('what is served', () => {
     expect((await ended).stdout).toMatch(/^.*tiny\.csv: .*^.*tiny\.txt: /ms)
   })
 
-  test('issues of a log are told, with --quiet too', async () => {
+  inLong(test)('issues of a log are told, with --quiet too', async () => {
     writeFileSync(at('cut.csv'), readFileSync(MOE).subarray(0, 200_000))
     const { traceUrl, ended } = await opened(['cut.csv', '-q', '--no-browser'])
     await fetched(traceUrl)
@@ -194,24 +192,25 @@ describe('what is refused', () => {
   })
 })
 
-test.each([
-  ['large.pftrace', 2 ** 30 + 1, '1 GiB'],
+const LARGE = [
   ['large.pftrace.gz', 2 ** 29, '1.5 GiB decompressed, about'],
-])('a trace that the browser will hardly hold: what to do instead (%s)', async (name, bytes, told) => {
-  writeFileSync(at(name), name.endsWith('.gz') ? gzipSync(read('moe.pftrace')) : read('moe.pftrace'))
-  truncateSync(at(name), bytes) // a hole: it takes no room
-  const { child, ended } = await opened([name, '--no-browser', '-q'])
-  child.kill('SIGINT')
-  const { stderr } = await ended
-  expect(stderr).toMatch(`warning: the trace is large (${told}): a browser can hold some 1 GiB\n`)
-  expect(stderr).toMatch(`\n  trace_processor server http ${name}   # then open https://ui.perfetto.dev,`)
-})
+  ['large.pftrace', 2 ** 30 + 1, '1 GiB'],
+] as const
+inParts(test).each(someOf(LARGE, 2))(
+  'too large a trace: what to do instead (%s)',
+  async (name: string, size: number, told: string) => {
+    writeFileSync(at(name), name.endsWith('.gz') ? gzipSync(read('moe.pftrace')) : read('moe.pftrace'))
+    truncateSync(at(name), size) // a hole: it takes no room
+    const { child, ended } = await opened([name, '--no-browser', '-q'])
+    child.kill('SIGINT')
+    const { stderr } = await ended
+    expect(stderr).toMatch(`warning: the trace is large (${told}): a browser can hold some 1 GiB\n`)
+    expect(stderr).toMatch(`\n  trace_processor server http ${name}   # then open https://ui.perfetto.dev,`)
+  },
+)
 
-describe.each([
-  ['SIGINT', 130],
-  ['SIGTERM', 143],
-  ['SIGHUP', 129],
-] as const)('%s', (signal, code) => {
+const SIGNALS = Object.entries({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 })
+inParts(describe).each(someOf(SIGNALS, 3))('%s', (signal: string, code: number) => {
   test.each([
     ['while it waits', async () => undefined],
     [
@@ -229,7 +228,7 @@ describe.each([
       TMPDIR: at('.'),
     })
     await before(traceUrl)
-    child.kill(signal)
+    child.kill(signal as NodeJS.Signals)
     expect(await ended).toMatchObject({ code, stderr: 'interrupted: the trace was not fetched\n' })
     expect(await isFree()).toBe(true)
     expect(names()).toEqual(files)
@@ -251,7 +250,7 @@ test('Ctrl-C while a log is being converted: nothing is left behind', async () =
   expect(names()).toEqual(files)
 })
 
-test('kill -9: nothing is left behind', async () => {
+inLong(test)('kill -9: nothing is left behind', async () => {
   const files = names()
   const { child, ended } = await opened([MOE, '--no-browser'], undefined, { TMPDIR: at('.') })
   child.kill('SIGKILL')
@@ -279,7 +278,7 @@ describe('the browser is opened', () => {
     return [url, new URLSearchParams(url.slice(`${UI}/#!/?`.length)).get('url')!] as const
   }
 
-  test('on Windows, outside of the Linux that runs this: with the URL that is printed', async () => {
+  inLong(test)('on Windows, outside of the Linux that runs this: with the URL that is printed', async () => {
     opener('xdg-open')
     const windows = { PATH: at('.'), WSL_DISTRO_NAME: 'Debian' }
     const { url, ended } = await opened(['moe.pftrace'], undefined, windows)
@@ -348,7 +347,7 @@ inChromium('in Chromium (needs chromium, openssl)', () => {
   const blocked = { status: undefined, error: 'TypeError: Failed to fetch' }
   const hashOf = (url: string) => url.slice(url.indexOf('#'))
 
-  test('a page of ui.perfetto.dev gets the trace, once', async () => {
+  inLong(test)('a page of ui.perfetto.dev gets the trace, once', async () => {
     const { url, ended } = await opened(['moe.pftrace', '--no-browser'])
     // That it may not be had without CORS has to be tried before it is gone: the page does.
     expect(await sites.visit(url)).toEqual({ origin: UI, probe: 404, status: 200, hash: await hash(), opaque: 0 })
@@ -360,7 +359,7 @@ inChromium('in Chromium (needs chromium, openssl)', () => {
     })
   })
 
-  test('a page of another origin does not, even if it knows the address; it can still be had', async () => {
+  inLong(test)('a page of another origin does not, even if it knows the address; it can still be had', async () => {
     const { url, traceUrl, child, ended } = await opened(['moe.pftrace', '--no-browser'])
     const report = await sites.visit(`${OTHER}/${hashOf(url)}`)
     expect(report).toEqual({ origin: OTHER, probe: 'TypeError: Failed to fetch', error: blocked.error, opaque: 0 })
@@ -378,7 +377,7 @@ inChromium('in Chromium (needs chromium, openssl)', () => {
     expect((await ended).code).toBe(0)
   })
 
-  test('after Ctrl-C there is nothing to be had', async () => {
+  inLong(test)('after Ctrl-C there is nothing to be had', async () => {
     const { url, child, ended } = await opened(['moe.pftrace', '--no-browser'])
     child.kill('SIGINT')
     expect((await ended).code).toBe(130)

@@ -149,7 +149,7 @@ recorded('llama.cpp (needs linux-x64, cc and taskset)', () => {
     expectAnswer(stdout, 't=2')
   })
 
-  test('beside a hog on its CPU it declines', () => {
+  inLong(test)('beside a hog on its CPU it declines', () => {
     writeFileSync(at('hog.sh'), 'while :; do :; done')
     const hogs = [1, 2].map(() => spawn('taskset', ['-c', '0', 'sh', at('hog.sh')], { stdio: 'ignore' }))
     try {

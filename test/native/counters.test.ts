@@ -292,7 +292,7 @@ llama('counters, operator by operator (needs linux-x64 and cc)', () => {
     }
   })
 
-  test('one thread alone: its task’s clock is nearly all of its CPU time', async () => {
+  inLong(test)('one thread alone: its task’s clock is nearly all of its CPU time', async () => {
     const steps = ['decode', 0, 2, 'times', 'decode', 0, 40, 'times']
     const { recording, result } = await record(steps, { env: counting(['task-clock']), threads: 1 })
     const [first, second] = result.lines.filter(({ event }) => (event as string) === 'times') as unknown as {

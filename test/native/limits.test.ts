@@ -105,7 +105,7 @@ llama('logs that are limited while they are written (needs linux-x64 and cc)', (
     trace.close()
   })
 
-  test('a ring that was killed is in order, too, and takes no more of the disk', async () => {
+  inLong(test)('a ring that was killed is in order, too, and takes no more of the disk', async () => {
     const steps = decodes(1)
     const whole = await recorded(steps, {})
     const { path } = await model(DEEP)
@@ -122,7 +122,7 @@ llama('logs that are limited while they are written (needs linux-x64 and cc)', (
     expect(recording.issues).toEqual([expect.stringMatching(/^run did not end/)])
   })
 
-  test('a ring that is never full is the log that there is without', async () => {
+  inLong(test)('a ring that is never full is the log that there is without', async () => {
     const steps = ['open', 0, 1, 'decode', 0, 20]
     const { log, recording } = await recorded(steps, { ...ring, GGML2PERFETTO_MAX_BYTES: `${64 * KIB * KIB}` })
     expect(recording.issues).toEqual([])
@@ -130,7 +130,7 @@ llama('logs that are limited while they are written (needs linux-x64 and cc)', (
     expect((await summarizeFile(log)).attributes['overwritten_records']).toBeUndefined()
   })
 
-  test('a ring of segments that are smaller than a graph', async () => {
+  inLong(test)('a ring of segments that are smaller than a graph', async () => {
     const steps = ['open', 0, 1, 'decode', 0, 40]
     const whole = await recorded(steps, {}, DEEPER)
     const nodes = ({ of }: Recording) => of('graph').map(({ nodes: count }) => count)

@@ -7,6 +7,7 @@ import { inputOf, openTrace } from '../../lib/node.ts'
 import { CLI, NODE } from '../cli/helpers.ts'
 import { hasLlama, hostsProgram, LIB, model, runHosts } from '../llama/testbed.ts'
 import '../live.ts'
+import { inLong } from '../long.ts'
 import {
   expectCalls,
   expectTrace,
@@ -79,7 +80,7 @@ llama('a log of slow calls (needs linux-x64 and cc)', () => {
     await expectTrace(log, recording)
   })
 
-  test('its figures are of the calls that it has, and say so', async () => {
+  inLong(test)('its figures are of the calls that it has, and say so', async () => {
     const steps = ['open', 0, 1, 'decode', 0, 80, ...APART, ...SLOW, ...APART, 'decode', 0, 30, ...APART, ...SLOW]
     const { log, calls, recording, kept } = await recorded(steps)
     const analysis = await analyze([inputOf(log)])
@@ -115,7 +116,7 @@ llama('a log of slow calls (needs linux-x64 and cc)', () => {
     expect(command(['record', '--slow', '0', '--', 'true']).stderr).toMatch(/expected a time such as 200ms/)
   })
 
-  test('it stays small, however long the run is', async () => {
+  inLong(test)('it stays small, however long the run is', async () => {
     const contexts = Array.from({ length: 12 }, () => ['open', 0, 1, 'decode', 0, 500, 'close', 0]).flat()
     const { log, recording } = await recorded([...contexts, 'open', 0, 1, ...APART, ...SLOW])
     // A busy machine makes some of the others slow, too.
@@ -139,7 +140,7 @@ llama('a log of slow calls (needs linux-x64 and cc)', () => {
     expect(issues.filter((issue) => !/^(?:fast calls|run did not end|.*still open)/.test(issue))).toEqual([])
   })
 
-  test('without a slow call it has none, and the number of all', async () => {
+  inLong(test)('without a slow call it has none, and the number of all', async () => {
     const { log, calls, recording } = await recorded(['open', 0, 1, 'decode', 0, 60])
     const { length } = recording.of('token')
     expect(length + Number(recording.attributes['left_out.calls'])).toBe(calls.length)

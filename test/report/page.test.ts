@@ -11,7 +11,7 @@ import { reportHtml } from '../../lib/report.ts'
 import { CHROMIUM } from '../browser.ts'
 import { PageVisit } from './page-visit.ts'
 import '../live.ts'
-import { inParts, someOf } from '../long.ts'
+import { inLong, inParts, someOf } from '../long.ts'
 
 /** Reports in Chromium (needs chromium). */
 
@@ -109,7 +109,7 @@ inBrowser('a report in Chromium', () => {
     },
   )
 
-  test('the theme: as the system has it, or as chosen; paper is light', async () => {
+  inLong(test)('the theme: as the system has it, or as chosen; paper is light', async () => {
     const background = () => visit.evaluate<string>('getComputedStyle(document.body).backgroundColor')
     const [light, dark] = ['rgb(255, 255, 255)', 'rgb(20, 23, 28)']
     await width(1100)
@@ -126,7 +126,7 @@ inBrowser('a report in Chromium', () => {
     await media('light')
   })
 
-  test('numbers by keyboard: arrows read the marks of a drawing, Escape hides them', async () => {
+  inLong(test)('numbers by keyboard: arrows read the marks of a drawing, Escape hides them', async () => {
     await width(1100)
     await visit.goto(urls.report)
     await visit.evaluate(`document.querySelector('.wide svg').focus()`)

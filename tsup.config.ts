@@ -87,7 +87,7 @@ const library = {
   target: 'es2022',
   platform: 'neutral',
   splitting: true,
-  clean: ['!native/**', '!cli/**', '!ggml2perfetto.js', '!**/*.d.*'],
+  clean: ['!native/**', '!cli/**', '!ggml2perfetto.js', '!ggml2perfetto-mcp.js', '!**/*.d.*'],
   external: [/^node:/, '@duckdb/node-api', '@hpcc-js/wasm-graphviz'],
   noExternal: ['fzstd', '@datadog/sketches-js', '@observablehq/plot', 'd3-hierarchy', '@noble/hashes', 'protobufjs'],
   loader: { '.sql': 'text', '.textproto': 'text' },
@@ -130,7 +130,7 @@ const PLACE = `(typeof __filename === 'string'
 /** The same files for `require`: tsup's own ones are rewritten for engines without `?.` and `??`. */
 async function forRequire(): Promise<void> {
   const files = ['dist', 'dist/chunks'].flatMap((folder) => readdirSync(folder).map((name) => `${folder}/${name}`))
-  for (const path of files.filter((name) => /(?<!cli|ggml2perfetto)\.js$/.test(name))) {
+  for (const path of files.filter((name) => /(?<!cli|ggml2perfetto|ggml2perfetto-mcp)\.js$/.test(name))) {
     const module = readFileSync(path, 'utf8').replaceAll('import.meta.url', PLACE)
     const { code } = await transform(module, { format: 'cjs', platform: 'node', target: library.target })
     const between = /(?<=(?:require|import)\("\.{1,2}\/[\w/.-]*)\.js(?="\))/g
@@ -151,6 +151,17 @@ const program = {
   target: 'node20',
   splitting: false,
   esbuildPlugins: [beside(/^\.\/main\.ts$/, './cli')],
+} satisfies Options
+
+/** The MCP server: one file with the SDK in it, which nobody who installs the package installs. It runs the commands as programs. */
+const agents = {
+  entry: ['bin/ggml2perfetto-mcp.ts'],
+  format: ['esm'],
+  target: 'node20',
+  splitting: false,
+  minify: true,
+  noExternal: [/^@modelcontextprotocol\//, 'zod'],
+  esbuildPlugins: [beside(/\/lib\/cli\.ts$/, '.')],
 } satisfies Options
 
 /** A file for each command, which is loaded when it is used, and what several share. */
@@ -179,6 +190,7 @@ export default defineConfig(({ dts }) => {
     },
     ...(isWhole ? [{ entry, format: ['esm', 'cjs'], dts: { only: true }, clean: true } satisfies Options] : []),
     program,
+    agents,
     cli,
   ]
 })

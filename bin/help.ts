@@ -36,7 +36,7 @@ const REFERENCE = 'reference'
 const folder = async () => join(await packageFolder(), 'docs')
 
 /** The names of the pages of the docs, which this package contains: guides, then the reference. One name in both is the guide's. */
-async function topics(): Promise<string[]> {
+export async function topics(): Promise<string[]> {
   const pages = [...(await readdir(await folder())), ...(await readdir(join(await folder(), REFERENCE)))]
     .filter((name) => name.endsWith('.md'))
     .map((name) => name.slice(0, -3))

@@ -26,7 +26,7 @@ try {
   execFileSync(process.execPath, ['scripts/vendor-trace-processor.mjs'], { cwd: root, stdio: ['ignore', 2, 2] })
   const sources = Math.max(newestIn('lib'), newestIn('bin'), timeOf('tsup.config.ts'), timeOf('package.json'))
   const isBuilt = (files) => files.every((file) => timeOf(`dist/${file}`) >= sources)
-  const cli = ['index.js', 'cli.js', 'ggml2perfetto.js', 'cli/main.js']
+  const cli = ['index.js', 'cli.js', 'ggml2perfetto.js', 'ggml2perfetto-mcp.js', 'cli/main.js']
   const all = [...cli, 'index.cjs', 'index.d.ts']
   if (process.argv.includes('--build') && !isBuilt(all)) run('npx', 'tsup', '--silent')
   if (process.argv.includes('--cli') && !isBuilt(cli)) run('npx', 'tsup', '--silent', '--no-dts')

@@ -31,7 +31,7 @@ const FORBIDDEN: readonly RegExp[] = [
 ]
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
-const ROOMS = ['lib', 'bin', 'native', 'proto', 'scripts', 'examples', 'docs', 'README.md', 'CHANGELOG.md']
+const ROOMS = ['lib', 'bin', 'native', 'proto', 'scripts', 'examples', 'docs', 'README.md', 'SKILL.md', 'CHANGELOG.md']
 const TEXTS = /\.(ts|mts|mjs|c|h|bt|sh|proto|md)$|\/Makefile$/
 
 /** Made by tools, or old texts of which tables keep a copy. */

@@ -1,48 +1,21 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import type { Comparison } from '../../lib/analysis.ts'
-import { GgtraceWriter } from '../../lib/core.ts'
 import { presets } from '../llama/gguf.mjs'
 import { ensureLlama, hasLlama, LIB, model, runner } from '../llama/testbed.ts'
 import { at, run, useFolder } from './helpers.ts'
+import { runOfCalls } from './runs.ts'
 import '../live.ts'
 import { inLong } from '../long.ts'
 
 /** `compare`: of logs, of folders, of stored Analyses, and of commands that it records. */
 
-const ORIGIN_NS = 4_000_000_000_000n
-const MUL_MAT = 29
-const MS = 1e6
-
-/** A run of a prefill and decodes that take so long each. */
-function logOf(pid: number, decodeMs: number, build = '0.25.1'): Uint8Array {
-  const writer = new GgtraceWriter({ originNs: ORIGIN_NS })
-  writer.type(0, 'f32')
-  const clocks = { monotonic: ORIGIN_NS, boottime: ORIGIN_NS, realtime: 1_763_000_000_000_000_000n }
-  writer.run({ pid: `${pid}`, boot_id: 'a', 'ggml.version': build }, clocks)
-  writer.op(MUL_MAT, 'MUL_MAT')
-  const nodes = ['Qcur-0', 'ffn_up-0'].map((name) => writer.tensor({ name, op: MUL_MAT }))
-  const thread = writer.thread(pid, 0)
-  let atNs = 0
-  for (let call = 0; call < 12; call++) {
-    const endNs = atNs + (call === 0 ? 40 : decodeMs) * MS
-    thread.call = call
-    const middleNs = call === 0 ? (atNs + endNs) / 2 : atNs + 5 * MS
-    thread.operator({ tensor: nodes[0]!, startNs: atNs, endNs: middleNs })
-    thread.operator({ tensor: nodes[1]!, startNs: middleNs, endNs })
-    thread.token({ startNs: atNs, endNs, call, tokens: call === 0 ? 16 : 1, kind: 'decode' })
-    atNs = endNs
-  }
-  writer.end(atNs)
-  return writer.take()
-}
-
 useFolder()
 beforeAll(() => {
   for (const folder of ['old', 'new', 'build']) mkdirSync(at(folder))
   for (let i = 1; i <= 5; i++) {
-    writeFileSync(at(`old/run-${i}.ggtrace`), logOf(100 + i, 10 + 0.01 * i))
-    writeFileSync(at(`new/run-${i}.ggtrace`), logOf(200 + i, 12 + 0.01 * ((2 * i) % 5)))
+    writeFileSync(at(`old/run-${i}.ggtrace`), runOfCalls(100 + i, 10 + 0.01 * i))
+    writeFileSync(at(`new/run-${i}.ggtrace`), runOfCalls(200 + i, 12 + 0.01 * ((2 * i) % 5)))
   }
 })
 
@@ -93,7 +66,7 @@ describe('logs', () => {
 
   test('a factor of two is a factor; sides have the names that are given', () => {
     mkdirSync(at('fast'))
-    for (let i = 1; i <= 5; i++) writeFileSync(at(`fast/run-${i}.ggtrace`), logOf(400 + i, 2.5 + 0.002 * i))
+    for (let i = 1; i <= 5; i++) writeFileSync(at(`fast/run-${i}.ggtrace`), runOfCalls(400 + i, 2.5 + 0.002 * i))
     const named = ['compare', 'old', '--with', 'fast', '--name', 'before', '--name', 'after']
     const { stdout } = run(named)
     expect(stdout).toMatch(/^4\.0 × faster decode than "before" \(certain: 3\.9\d … 4\.0\d\)/)
@@ -108,7 +81,7 @@ describe('logs', () => {
     for (const side of ['x', 'y']) {
       mkdirSync(at(side))
       for (const [i, ms] of noisy.entries())
-        writeFileSync(at(`${side}/${i}.ggtrace`), logOf(500 + i, ms + (side === 'x' ? 0.01 : 0)))
+        writeFileSync(at(`${side}/${i}.ggtrace`), runOfCalls(500 + i, ms + (side === 'x' ? 0.01 : 0)))
     }
     const { stdout } = run(['compare', 'x', '--with', 'y'])
     expect(stdout).toMatch(
@@ -122,7 +95,7 @@ describe('logs', () => {
   })
 
   test('another build is listed, and is no obstacle', () => {
-    for (let i = 1; i <= 3; i++) writeFileSync(at(`build/${i}.ggtrace`), logOf(300 + i, 10 + 0.01 * i, '0.27.0'))
+    for (let i = 1; i <= 3; i++) writeFileSync(at(`build/${i}.ggtrace`), runOfCalls(300 + i, 10 + 0.01 * i, '0.27.0'))
     expect(run(['compare', 'old', '--with', 'build']).stdout).toMatch(
       /\nwhat differs\n.*\n {2}build +0\.25\.1 +0\.27\.0\n/,
     )

@@ -46,8 +46,8 @@ const scriptLines = (script: string) =>
     .map((line) => line.replace(/(?:^|\s+)# .*$/, '').trim())
     .filter((line) => line !== '' && line !== '…')
 
-/** Pages with command lines, by their path: README, docs, those of native/. */
-export const PAGES = ['README.md', 'native/README.md', 'native/ebpf/README.md', ...docs()]
+/** Pages with command lines, by their path: README, SKILL.md, docs, those of native/. */
+export const PAGES = ['README.md', 'SKILL.md', 'native/README.md', 'native/ebpf/README.md', ...docs()]
 
 function docs(folder = 'docs'): string[] {
   return readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })

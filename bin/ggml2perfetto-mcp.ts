@@ -1,0 +1,22 @@
+#!/usr/bin/env node
+import { serveStdio } from '@modelcontextprotocol/server/stdio'
+import { isOwnError } from '../lib/cli.ts'
+import { version } from '../package.json'
+import { HELP, optionsOf } from './mcp/options.ts'
+import { serverOf } from './mcp/server.ts'
+
+/** Serves until standard input ends; then the commands that still run are ended. */
+async function start(): Promise<void> {
+  const options = optionsOf(process.argv.slice(2))
+  if (options === 'help') return console.log(HELP)
+  if (options === 'version') return console.log(version)
+  const make = await serverOf(options)
+  serveStdio(make, { onerror: (error) => console.error(`error: ${error.message}`) })
+  process.stdin.on('close', () => process.exit())
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => process.exit())
+}
+
+await start().catch((error: unknown) => {
+  console.error(`error: ${isOwnError(error) ? error.message : (error as Error).stack}`)
+  process.exitCode = 1
+})

@@ -44,7 +44,10 @@ test.each(commands)('%s', (block) => {
 })
 
 /** In one process, which reads the sources of the entries once. */
-const GENERATORS = ['analysis-docs', 'analysis-schema', 'event-checks', 'option-names', 'exports-docs', 'tables-docs']
+const GENERATORS = [
+  ...['analysis-docs', 'analysis-schema', 'event-checks', 'option-names', 'exports-docs', 'tables-docs'],
+  'diagnosis-docs',
+]
 
 test('what scripts make of types and comments is up to date: pages of the reference, and lib/generated', () => {
   const line = GENERATORS.map((name) => `await import('./scripts/${name}.mjs')`).join('\n')

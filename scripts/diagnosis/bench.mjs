@@ -13,8 +13,8 @@ import { makeFolder, onEnd } from './bench-folder.mjs'
 import { buildsIn } from './builds.mjs'
 import { CAUSES } from './causes/causes.mjs'
 import { look } from './look.mjs'
-import { brief, FIRST, quietRun } from './quiet.mjs'
-import { scoreOf, scoreTable } from './score.mjs'
+import { FIRST, quietRun } from './quiet.mjs'
+import { COMMANDS, causesTable, resultOf, scoreOf, scoreTable } from './score.mjs'
 
 const { values } = parseArgs({
   options: {
@@ -38,6 +38,8 @@ async function causesIn(folder) {
   const found = modules
     .flatMap((module) => Object.values(module))
     .filter((value) => typeof value?.create === 'function')
+  const without = found.find(({ rules, isNamed, isUnseen, causes }) => !rules && !isNamed && !isUnseen && !causes)
+  if (without) throw new Error(`--causes ${folder}: '${without.id}' has neither rules nor isNamed`)
   if (found.length === 0) throw new Error(`--causes ${folder}: no module exports a cause (scripts/diagnosis/README.md)`)
   return found
 }
@@ -54,8 +56,6 @@ const numberOf = (name, fallback) => {
 const runs = numberOf('runs', 2)
 const quiet = numberOf('quiet', only === undefined ? 40 : 0)
 
-const COMMANDS = ['record', 'convert', 'why']
-
 /** Keeps a log of which something is wrong, and removes others. */
 function keep(log) {
   if (values.logs === undefined) return rmSync(log)
@@ -64,17 +64,18 @@ function keep(log) {
   rmSync(log)
 }
 
-/** Is the cause, or one of two, named first; is it found at all? Of causes that no log shows, nothing may be named with confidence. */
-function resultOf(cause, findings) {
-  const [first] = findings
-  const isFound = (cause.causes ?? [cause]).every(({ isNamed }) => findings.some(isNamed))
-  const isFirst = cause.isCostUnknown ? isFound : first !== undefined && cause.isNamed(first)
-  const isRight = cause.isUnseen ? first?.confidence !== 'high' : isFirst
-  return { first: first ? brief(first) : null, isRight, isFound }
-}
+/** Kinds of causes of which few runs are enough: they are counted together. */
+const kindOf = ({ isUnseen, causes }) => (isUnseen ? 'unseen' : causes ? 'pair' : 'single')
+const RUNS_OF_ONE = 5
+const runsOf = (cause) =>
+  kindOf(cause) === 'single' ? runs : Math.min(runs, Math.max(1, Math.floor(runs / RUNS_OF_ONE)))
+
+/** Builds in turn, so that even and odd numbers have all of them. */
+const buildOf = ({ builds }, number) => builds[(number + Math.floor(number / builds.length)) % builds.length]
 
 async function plantedRun(folder, builds, cause, number) {
-  const build = await builds(cause.builds[number % cause.builds.length])
+  const startMs = Date.now()
+  const build = await builds(buildOf(cause, number))
   const planted = await cause.create({ folder, build, number })
   const undo = onEnd(() => planted.undo?.())
   try {
@@ -86,15 +87,23 @@ async function plantedRun(folder, builds, cause, number) {
     const isRight = results.every(([, { isRight }]) => isRight)
     const sha256 = createHash('sha256').update(readFileSync(log)).digest('hex')
     keep(log)
-    const kind = cause.isUnseen ? 'unseen' : cause.causes ? 'pair' : 'single'
-    return { cause: cause.id, kind, build: build.name, number, isRight, sha256, commands: Object.fromEntries(results) }
+    return {
+      cause: cause.id,
+      kind: kindOf(cause),
+      build: build.name,
+      number,
+      seconds: (Date.now() - startMs) / 1000,
+      isRight,
+      sha256,
+      commands: Object.fromEntries(results),
+    }
   } finally {
     undo()
   }
 }
 
-function printPlanted({ cause, build, number, isRight, commands }) {
-  console.log(`${isRight ? 'right' : 'WRONG'}  ${cause} ${number + 1} (${build})`)
+function printPlanted({ cause, build, number, seconds, isRight, commands }) {
+  console.log(`${isRight ? 'right' : 'WRONG'}  ${cause} ${number + 1} (${build}, ${seconds.toFixed(0)} s)`)
   const sentences = Object.entries(commands).map(([by, { first, isRight }]) => [
     `${isRight ? '' : 'WRONG: '}${first?.sentence ?? 'no finding'}`,
     by,
@@ -114,33 +123,13 @@ function printQuiet({ name, model, threads, build, findings, isTrue }) {
     }
 }
 
-/** A row for each cause: how often each command names it first. */
-function tableOf(planted, quietRuns) {
-  const rows = [...new Set(planted.map(({ cause }) => cause))].map((id) => {
-    const of = planted.filter(({ cause }) => cause === id)
-    const counts = COMMANDS.map((by) => {
-      const asked = of.flatMap(({ commands }) => commands[by] ?? [])
-      return asked.length === 0 ? '' : `${asked.filter(({ isRight }) => isRight).length} of ${asked.length}`
-    })
-    return `| ${id} | ${causes.find((cause) => cause.id === id).title} | ${counts.join(' | ')} |`
-  })
-  const right = (by) => quietRuns.filter(({ findings }) => findings[by].every(({ isTrue }) => isTrue)).length
-  const quietRow = `| quiet | no finding that is false | ${COMMANDS.map((by) => `${right(by)} of ${quietRuns.length}`).join(' | ')} |`
-  return [
-    `| cause | | ${COMMANDS.join(' | ')} |`,
-    `|---|---|${COMMANDS.map(() => '---|').join('')}`,
-    ...rows,
-    ...(quietRuns.length > 0 ? [quietRow] : []),
-  ].join('\n')
-}
-
 async function main() {
   const folder = makeFolder()
   const builds = buildsIn(folder)
   if (FIRST.length === 0) console.log('without SCHED_FIFO: what else runs on this machine may disturb the runs')
   const planted = []
   for (const cause of causes.filter(({ id }) => only === undefined || only.includes(id)))
-    for (let number = 0; number < runs; number++) {
+    for (let number = 0; number < runsOf(cause); number++) {
       const result = await plantedRun(folder, builds, cause, number).catch(({ message }) => {
         console.log(`NOT PLANTED  ${cause.id} ${number + 1}: ${message}`)
         process.exitCode = 1
@@ -156,8 +145,9 @@ async function main() {
     printQuiet(result)
     quietRuns.push(result)
   }
-  const score = scoreOf(planted, quietRuns, COMMANDS)
-  console.log(`\n${tableOf(planted, quietRuns)}\n\n${scoreTable(score)}`)
+  const score = scoreOf(planted, quietRuns)
+  const titleOf = (id) => causes.find((cause) => cause.id === id).title
+  console.log(`\n${causesTable(planted, quietRuns, titleOf)}\n\n${scoreTable(score)}`)
   if (values.json !== undefined)
     writeFileSync(resolve(values.json), `${JSON.stringify({ score, planted, quiet: quietRuns }, null, 2)}\n`)
   const isRight = planted.every(({ isRight }) => isRight) && quietRuns.every(({ isTrue }) => isTrue)

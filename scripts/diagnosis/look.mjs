@@ -44,16 +44,20 @@ function sentencesOf(text) {
  * sentences only, so their rules and evidence are looked up in the Summary and the Analysis of the log. A sentence that is in neither
  * has the rule 'unknown'. `spoil` damages the log before `convert` and `why` read it; `beside` returns files that they read together with it.
  */
-export async function look(folder, name, { command, env, meanwhile, spoil, beside }) {
+export async function look(folder, name, { command, env, options = {}, meanwhile, spoil, beside }) {
   const log = join(folder, `${name}.ggtrace`)
   const trace = join(folder, `${name}.pftrace`)
-  const recorded = { XDG_CACHE_HOME: join(folder, 'cache'), ...env }
-  const record = await run(cli('record', '-o', log, '--', ...command), { env: recorded, meanwhile })
+  const XDG_CACHE_HOME = join(folder, 'cache')
+  const recorded = { XDG_CACHE_HOME, ...env }
+  const record = await run(cli('record', '-o', log, ...(options.record ?? []), '--', ...command), {
+    env: recorded,
+    meanwhile,
+  })
   if (!record.stderr.includes(`wrote ${log}`)) throw new Error(`${command.join(' ')}: no log\n${record.stderr}`)
-  spoil?.(log)
-  const logs = [log, ...(beside?.(log) ?? [])]
+  await spoil?.(log)
+  const logs = [log, ...((await beside?.(log)) ?? [])]
   const convert = await run(cli('convert', ...logs, '-o', trace))
-  const why = await run(cli('why', ...logs, '--json'))
+  const why = await run(cli('why', ...logs, '--json', ...(options.why ?? [])), { env: { XDG_CACHE_HOME } })
   rmSync(trace, { force: true })
   for (const { code, stderr } of [convert, why]) if (code !== 0) throw new Error(`${log}: exit code ${code}\n${stderr}`)
   const all = JSON.parse(why.stdout)

@@ -44,6 +44,7 @@ static const char usage[] =
     "  --times             print when each call began and ended\n"
     "  --perf              print what llama.cpp measured of the first context\n"
     "  --step              wait for a line on stdin before each call\n"
+    "  --pause-us N        sleep before each call that decodes, as a program that waits for something else (0)\n"
     "  --sample            after each call, apply a chain of six samplers to its outputs, and make text of the result\n"
     "  --dlsym             find llama_decode by dlsym, as ctypes and llama-cpp-python do\n"
     "  --synchronize       wait for the work of each call before its end\n"
@@ -56,7 +57,7 @@ static const char usage[] =
 
 struct options {
     const char *lib, *model, *type_k, *type_v, *on_cpu;
-    int flash_attention, threads, prompt, decode, parallel, contexts, batch, ubatch, seed, gpu_layers, split_mode, callers, pool_cpu;
+    int flash_attention, threads, prompt, decode, parallel, contexts, batch, ubatch, seed, gpu_layers, split_mode, callers, pool_cpu, pause_us;
     bool change_threads, threadpool, no_mmap, no_repack, warmup, times, step, sample, synchronize, dlsym, topk, nodes, each_node, tensors, verbose, slow_log, perf;
 };
 
@@ -325,6 +326,7 @@ static void * run_session(void * data) {
         for (int sequence = 0; sequence < options.parallel; sequence++) {
             add(session, session->decoded[sequence][step], sequence, true);
         }
+        if (options.pause_us) usleep(options.pause_us);
         decode_batch(session, "decode");
     }
     for (int sequence = 0; sequence < options.parallel; sequence++) choose(session, sequence);
@@ -453,7 +455,7 @@ static void parse(char ** arguments) {
         { "--ubatch", &options.ubatch, 1, any },         { "--seed", &options.seed, 0, any },
         { "--gpu-layers", &options.gpu_layers, 0, any },  { "--flash-attention", &options.flash_attention, 0, 1 },
         { "--split-mode", &options.split_mode, 0, 3 },     { "--callers", &options.callers, 1, MAX_PARALLEL },
-        { "--pool-cpu", &options.pool_cpu, 0, GGML_MAX_N_THREADS - 1 },
+        { "--pool-cpu", &options.pool_cpu, 0, GGML_MAX_N_THREADS - 1 }, { "--pause-us", &options.pause_us, 0, any },
     };
     const struct { const char * name, ** value; } texts[] = {
         { "--lib", &options.lib },                       { "--model", &options.model },

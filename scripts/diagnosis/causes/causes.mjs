@@ -1,15 +1,19 @@
 /** All causes, in the order of the table. */
-import { attentionOff, cacheType, expertsOnCpu, fewLayers, oddHeads, weightType } from './devices.mjs'
+import { attentionOff, cacheType, expertsOnCpu, fewLayers, oddHeads, outputOnCpu, weightType } from './devices.mjs'
+import { sameExperts, sortedExperts } from './experts.mjs'
+import { copiedWeights, newPipelines, starvedGpu } from './gpu.mjs'
 import { hog, hogOnOne } from './hog.mjs'
-import { cutLog, killedProgram } from './logs.mjs'
-import { coldCache, expertsRead, memoryLimit, slowDisk } from './memory.mjs'
-import { longContext, slowerType } from './model.mjs'
+import { freshCallers, pausingProgram, stoppedProgram } from './host.mjs'
+import { cutLog, damagedLog, fullLog, killedProgram } from './logs.mjs'
+import { coldCache, expertsRead, memoryLimit, slowDisk, swap, weightsTaken } from './memory.mjs'
+import { longContext, memoryBound, noFlashAttention, quantisedCache, slowerType } from './model.mjs'
 import { PAIRS } from './pairs.mjs'
 import { noSpinning, passiveWaiting } from './passive.mjs'
 import { hotGpu, powerCap } from './power.mjs'
 import { quota } from './quota.mjs'
 import * as requests from './requests.mjs'
-import { debugLog, noReuse, slowGrammar, slowSamplers } from './sampling.mjs'
+import { debugLog, noReuse, samplingInGraph, slowGrammar, slowSamplers } from './sampling.mjs'
+import { tooManyThreads } from './scaling.mjs'
 import { newThreads, teamsOfCallers, twoRuntimes } from './teams.mjs'
 import { boundPool, moreThreads, oneCpu } from './threads.mjs'
 import { UNSEEN } from './unseen.mjs'
@@ -25,10 +29,18 @@ export const CAUSES = [
   expertsRead,
   coldCache,
   slowDisk,
+  swap,
+  weightsTaken,
   slowGrammar,
   slowSamplers,
   noReuse,
   longContext,
+  noFlashAttention,
+  quantisedCache,
+  memoryBound,
+  samplingInGraph,
+  sortedExperts,
+  sameExperts,
   debugLog,
   slowerType,
   passiveWaiting,
@@ -36,6 +48,10 @@ export const CAUSES = [
   teamsOfCallers,
   twoRuntimes,
   newThreads,
+  freshCallers,
+  tooManyThreads,
+  pausingProgram,
+  stoppedProgram,
   requests.slowReader,
   requests.promptAgain,
   requests.longPrompt,
@@ -44,14 +60,21 @@ export const CAUSES = [
   requests.serverGrammar,
   requests.serverSamplers,
   requests.uselessDrafts,
+  requests.statesKept,
   cutLog,
+  damagedLog,
+  fullLog,
   killedProgram,
   oddHeads,
   cacheType,
   weightType,
   expertsOnCpu,
   fewLayers,
+  outputOnCpu,
   attentionOff,
+  starvedGpu,
+  copiedWeights,
+  newPipelines,
   powerCap,
   hotGpu,
   ...PAIRS,

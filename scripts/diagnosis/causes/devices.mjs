@@ -10,10 +10,13 @@ const PLACED = { tokens: 12, threads: 1 }
 
 const placed = ({ spec = BASE, args, rule, prompt = 8, ...cause }) => ({
   isUndisturbed: true,
-  isNamed: (finding) => finding.rule === rule,
-  async create({ folder, build }) {
+  rules: [rule],
+  async create({ folder, build, number }) {
     const { env } = build
-    return { command: build.decode({ model: await modelIn(folder, spec), ...PLACED, prompt, args }), env }
+    return {
+      command: build.decode({ model: await modelIn(folder, spec), ...PLACED, prompt: prompt + 4 * number, args }),
+      env,
+    }
   },
   ...cause,
 })
@@ -61,6 +64,14 @@ export const fewLayers = placed({
   spec: LARGE,
   args: ['--gpu-layers', '1'],
   rule: 'layers-on-cpu',
+})
+export const outputOnCpu = placed({
+  id: 'output-on-cpu',
+  title: 'an output matrix that stays on the CPU',
+  builds: ['cuda', 'vulkan'],
+  spec: { ...BASE, layers: 2, vocabulary: 32_000 },
+  args: [...ALL, '--on-cpu', '^output.weight'],
+  rule: 'divided-model',
 })
 export const attentionOff = placed({
   id: 'attention-off',

@@ -7,7 +7,7 @@ const hogOn = (id, title, cpusOf) => ({
   id,
   title,
   builds: ['pool', 'openmp'],
-  isNamed: ({ rule }) => rule === 'preempted',
+  rules: ['preempted'],
   async create({ folder, build }) {
     const threads = availableParallelism()
     const command = build.decode({ model: await modelIn(folder, 'big'), threads, tokens: 24 })

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs'
+import { join } from 'node:path'
 import { modelIn } from '../bench-folder.mjs'
-import { controlGroup, dropFromCache } from './parts.mjs'
+import { controlGroup, dropFromCache, swapFile } from './parts.mjs'
 
 const MIB = 2 ** 20
 /** Of 400 MB, most in experts; a token reads an eighth of them. */
@@ -14,12 +15,12 @@ export const memoryLimit = {
   id: 'memory-limit',
   title: 'a model that does not fit into the memory of the container',
   builds: ['pool', 'openmp'],
-  isNamed: ({ rule }) => rule === 'page-faults' || rule === 'weight-faults',
-  async create({ folder, build }) {
+  rules: ['page-faults', 'weight-faults'],
+  async create({ folder, build, number }) {
     const model = await modelIn(folder, 'big')
     // Repacked weights are no pages of the file: the kernel would end the program.
     const command = build.decode({ model, threads: 2, prompt: 4, tokens: 8, args: ['--no-repack'] })
-    const { enter, undo } = controlGroup('memory', { 'memory.limit_in_bytes': 400 * MIB })
+    const { enter, undo } = controlGroup('memory', { 'memory.limit_in_bytes': (400 - 10 * number) * MIB })
     // Pages in the cache belong to the group that read them first.
     dropFromCache(model)
     return { command: [...enter, ...command], undo }
@@ -31,8 +32,8 @@ export const coldCache = {
   id: 'cold-cache',
   title: 'a model that is read from the disk for the first time',
   builds: ['pool', 'openmp'],
-  isNamed: ({ rule, sentence }) =>
-    ['first-call', 'slow-load', 'page-faults'].includes(rule) && /disk|cache|page/i.test(sentence),
+  rules: ['first-call', 'slow-load', 'page-faults'],
+  isNamed: ({ sentence }) => /disk|cache|page/i.test(sentence),
   async create({ folder, build }) {
     const model = await modelIn(folder, 'big')
     dropFromCache(model)
@@ -45,17 +46,56 @@ export const expertsRead = {
   id: 'experts-read',
   title: 'experts that do not fit into the memory of the container',
   builds: ['pool', 'openmp'],
-  isNamed: ({ rule }) => rule === 'page-faults' || rule === 'weight-faults',
-  async create({ folder, build }) {
+  rules: ['page-faults', 'weight-faults'],
+  async create({ folder, build, number }) {
     const model = await modelIn(folder, EXPERTS)
     const command = build.decode({ model, threads: 2, prompt: 4, tokens: 12, args: ['--no-repack'] })
-    const { enter, undo } = controlGroup('memory', { 'memory.limit_in_bytes': 230 * MIB })
+    const { enter, undo } = controlGroup('memory', { 'memory.limit_in_bytes': (230 - 5 * number) * MIB })
     dropFromCache(model)
     return { command: [...enter, ...command], undo }
   },
 }
 
-const isOfDisk = ({ rule, sentence }) => rule === 'slow-load' && /disk/.test(sentence)
+/** Of 80 MB. */
+const SWAPPED = { layers: 4, width: 1536, feedForward: 6144, heads: 12, kvHeads: 4, vocabulary: 2048, context: 512 }
+
+/** The weights are memory of the process, of which a part is in a swap file, each time another one. */
+export const swap = {
+  id: 'swap',
+  title: 'weights that are swapped out',
+  builds: ['pool', 'openmp'],
+  isUndisturbed: true,
+  rules: ['page-faults', 'weight-faults'],
+  async create({ folder, build, number }) {
+    const model = await modelIn(folder, SWAPPED)
+    const limit = statSync(model).size * (0.8 - 0.05 * number)
+    const { enter, undo: remove } = controlGroup('memory', { 'memory.limit_in_bytes': Math.floor(limit / 4096) * 4096 })
+    const end = swapFile(join(folder, 'swap'), 192)
+    dropFromCache(model)
+    const command = build.decode({ model, threads: 2, prompt: 4, tokens: 6, args: ['--no-mmap', '--no-repack'] })
+    const undo = () => {
+      end()
+      remove()
+    }
+    return { command: [...enter, ...command], undo }
+  },
+}
+
+/** As {@link memoryLimit}, with addresses of page faults. */
+export const weightsTaken = {
+  id: 'weights-taken',
+  title: 'weights that the kernel takes back, with a log of page faults',
+  builds: ['pool', 'openmp'],
+  by: ['why'],
+  isUndisturbed: true,
+  isCostUnknown: true,
+  rules: ['weight-faults'],
+  async create(where) {
+    const planted = await memoryLimit.create(where)
+    const beside = (log) => [log.replace(/ggtrace$/, 'faults.data')]
+    return { ...planted, options: { record: ['--mem'] }, beside }
+  },
+}
 
 /** The device of the model's file, as control groups name it: partitions have no limits of their own. */
 function deviceOf(path) {
@@ -63,16 +103,17 @@ function deviceOf(path) {
   return `${(dev >> 8) & 0xfff}:${(dev & 0xff) | ((dev >> 12) & 0xfff00)}`
 }
 
-/** A disk that reads 100 MB a second. */
+/** A disk that reads 100 MB a second, or less. */
 export const slowDisk = {
   id: 'slow-disk',
   title: 'a slow disk',
   builds: ['pool', 'openmp'],
   isUndisturbed: true,
-  isNamed: isOfDisk,
-  async create({ folder, build }) {
+  rules: ['slow-load'],
+  isNamed: ({ sentence }) => sentence.includes('disk'),
+  async create({ folder, build, number }) {
     const model = await modelIn(folder, 'big')
-    const limits = { 'blkio.throttle.read_bps_device': `${deviceOf(model)} ${100e6}` }
+    const limits = { 'blkio.throttle.read_bps_device': `${deviceOf(model)} ${100e6 - 10e6 * number}` }
     const { enter, undo } = controlGroup('blkio', limits)
     dropFromCache(model)
     return { command: [...enter, ...build.decode({ model, threads: 2, tokens: 12, args: ['--no-mmap'] })], undo }

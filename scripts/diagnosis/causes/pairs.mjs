@@ -15,7 +15,6 @@ const both = (program, place, changes = {}) => ({
   by: place.by ?? program.by,
   isUndisturbed: program.isUndisturbed && place.isUndisturbed,
   causes: [program, place],
-  isNamed: (finding) => program.isNamed(finding) || place.isNamed(finding),
   async create(of) {
     const around = await place.create(of)
     try {

@@ -1,6 +1,6 @@
 /** What several causes use: processes and control groups that are gone when they are undone. */
-import { execFileSync, spawn } from 'node:child_process'
-import { mkdirSync, rmdirSync, writeFileSync } from 'node:fs'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { chmodSync, mkdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -33,7 +33,25 @@ export function controlGroup(controller, settings) {
     undo()
     throw error
   }
-  return { enter: ['sh', '-c', 'echo $$ > "$0/cgroup.procs" && exec "$@"', folder], undo }
+  return { folder, enter: ['sh', '-c', 'echo $$ > "$0/cgroup.procs" && exec "$@"', folder], undo }
+}
+
+/** A file to which the kernel swaps, of so many MiB; returns what ends it. */
+export function swapFile(path, size) {
+  const undo = () => {
+    spawnSync('swapoff', [path], { stdio: 'ignore' })
+    rmSync(path, { force: true })
+  }
+  try {
+    execFileSync('dd', ['if=/dev/zero', `of=${path}`, 'bs=1M', `count=${size}`], { stdio: 'ignore' })
+    chmodSync(path, 0o600)
+    execFileSync('mkswap', [path], { stdio: 'ignore' })
+    execFileSync('swapon', [path])
+  } catch (error) {
+    undo()
+    throw error
+  }
+  return undo
 }
 
 /** Removes a file from the page cache. */

@@ -6,9 +6,12 @@ const sleeping = (id, title, env) => ({
   title,
   builds: ['openmp'],
   isUndisturbed: true,
-  isNamed: ({ rule }) => rule === 'passive-waiting',
-  async create({ folder, build }) {
-    return { command: build.decode({ model: await modelIn(folder, 'tinyMoe'), threads: 2, tokens: 60 }), env }
+  rules: ['passive-waiting'],
+  async create({ folder, build, number }) {
+    return {
+      command: build.decode({ model: await modelIn(folder, 'tinyMoe'), threads: 2, tokens: 60 + 10 * number }),
+      env,
+    }
   },
 })
 

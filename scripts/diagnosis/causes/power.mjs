@@ -17,7 +17,7 @@ const heldDown = (id, title, rule, [power, temperature, reasons]) => ({
   builds: ['pool'],
   by: ['why'],
   isUndisturbed: true,
-  isNamed: (finding) => finding.rule === rule,
+  rules: [rule],
   async create({ folder, build }) {
     const startMs = Date.now()
     const beside = (log) => {

@@ -6,7 +6,15 @@ import { freePort } from '../../servers.mjs'
 import { modelIn } from '../bench-folder.mjs'
 import { untilUp } from './parts.mjs'
 
-const SMALL = { ...presets.tinyDense, layers: 4, width: 256, feedForward: 512, heads: 4, kvHeads: 2, context: 8192 }
+export const SMALL = {
+  ...presets.tinyDense,
+  layers: 4,
+  width: 256,
+  feedForward: 512,
+  heads: 4,
+  kvHeads: 2,
+  context: 8192,
+}
 const LARGE_VOCABULARY = { ...SMALL, layers: 2, width: 64, feedForward: 96, vocabulary: 32_000 }
 /** Its drafts are wrong: it has other random weights. */
 const DRAFT = { ...SMALL, seed: 7 }
@@ -16,7 +24,7 @@ const BOS = 1
 
 /** Tokens of words, others for each `seed`. */
 const words = (count, seed) => Array.from({ length: count }, (_, i) => 300 + ((i * 7 + seed * 131) % 1000))
-const prompt = (count, seed) => [BOS, ...words(count - 1, seed)]
+export const prompt = (count, seed) => [BOS, ...words(count - 1, seed)]
 
 /** A completion of so many tokens, greedily: the answer when its first token is there, if it is streamed. */
 const answerOf = (url, prompt, tokens, { signal, ...more } = {}) => {
@@ -24,17 +32,17 @@ const answerOf = (url, prompt, tokens, { signal, ...more } = {}) => {
   return fetch(`${url}/completion`, { method: 'POST', body, signal })
 }
 const begin = (url, prompt, tokens) => answerOf(url, prompt, tokens, { stream: true })
-const ask = async (...asked) => (await answerOf(...asked)).text()
+export const ask = async (...asked) => (await answerOf(...asked)).text()
 
 /** Leaves before the answer. */
 const leave = (url, ms, prompt, tokens) =>
   ask(url, prompt, tokens, { stream: true, signal: AbortSignal.timeout(ms) }).catch(() => undefined)
 
 /** A server that `play` sends requests to. `draft`: a second model. */
-const served = ({ model = SMALL, draft, args = [], play, rule, ...cause }) => ({
+export const served = ({ model = SMALL, draft, args = [], play, rule, ...cause }) => ({
   builds: ['pool', 'openmp'],
   isUndisturbed: true,
-  isNamed: (finding) => finding.rule === rule,
+  rules: [rule],
   async create({ folder, build, number }) {
     const port = await freePort()
     const drafting = draft ? ['-md', await modelIn(folder, draft)] : []
@@ -98,7 +106,7 @@ export const longPrompt = served({
   async play(url, number) {
     const answers = [0, 1].map((i) => begin(url, prompt(20, i), 100))
     const [one, other] = await Promise.all(answers)
-    await Promise.all([one.text(), other.text(), ask(url, prompt(2000, 9 + number), 1)])
+    await Promise.all([one.text(), other.text(), ask(url, prompt(2000 + 100 * number, 9 + number), 1)])
   },
 })
 
@@ -107,7 +115,7 @@ export const slotsTaken = served({
   title: 'more requests at once than slots',
   rule: 'queue-time',
   args: ['-c', '2048', '-np', '1'],
-  play: (url, number) => Promise.all([0, 1, 2, 3].map((i) => ask(url, prompt(30, i + number), 60))),
+  play: (url, number) => Promise.all([0, 1, 2, 3].map((i) => ask(url, prompt(30, i + number), 60 + 10 * number))),
 })
 
 export const cancelled = served({
@@ -152,6 +160,19 @@ export const serverSamplers = served({
     }),
 })
 
+/** One slot, for which two long texts take turns: the state of each is kept in memory, and copied back. */
+export const statesKept = served({
+  id: 'states-kept',
+  title: 'long texts that take turns on one slot',
+  rule: 'state-saves',
+  args: ['-c', '8192', '-np', '1', '--cache-ram', '4096', '-fa', 'on'],
+  model: { ...SMALL, layers: 32, width: 128, feedForward: 128, heads: 2, kvHeads: 2 },
+  async play(url, number) {
+    const texts = [0, 1].map((i) => prompt(1000 + 100 * number, 20 + i))
+    for (let turn = 0; turn < 100; turn++) await ask(url, texts[turn % 2], 1)
+  },
+})
+
 export const uselessDrafts = served({
   id: 'useless-drafts',
   title: 'drafts that are never accepted',
@@ -159,6 +180,6 @@ export const uselessDrafts = served({
   draft: DRAFT,
   args: ['-c', '2048', '-np', '1', '--spec-type', 'draft-simple'],
   async play(url, number) {
-    await ask(url, prompt(30, number), 120)
+    await ask(url, prompt(30, number), 120 + 20 * number)
   },
 })

@@ -9,7 +9,7 @@ export const slowGrammar = {
   title: 'an ambiguous grammar with large counts of repetitions',
   builds: ['openmp'],
   isUndisturbed: true,
-  isNamed: ({ rule }) => rule === 'slow-grammar',
+  rules: ['slow-grammar'],
   async create({ folder, build }) {
     const model = await modelIn(folder, 'tinyDense')
     return { command: build.decode({ model, threads: 2, tokens: 16, args: ['--grammar', GRAMMAR] }) }
@@ -22,7 +22,7 @@ export const debugLog = {
   title: 'a debug log of each call',
   builds: ['openmp'],
   isUndisturbed: true,
-  isNamed: ({ rule }) => rule === 'log-output',
+  rules: ['log-output'],
   async create({ folder, build }) {
     const command = build.decode({ model: await modelIn(folder, 'tinyDense'), threads: 2, args: ['-lv', '5'] })
     return {
@@ -38,7 +38,7 @@ export const slowSamplers = {
   title: 'samplers that sort a large vocabulary',
   builds: ['openmp'],
   isUndisturbed: true,
-  isNamed: ({ rule }) => rule === 'slow-samplers',
+  rules: ['slow-samplers'],
   async create({ folder, build, number }) {
     const spec = {
       ...presets.tinyDense,
@@ -63,13 +63,37 @@ export const slowSamplers = {
   },
 }
 
+/** Sorting is not split over workers. */
+export const samplingInGraph = {
+  id: 'sampling-in-graph',
+  title: 'samplers in the graph (--backend-sampling): one worker sorts a large vocabulary',
+  builds: ['openmp'],
+  isUndisturbed: true,
+  rules: ['unbalanced-op'],
+  async create({ folder, build, number }) {
+    const spec = { ...presets.tinyDense, layers: 2, width: 256, feedForward: 512, vocabulary: 32_000 }
+    const sampling = [
+      '--temp',
+      '1',
+      '--seed',
+      `${number + 1}`,
+      '--samplers',
+      'top_p;temperature',
+      '--top-p',
+      '0.9',
+      '-bs',
+    ]
+    return { command: build.decode({ model: await modelIn(folder, spec), threads: 2, tokens: 40, sampling }) }
+  },
+}
+
 /** Each call plans its graph again, which a small model computes in less time. */
 export const noReuse = {
   id: 'no-reuse',
   title: 'graphs that are planned again for each call (LLAMA_GRAPH_REUSE_DISABLE)',
   builds: ['pool', 'openmp'],
   isUndisturbed: true,
-  isNamed: ({ rule }) => rule === 'outside-graphs',
+  rules: ['outside-graphs'],
   async create({ folder, build }) {
     const spec = { layers: 16, width: 32, feedForward: 32, heads: 2, kvHeads: 1, vocabulary: 300, context: 128 }
     const command = build.decode({ model: await modelIn(folder, spec), threads: 1, tokens: 60 })

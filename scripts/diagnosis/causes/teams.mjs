@@ -12,7 +12,7 @@ export const teamsOfCallers = {
   id: 'teams-of-callers',
   title: 'calls by turns from four threads, each with a team of OpenMP',
   builds: ['own'],
-  isNamed: ({ rule }) => rule === 'teams-of-callers',
+  rules: ['teams-of-callers'],
   async create({ folder, build }) {
     const options = { model: await modelIn(folder, 'tinyMoe'), threads: 2, tokens: 40, args: ['--callers', '4'] }
     return { command: build.decode(options), env: ACTIVE }
@@ -24,7 +24,7 @@ export const twoRuntimes = {
   id: 'two-openmp-runtimes',
   title: 'a second OpenMP runtime, whose threads wait on the CPUs',
   builds: ['own'],
-  isNamed: ({ rule }) => rule === 'two-openmp-runtimes',
+  rules: ['two-openmp-runtimes'],
   async create({ folder, build }) {
     const [library, second] = [join(folder, 'second-openmp.so'), join(folder, 'libgomp-second.so.1')]
     const source = at('test/native/second-openmp.c')
@@ -55,7 +55,7 @@ export const newThreads = {
   title: 'new threads of ggml for every graph',
   builds: ['pool'],
   isUndisturbed: true,
-  isNamed: ({ rule }) => rule === 'new-threads',
+  rules: ['new-threads'],
   async create({ folder, build }) {
     const options = { model: await modelIn(folder, SMALL), threads: 2, tokens: 100, hasPool: false }
     return { command: build.decode(options) }

@@ -1,14 +1,14 @@
 import { availableParallelism } from 'node:os'
 import { modelIn } from '../bench-folder.mjs'
 
-const isNamed = ({ rule }) => rule === 'more-threads-than-cpus'
+const rules = ['more-threads-than-cpus']
 
 /** Twice as many threads as CPUs. */
 export const moreThreads = {
   id: 'more-threads',
   title: 'more threads than CPUs',
   builds: ['pool', 'openmp'],
-  isNamed,
+  rules,
   async create({ folder, build }) {
     const threads = 2 * availableParallelism()
     return { command: build.decode({ model: await modelIn(folder, 'tinyMoe'), threads, tokens: 24 }) }
@@ -20,7 +20,7 @@ export const boundPool = {
   id: 'bound-pool',
   title: 'two threads of a pool that are bound to one CPU',
   builds: ['pool'],
-  isNamed: ({ rule }) => rule === 'crowded-affinity',
+  rules: ['crowded-affinity'],
   async create({ folder, build }) {
     const options = { model: await modelIn(folder, 'tinyMoe'), threads: 2, tokens: 24, args: ['--pool-cpu', '0'] }
     return { command: build.decode(options) }
@@ -32,7 +32,7 @@ export const oneCpu = {
   id: 'one-cpu',
   title: 'two threads on one CPU (affinity)',
   builds: ['pool', 'openmp'],
-  isNamed,
+  rules,
   async create({ folder, build }) {
     const command = build.decode({ model: await modelIn(folder, 'tinyMoe'), threads: 2, tokens: 24 })
     return { command: ['taskset', '-c', '0', ...command] }

@@ -19,6 +19,7 @@ export type {
   GpuPlace,
   GpuSyncEvent,
   NvtxGpuEvent,
+  SummedWork,
   UntimedWork,
 } from './model/gpu-events.ts'
 export type { IssueCode, LostKind } from './model/issues.ts'

@@ -13,7 +13,7 @@ const OFF_NS = 1_000
 /** Of PyTorch's profiler: drawn as calls and work of GPUs, or in rows of their own. */
 const OF_GPU = /^(cuda_|xpu_|kernel$|gpu_|overhead$|Trace$|api$|gpu$)/
 /** Slices that only our trace has: what it computes of the file. */
-const OURS = /^(phase|token|issue|api|gpu)$/
+const OURS = /^(phase|token|issue|api|gpu|thread_overview)$/
 
 const SLICES = `
   SELECT s.id, s.name, coalesce(s.category, '') AS category, s.ts, s.dur, s.depth, s.arg_set_id AS args,

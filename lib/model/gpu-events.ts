@@ -43,6 +43,14 @@ export interface GpuNode {
   readonly part: number
 }
 
+/** Of what is not drawn in detail: no reader yields it, see {@link SumsEvent}. */
+export interface SummedWork {
+  /** Pieces of work, or calls, of this name: their durations are summed up. */
+  readonly count: number
+  /** The last call; `call` is the first one. */
+  readonly toCall: number
+}
+
 /** A kernel, a copy, a fill or a graph that a GPU ran. In any order. */
 export interface GpuEvent extends GpuPlace {
   readonly kind: 'gpu'
@@ -64,6 +72,7 @@ export interface GpuEvent extends GpuPlace {
   readonly profile?: JoinedProfile | undefined
   /** The call of `llama_decode`; undefined: in none, or not known. */
   readonly call?: number | undefined
+  readonly summed?: SummedWork | undefined
 }
 
 /** A wait for a stream, an event or a context; or an event recorded on a stream (duration 0). In any order. */
@@ -111,6 +120,7 @@ export interface ApiEvent {
   readonly untimed?: readonly UntimedWork[] | undefined
   /** It submits work of a graph: its correlation id is in {@link GraphEvent.submissions}. */
   readonly isOfGraph?: boolean | undefined
+  readonly summed?: SummedWork | undefined
   /** Arrows: see {@link OwnSliceEvent}. */
   readonly flows?: readonly number[] | undefined
   readonly flowEnds?: readonly number[] | undefined

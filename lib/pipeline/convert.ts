@@ -1,4 +1,5 @@
 import type { AccessJoin } from '../analyze/graph/accesses/join.ts'
+import type { PowerPass } from '../analyze/power/power-pass.ts'
 import type { Summary } from '../analyze/summary/figures.ts'
 import { asDrawn } from '../analyze/summary/nothing-drawn.ts'
 import { checkNames } from '../errors.ts'
@@ -100,8 +101,9 @@ async function* drawn(
   bundle?.checkSwitches(logs)
   if (!bundle) writer.countFrom?.(leadOf(logs))
   let bytes = 0
+  const Findings = await findingsPass(options)
   const shared = {
-    ...{ names, options, Findings: await findingsPass(options) },
+    ...{ names, options, Findings, power: Findings && new Findings.PowerPass(names) },
     written: () => bytes + writer.size,
     drawing: new Drawing(writer, names, options, run.hasSwitches, writer.gpu !== undefined && run.hasGroups),
     budget: await budgetOf(run, inputs, names, options),
@@ -152,6 +154,8 @@ interface Shared {
   readonly budget: Budget | undefined
   readonly accesses: Accesses | undefined
   readonly Findings: typeof import('./findings-pass.ts') | undefined
+  /** Of all logs, for findings. */
+  readonly power: PowerPass | undefined
 }
 
 /** Most programs do not ask for findings: what finds them is loaded for those that do. */
@@ -175,7 +179,7 @@ class DrawnLog implements LogPass {
     readonly placed: Placed,
     private readonly shared: Shared,
   ) {
-    const { names, Findings, written, drawing, budget, accesses } = shared
+    const { names, Findings, power, written, drawing, budget, accesses } = shared
     const { isOfScheduler } = log
     const before = written()
     this.thinning = budget?.thinning(log, () => written() - before)
@@ -183,7 +187,7 @@ class DrawnLog implements LogPass {
       (ns: number) => placed.timeOf(ns),
       (tid: number) => drawing.scheduler.threads.traced.has(tid),
     ]
-    this.findings = Findings && new Findings.FindingsPass(names, timeOf, isOwn, isOfScheduler)
+    this.findings = Findings && new Findings.FindingsPass(names, timeOf, isOwn, isOfScheduler, power, log.name)
     this.timeline = drawing.begin({ isOfScheduler, isSummed: this.thinning?.isPlanned, waited: this.findings?.waited })
     this.reading = new LogReading(names, this.findings)
     this.join = joinOf(accesses, log, names)

@@ -3,14 +3,18 @@ import { type AnalysedLog, documentOf, judged } from '../analyze/assemble.ts'
 import type { OnCall } from '../analyze/calls/call-times.ts'
 import { CallSample } from '../analyze/common/sampled-calls.ts'
 import { NO_FIGURES } from '../analyze/input-figures.ts'
+import { PowerPass } from '../analyze/power/power-pass.ts'
 import { recordedIn } from '../analyze/run/contents.ts'
 import type { Summary } from '../analyze/summary/figures.ts'
 import type { SummaryPass } from '../analyze/summary/summary.ts'
 import { CallTakers } from '../analyze/threads/call-takers.ts'
 import { ThreadHistory } from '../analyze/threads/thread-history.ts'
-import type { TraceEvent } from '../model/events.ts'
+import type { TokenEvent, TraceEvent } from '../model/events.ts'
 import type { Names } from '../model/names.ts'
+import type { ReadingEvent } from '../model/power-events.ts'
 import type { CpuWait } from '../model/waits.ts'
+
+export { PowerPass }
 
 /** States of threads that are no longer needed are dropped every so many batches. */
 const TRIM_EVERY = 64
@@ -24,12 +28,17 @@ export class FindingsPass {
   private batches = 0
   private readonly sample = new CallSample()
 
-  /** `timeOf`: a time of the log on the trace's clock; `isOwn`: does a thread belong to the traced process? `isOfScheduler`: losses only. */
+  /**
+   * `timeOf`: a time of the log on the trace's clock; `isOwn`: does a thread belong to the traced process? `isOfScheduler`: losses only. `power` is
+   * of all logs of the run, `input` the name of this one.
+   */
   constructor(
     names: Names,
     private readonly timeOf: (ns: number) => number = (ns) => ns,
     isOwn: (tid: number) => boolean = () => false,
     readonly isOfScheduler = false,
+    private readonly power = new PowerPass(names),
+    private readonly input = '',
   ) {
     this.takers = new CallTakers(names, isOwn)
     this.threads = new ThreadHistory(names, { pids: [], hasSwitches: false })
@@ -49,12 +58,20 @@ export class FindingsPass {
       if (event.kind === 'operator' && !sample.operator(event.call)) continue
       this.kinds.add(event.kind)
       figures.event(event)
+      if (event.kind === 'token' || event.kind === 'reading') this.ofPower(event)
+      else if (event.kind === 'meter') this.power.take([event], this.input)
       if (event.kind === 'token' && sample.call(event.call))
         this.takers.call(event.phase, this.timeOf(event.startNs), this.timeOf(event.endNs), sample.weightOf(event.call))
     }
     if (++this.batches % TRIM_EVERY > 0) return
     const { earliestNs } = this.figures
     if (earliestNs !== undefined) this.threads.trim(earliestNs)
+  }
+
+  /** A call, or a reading, on the trace's clock. */
+  private ofPower(event: TokenEvent | ReadingEvent): void {
+    const { timeOf, input } = this
+    this.power.take([{ ...event, startNs: timeOf(event.startNs), endNs: timeOf(event.endNs) }], input)
   }
 
   /** A call with its time, for the summary's pass to call: times of calls are known there. */
@@ -65,8 +82,8 @@ export class FindingsPass {
   /** A worker waited for its CPU, on the trace's clock. */
   readonly waited = (wait: CpuWait): void => this.takers.wait(wait)
 
-  /** The findings of the log and of those that accompany it. */
-  of(log: ReadLog, others: readonly ReadLog[]): Findings {
+  /** The findings of the log and of those that accompany it; of the main one also those about power. */
+  of(log: ReadLog, others: readonly ReadLog[], isMain: boolean): Findings {
     const { summary } = log
     const found = documentOf(
       [log, ...others].map(analysed),
@@ -74,7 +91,8 @@ export class FindingsPass {
       () => NO_MODEL,
     )
     const { scheduling } = found
-    const { findings, verdict } = judged({ ...found, scheduling: scheduling && this.takers.named(scheduling) })
+    const power = isMain ? this.power.finish() : null
+    const { findings, verdict } = judged({ ...found, power, scheduling: scheduling && this.takers.named(scheduling) })
     const isKnown = verdict.subject !== 'none' || (summary.gpu_work === 0 && hasAnyCalls(summary))
     return { findings, findings_are_estimates: this.sample.isPartial, verdict: isKnown ? verdict : undefined }
   }
@@ -100,7 +118,7 @@ export interface ReadLog {
 /** The findings of each log. Recordings of the scheduler, which are last, accompany the first one: what they lost makes its figures doubtful. */
 export function findingsOf(logs: readonly ReadLog[]): Findings[] {
   const others = logs.filter(({ pass }, i) => i > 0 && pass?.isOfScheduler)
-  return logs.map((log, i) => (others.includes(log) ? {} : (log.pass?.of(log, i === 0 ? others : []) ?? {})))
+  return logs.map((log, i) => (others.includes(log) ? {} : (log.pass?.of(log, i === 0 ? others : [], i === 0) ?? {})))
 }
 
 const analysed = ({ name, summary, pass }: ReadLog): AnalysedLog => {

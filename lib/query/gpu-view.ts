@@ -39,7 +39,7 @@ const GPU_GROUPS = ['GPU', 'Hardware Queues', 'GPU [0-9]+ Hardware Queues']
 /** Streams as this library names them, the one with most work first. */
 const STREAMS = `
   select track.id, track.name, sum(dur) as ns from gpu_slice join track on track.id = track_id
-  where track.name glob '*stream *' or track.name glob '* · GPU [0-9]*' group by 1 order by 3 desc`
+  where track.name glob '*stream *' or track.name glob '*, pid [0-9]*' or track.name glob '* · GPU [0-9]*' group by 1 order by 3 desc`
 
 /** The groups and rows of the host. */
 const HOST = `

@@ -144,7 +144,7 @@ export function viewOf(query: (sql: string) => QueryResult): View {
   const inView = request
     ? ([BigInt(request[0] as number), BigInt(request[1] as number)] as const)
     : shownOf(calls, slow)
-  const ofRun = `([^>]*> )?(${ROWS}${request ? '' : '|Memory|byte.*|com.*live'})${isRun === 1 ? '' : OF_JSON}`
+  const ofRun = `([^>]*> )?(${ROWS}${request ? '' : '|Memory|byte.*|com.*live|KV.*'})${isRun === 1 ? '' : OF_JSON}`
   const copied = [...(isRun === 1 || operators !== 0 ? [ofRun, CPUS] : []), ...gpu.rows]
   if (copied.length === 0) return { commands: [] }
   const commands = [

@@ -206,12 +206,12 @@ export const LAYOUT = {
     description: ({ what, role }) => (role ? `${CALLS[what]} ${ROLES[role]}` : CALLS[what]),
   }),
 
-  gpuWork: track<{ readonly queue: string }>('run', {
-    rank: at(4),
-    name: 'GPU',
-    description: ({ queue }) =>
-      `Work of the GPU queue that has most of it (${queue}), below the calls; where there is very much, neighbours are one slice. All queues ` +
-      'and all details are in the group GPU of the viewer.',
+  gpuWork: track<of.Stream>('run', {
+    rank: ({ nth }) => at(4, nth),
+    name: ({ device, stream, nth }) => (nth === 0 ? 'GPU' : `GPU ${device}: ${stream}`),
+    description: ({ device, stream, nth }) =>
+      `Work of the queue of GPUs that has ${nth === 0 ? 'most of it' : 'most of it but for those above'} (GPU ${device}, ${stream}), below the ` +
+      'calls; where there is very much, neighbours are one slice. All queues and all details are in the group GPU of the viewer.',
   }),
 
   'tok/s': counter('run', {
@@ -392,7 +392,13 @@ export const LAYOUT = {
       `if no operator follows at once. Tensors count as a whole: MUL_MAT_ID with all experts, although it reads only some. ${PIXEL}`,
     unit: 'bytes',
   }),
-  kvCells: kvCache(0, 'KV cache: cells used (inferred)', 'Cells', 'cells'),
+  kvCells: {
+    ...kvCache(0, 'KV cache: cells used (inferred)', 'Cells', 'cells'),
+    ahead: {
+      rank: ({ number }: { readonly number: number }) => (number === 0 ? at(9, 132) : undefined),
+      name: () => 'KV cache: cells used (inferred)',
+    },
+  },
   kvBytes: kvCache(1, 'KV cache: bytes used (inferred)', 'Bytes of the cells', 'bytes'),
   sizes: group('memory', {
     rank: AFTER_BUFFERS + 2048,
@@ -529,6 +535,13 @@ export const LAYOUT = {
     rows: 64,
     name: ({ library }) => library,
     description: ({ library }) => `Calls of ${library}, as its logger wrote them.`,
+  }),
+  threadOverview: track<of.Thread & of.Nth>('run', {
+    rank: ({ nth }) => at(12, 40 + nth),
+    name: ({ thread, tid }) => `${threadTitle(thread, tid)}: overview`,
+    description: ({ thread, tid }) =>
+      `The outer slices of ${threadTitle(thread, tid)}, three levels of them, without arguments; of very many, the longest. All of them are in ` +
+      'the row of the thread, in the group of its process.',
   }),
   gpuWaits: group('run', {
     rank: at(12, 12),

@@ -190,6 +190,35 @@ test.each(['chrome-json/h100.json.gz', 'nsys/one-gpu.sqlite.gz', 'nsys-nvtx-trac
   },
 )
 
+/** Of queues and of threads that call a library: works by name, also of slices that are sums; and how many slices there are. */
+const WORKS = `select what, name, sum(n), sum(dur) from (
+    select kind as what, coalesce(extract_arg(arg_set_id, 'summed'), gpu_slice.name) as name,
+      coalesce(extract_arg(arg_set_id, 'count'), 1) as n, dur from gpu_slice join
+      (select arg_set_id, string_value as kind from args where key = 'kind') using (arg_set_id)
+    union all select 'api', coalesce(extract_arg(arg_set_id, 'debug.summed'), name),
+      coalesce(extract_arg(arg_set_id, 'debug.count'), 1), dur from slice where category in ('api', 'api_sum'))
+  group by 1, 2 order by 1, 2`
+
+test('work of a GPU and calls of its library are summed up by name, exactly', async () => {
+  const log = inputOf('test/gpu/logs/nano.ggtrace.gz')
+  const full = await made(log, { all: true }, WORKS)
+  const thin = await made(log, { budget: 1 }, WORKS)
+  expect(full.more.length).toBeGreaterThan(10)
+  expect(thin.more).toEqual(full.more)
+  expect(thin.problems).toEqual([])
+  expect(thin.summary.thinned).toMatchObject({ calls_in_full: 0 })
+  expect(thin.categories['api']! + thin.categories['api_sum']!).toBeLessThan(full.categories['api']! / 2)
+  expect(thin.bytes).toBeLessThan(full.bytes / 2)
+  const open = await openTrace(thin.trace)
+  const sums = `select name, extract_arg(arg_set_id, 'summed'), extract_arg(arg_set_id, 'inferred') is not null from gpu_slice
+    where extract_arg(arg_set_id, 'count') > 1 limit 1`
+  const [[name, summed, isInferred]] = open.query(sums).rows as [[string, string, number]]
+  open.close()
+  expect(name).toMatch(/ ×\d+ \(sum\)$/)
+  expect(name.startsWith(summed)).toBe(true)
+  expect(isInferred).toBe(1)
+})
+
 test('a budget is above 0, and has no meaning with all', async () => {
   const tried = (options: object) => convert(inputOf('examples/moe.csv'), options).next()
   await expect(tried({ budget: 0 })).rejects.toThrow(UsageError)

@@ -145,7 +145,15 @@ describe('commands', () => {
     const copied = paths.filter((path) => new RegExp(pattern!).test(path))
     const rows = ['Findings', 'Phase', 'Tokens', 'tok/s', 'Graphs', 'worker 0', 'worker 0: state', 'worker 1']
     const root = 'LLM moe.gguf · 2 workers · CPU'
-    const others = ['Copies', 'GB/s', 'GFLOP/s', 'bytes touched per operator', 'compute buffer: live', 'Memory']
+    const others = [
+      'Copies',
+      'GB/s',
+      'GFLOP/s',
+      'bytes touched per operator',
+      'compute buffer: live',
+      'KV cache: cells used (inferred)',
+      'Memory',
+    ]
     const all = [...rows, 'worker 1: state', ...others].map((row) => `${root} > ${row}`)
     expect(copied.sort()).toEqual(all.sort())
     expect(copied.filter((path) => copied.some((other) => path.startsWith(`${other} > `)))).toEqual([])
@@ -238,18 +246,18 @@ describe('of a run on GPUs, its first work is in view', () => {
   const OF_UI = ['GPU', 'Hardware Queues']
 
   test.each([
-    ['nsys/one-gpu.sqlite.gz', ['stream 7 (default), context 1, process 9946'], []],
+    ['nsys/one-gpu.sqlite.gz', ['stream 7 (default), pid 9946'], []],
     [
       'nsys/two-processes.sqlite.gz',
-      ['stream 15, context 2, process 112', 'stream 7, context 1, process 111'],
+      ['stream 15, ctx 2, pid 112', 'stream 7, pid 111'],
       ['GPU synchronization', 'Nsight Systems'],
     ],
     [
       'chrome-json/h100.json.gz',
-      ['stream 7, context 1, process 25286'],
+      ['stream 7, pid 25286'],
       ['Annotations on the GPU', 'PyTorch profiler', 'python3 25286'],
     ],
-    ['chrome-json/gpu-only.json', ['stream 0, process 44077'], []],
+    ['chrome-json/gpu-only.json', ['stream 0, pid 44077'], []],
   ])('%s: groups open, streams beside them', async (name, streams, groups) => {
     const log = fixture(name)
     const found = await view(log)

@@ -68,7 +68,7 @@ describe('a model on one GPU', () => {
         extract_arg(arg_set_id, 'External id'), dur FROM gpu_slice s
         WHERE extract_arg(arg_set_id, 'kind') != 'kernel' ORDER BY ts`,
     )
-    expect(kernels).toEqual([['stream 7, context 1, process 25286', 17]])
+    expect(kernels).toEqual([['stream 7, pid 25286', 17]])
     expect(copies).toEqual([['Memcpy DtoH (Device -> Pinned)', 'memcpy', '1', '18452', 2368]])
     const [grids] = await rowsOf(
       h100,
@@ -87,7 +87,7 @@ describe('a model on one GPU', () => {
       h100,
       `SELECT coalesce(p.name, thread.name || ' ' || tid), coalesce(t.name, ''), s.category, count(*) FROM slice s JOIN track t ON t.id = s.track_id
         LEFT JOIN track p ON p.id = t.parent_id AND p.name IS NOT NULL LEFT JOIN thread_track tt ON tt.id = t.id LEFT JOIN thread USING (utid)
-        WHERE s.category NOT IN ('issue', 'gpu_busy') GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`,
+        WHERE s.category NOT IN ('issue', 'gpu_busy', 'thread_overview') GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`,
       `SELECT count(*) FROM slice s JOIN slice p ON p.id = s.parent_id WHERE s.ts < p.ts OR s.ts + s.dur > p.ts + p.dur`,
     )
     expect(tracks!.map(([group, row, category]) => [group, row, category])).toEqual([
@@ -131,7 +131,7 @@ describe('a model on one GPU', () => {
 
   test('Chrome JSON of it has the same slices', async () => {
     // The row GPU shows what the queues' rows have, once more; traces for Chrome have none.
-    const sql = `SELECT name, dur FROM slice WHERE category IS NULL OR category != 'gpu_busy' ORDER BY ts, dur DESC, name`
+    const sql = `SELECT name, dur FROM slice WHERE category IS NULL OR category NOT IN ('gpu_busy', 'thread_overview') ORDER BY ts, dur DESC, name`
     const json = await openTrace(await converted(h100, { to: 'json' }))
     expect(json.problems()).toEqual([])
     expect(json.query(sql).rows).toEqual((await rowsOf(h100, sql))[0])

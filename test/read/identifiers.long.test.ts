@@ -173,7 +173,7 @@ test('identifiers of a trace are exact in trace_processor', async () => {
     )
     expect(ids.rows).toEqual([['18446744073709551615']])
     const queues = trace.query('select distinct t.name from gpu_slice s join track t on t.id = s.track_id')
-    expect(queues.rows).toEqual([['stream 9007199254740991, context 1, process 2910249']])
+    expect(queues.rows).toEqual([['9007199254740991, pid 2910249']])
   } finally {
     trace.close()
   }

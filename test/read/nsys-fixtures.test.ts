@@ -112,9 +112,9 @@ describe('CSV reports', () => {
     return rows
   }
   const EXPECTED = [
-    ['[CUDA memcpy Host-to-Device]', 1949099896, 3552, 'memcpy', 142, 'stream 7, context 1'],
-    ['void gemm<float, 4>(T1, T2)', 1959533099, 1632, 'kernel', 209, 'stream 7, context 1'],
-    ['[CUDA memset]', 1959540000, 512, 'memset', 210, 'stream 13, context 2'],
+    ['[CUDA memcpy Host-to-Device]', 1949099896, 3552, 'memcpy', 142, 'stream 7'],
+    ['void gemm<float, 4>(T1, T2)', 1959533099, 1632, 'kernel', 209, 'stream 7'],
+    ['[CUDA memset]', 1959540000, 512, 'memset', 210, 'stream 13, ctx 2'],
   ]
 
   test('cuda_gpu_trace, with what nsys says before it, and in other units', async () => {

@@ -119,10 +119,10 @@ describe('names', () => {
       TARGET_INFO_CUDA_CONTEXT_INFO: [{ processId: 101, deviceId: 3, contextId: 2, nullStreamId: 50 }],
     })
     expect(await linesOf(report, { rows: /^GPU synchronization|waits/ })).toEqual([
-      'GPU 0 waits: stream 7, context 1, process 100 | 100–150 stream synchronize',
-      'GPU 1 waits: stream 9, context 1, process 101 | 200–250 stream synchronize',
-      'GPU synchronization/GPU 1: stream 40, context 1, process 101 | 300–350 stream synchronize',
-      'GPU synchronization/GPU 3: stream 50 (default), context 2, process 101 | 400–450 stream synchronize',
+      'GPU 0 waits: stream 7, pid 100 | 100–150 stream synchronize',
+      'GPU 1 waits: stream 9, pid 101 | 200–250 stream synchronize',
+      'GPU synchronization/GPU 1: stream 40, pid 101 | 300–350 stream synchronize',
+      'GPU synchronization/GPU 3: 50 (default), ctx 2, pid 101 | 400–450 stream synchronize',
     ])
   })
 })
@@ -203,11 +203,7 @@ test('devices and contexts have the names that the program gave them, and GPUs a
     }),
     `SELECT DISTINCT t.name FROM gpu_slice JOIN track t ON t.id = track_id ORDER BY 1`,
   )
-  expect(found).toEqual([
-    ['stream 7, context 1 (serving), process 100'],
-    ['stream 8 (copies), context 1 (serving), process 100'],
-    ['stream 9, context 1, process 101'],
-  ])
+  expect(found).toEqual([['8 (copies), serving, pid 100'], ['stream 7, serving, pid 100'], ['stream 9, pid 101']])
 })
 
 test('rows that claim to go on in a circle of pages for ever take no memory', async () => {

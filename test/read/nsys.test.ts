@@ -46,7 +46,7 @@ describe('a whole report', () => {
       sql(`SELECT extract_arg(arg_set_id, 'bytes'), extract_arg(arg_set_id, 'from'), extract_arg(arg_set_id, 'to')
         FROM gpu_slice WHERE extract_arg(arg_set_id, 'kind') = 'memcpy'`),
     ])
-    const stream = (id: number, pid: number) => `stream ${id}, context 1, process ${pid}`
+    const stream = (id: number, pid: number) => `stream ${id}, pid ${pid}`
     expect(work).toEqual([
       [
         ['gemm', 2000, 2000, 1, 'kernel', stream(7, 100), 1],
@@ -127,7 +127,7 @@ describe('a whole report', () => {
     ])
     const memory = 'GPU 0: memory allocated by process 100'
     expect(found).toEqual([
-      [['stream synchronize', 8000, 1100, 'GPU 0 waits: stream 7, context 1, process 100']],
+      [['stream synchronize', 8000, 1100, 'GPU 0 waits: stream 7, pid 100']],
       [
         ['running on CPU 3', 100, 900],
         ['blocked', 1000, 1000],

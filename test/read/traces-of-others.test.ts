@@ -72,7 +72,7 @@ describe('rocprofv3', () => {
         dispatch.start_timestamp,
         dispatch.end_timestamp - dispatch.start_timestamp,
         names.get(dispatch.dispatch_info.kernel_id),
-        `stream ${dispatch.stream_id.handle}, process 908`,
+        `stream ${dispatch.stream_id.handle}, pid 908`,
       ].join(' '),
     )
     const found = await rowsOf(

@@ -85,11 +85,11 @@ describe('a log whose context was overrun', () => {
       'tok/s | 50000000 = 0',
       `tok/s | 52010000 = ${1e9 / (9 * MS)}`,
       'tok/s | 61010000 = 0',
-      'Memory/KV cache: cells used (inferred) | 20000000 = 4',
-      'Memory/KV cache: cells used (inferred) | 30000000 = 5',
-      'Memory/KV cache: cells used (inferred) | 40000000 = 6',
-      'Memory/KV cache: cells used (inferred) | 50000000 = 7',
-      'Memory/KV cache: cells used (inferred) | 61010000 = 9',
+      'KV cache: cells used (inferred) | 20000000 = 4',
+      'KV cache: cells used (inferred) | 30000000 = 5',
+      'KV cache: cells used (inferred) | 40000000 = 6',
+      'KV cache: cells used (inferred) | 50000000 = 7',
+      'KV cache: cells used (inferred) | 61010000 = 9',
     ])
   })
 

@@ -42,9 +42,7 @@ inParts(describe).each(someOf(LOGS, 6))('%s', (path) => {
     const { summary, slices } = found
     const findings = summary.findings ?? []
     const { findings: all } = await analyze(fileOf(join(ROOT, path)))
-    // Power is that of all logs of a run, which `why` relates.
-    const ofWhy = all.filter(({ rule }) => rule !== 'power-cap' && rule !== 'thermal-throttling')
-    expect(findings.map(({ sentence }) => sentence)).toEqual(ofWhy.map(({ sentence }) => sentence))
+    expect(findings.map(({ sentence }) => sentence)).toEqual(all.map(({ sentence }) => sentence))
     expect(new Set(slices.map(([name]) => name))).toEqual(new Set(findings.map(({ sentence }) => sentence)))
     for (const { sentence, rule, time_ns, advice } of findings) {
       const own = slices.filter(([name]) => name === sentence)

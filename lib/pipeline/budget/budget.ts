@@ -78,7 +78,7 @@ export class Budget {
         isPlanned: options.budget !== undefined,
       })
     }
-    if (this.allBytes <= free || survey.operators === survey.operatorsOutsideCalls) return undefined
+    if (this.allBytes <= free || survey.operators + survey.works === survey.operatorsOutsideCalls) return undefined
     const plan = new CallPlan(survey, free * (survey.allBytes / this.allBytes), options, written)
     return new Thinning(new Thinner(names, plan, options.opName), this.about, true)
   }

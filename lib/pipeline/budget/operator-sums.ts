@@ -29,7 +29,7 @@ export class SummedNames {
   }
 
   /** Index of the name of an operator's slice in {@link list}. */
-  index({ tensor, fusedTo }: OperatorEvent): number {
+  index({ tensor, fusedTo }: Pick<OperatorEvent, 'tensor' | 'fusedTo'>): number {
     if (fusedTo === undefined) {
       const known = this.ofTensor[tensor]
       if (known !== undefined && known >= 0) return known

@@ -124,8 +124,8 @@ export class CallPlan implements Choice {
 
   /** Bytes of the sums of one stretch of calls. */
   private get stretchBytes(): number {
-    const { workers, names, costs } = this.survey
-    return (workers * (names + 1) + GRAPH_SUMS) * costs.sum
+    const { workers, names, workNames, costs } = this.survey
+    return (workers * (names + 1) + workNames + GRAPH_SUMS) * costs.sum
   }
 
   private bytesOf(unit: number): number {

@@ -11,6 +11,7 @@ import type { ConvertOptions } from '../options.ts'
 import { CallColumns } from './call-columns.ts'
 import { SummedNames } from './operator-sums.ts'
 import { type Choice, Thinner } from './thinner.ts'
+import { isOfCall, type WorkEvent, workName } from './work-sums.ts'
 
 /** Operators that are drawn to measure their bytes. */
 const OPERATORS = 40_000
@@ -19,7 +20,7 @@ const OPERATORS = 40_000
 interface Costs {
   /** Definitions, and what is drawn once. */
   readonly fixed: number
-  /** One operator of a call in full, with its part of all other events of the call. */
+  /** One operator, or piece of work of a GPU, of a call in full, with its part of all other events of the call. */
   readonly operator: number
   /** One call as sums, without the sums. */
   readonly call: number
@@ -101,7 +102,7 @@ class Trial {
     this.thin.take(this.thinner.take(batch))
     for (const event of batch) if (event.kind === 'token') this.calls++
     this.measure()
-    if (this.thinner.operators >= OPERATORS) this.finish()
+    if (this.thinner.operators + this.thinner.works >= OPERATORS) this.finish()
   }
 
   /** The costs; without operators, those of nothing. */
@@ -120,7 +121,8 @@ class Trial {
 
   private measure(): void {
     const { thinner, calls, full, thin } = this
-    const { operators, sums } = thinner
+    const { sums } = thinner
+    const operators = thinner.operators + thinner.works
     this.measured.push({ operators, calls, sums, fullBytes: full.bytes, thinBytes: thin.bytes })
   }
 
@@ -143,10 +145,14 @@ export interface Survey {
   readonly operators: number
   /** Operators of no call. */
   readonly operatorsOutsideCalls: number
+  /** Work of GPUs and calls of their libraries, in calls. */
+  readonly works: number
   readonly calls: number
   readonly workers: number
   /** Different names of operators' slices. */
   readonly names: number
+  /** Different names of work and of calls of libraries. */
+  readonly workNames: number
   readonly costs: Costs
   /** Estimated bytes of the whole trace of the log. */
   readonly allBytes: number
@@ -163,6 +169,8 @@ export class SurveyPass implements EventPass<Survey> {
   private readonly tokens: ConvertOptions['tokens']
   private operators = 0
   private outsideCalls = 0
+  private works = 0
+  private readonly workNames = new Set<number>()
   private calls = 0
   private workers = 0
   private others = 0
@@ -183,13 +191,15 @@ export class SurveyPass implements EventPass<Survey> {
   }
 
   finish(): Survey {
-    const { columns, operators, calls, workers, shared } = this
+    const { columns, operators, works, calls, workers, shared } = this
     const costs = this.trial.costs()
     const otherBytes = this.others * this.otherBytes + this.outsideCalls * costs.operator
     const drawnCalls = calls * costs.call
-    const allBytes = costs.fixed + otherBytes + Math.max((operators - this.outsideCalls) * costs.operator, drawnCalls)
-    const about = { operators, operatorsOutsideCalls: this.outsideCalls, calls, workers, names: shared.list.length }
-    return { columns, ...about, costs, allBytes, otherBytes }
+    const allBytes =
+      costs.fixed + otherBytes + Math.max((operators + works - this.outsideCalls) * costs.operator, drawnCalls)
+    const about = { operators, operatorsOutsideCalls: this.outsideCalls, works, calls, workers }
+    const names = { names: shared.list.length, workNames: this.workNames.size }
+    return { columns, ...about, ...names, costs, allBytes, otherBytes }
   }
 
   private count(event: TraceEvent): void {
@@ -201,6 +211,9 @@ export class SurveyPass implements EventPass<Survey> {
         return
       case 'token':
         return this.call(event)
+      case 'gpu':
+      case 'api':
+        return this.work(event)
       case 'graph':
       case 'part':
       case 'copy': // parts of calls
@@ -226,6 +239,15 @@ export class SurveyPass implements EventPass<Survey> {
     if (event.call < 0 || !this.isDrawn(event.call)) return
     this.columns.call(event)
     this.latestCall = NaN // units may have been merged
+  }
+
+  private work(event: WorkEvent): void {
+    if (!isOfCall(event)) this.others++
+    else if (this.isDrawn(event.call)) {
+      this.works++
+      this.workNames.add(workName(event, this.shared))
+      this.columns.operators[this.columns.at(event.call)]!++
+    }
   }
 
   private operator(event: OperatorEvent): void {

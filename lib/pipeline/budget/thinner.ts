@@ -6,6 +6,7 @@ import { graphName, partName } from '../../timeline/ggml/graphs.ts'
 import type { OpNaming } from '../../timeline/options.ts'
 import { KeptStates, type Windows, windowAt } from './kept-states.ts'
 import { GraphSums, OperatorSums, SummedNames } from './operator-sums.ts'
+import { isOfCall, type WorkEvent, WorkSums } from './work-sums.ts'
 
 /** Which calls are in the trace in full. */
 export interface Choice {
@@ -27,6 +28,9 @@ export class Thinner {
   operators = 0
   operatorsInFull = 0
   operatorsOutsideCalls = 0
+  /** Work of GPUs and calls of their libraries, in calls; and in those in full. */
+  works = 0
+  worksInFull = 0
   calls = 0
   /** Calls in full. */
   readonly kept: Record<KeptAs, number> = { first: 0, prefill: 0, slow: 0, spread: 0 }
@@ -35,6 +39,7 @@ export class Thinner {
   private readonly shared: SummedNames
   private readonly workers: OperatorSums[] = []
   private readonly graphs = new GraphSums()
+  private readonly work: WorkSums
   private readonly states: KeptStates | undefined
   private readonly leftOut = new LeftOut()
   private latestCall = -1
@@ -46,6 +51,7 @@ export class Thinner {
     naming: OpNaming = 'role',
   ) {
     this.shared = new SummedNames(names, naming)
+    this.work = new WorkSums(this.shared)
     this.states = choice.windows && new KeptStates(choice.windows)
   }
 
@@ -64,6 +70,7 @@ export class Thinner {
     const rest: TraceEvent[] = []
     for (const worker of this.workers) this.push(worker, rest)
     this.push(this.graphs, rest)
+    this.pushWork(this.work.finish(), rest)
     this.states?.finish(rest)
     return rest
   }
@@ -107,6 +114,9 @@ export class Thinner {
         return this.isFull(event.call) || this.sumUp(event, 'graph', graphName(event, this.names), into)
       case 'part':
         return this.isFull(event.call) || this.sumUp(event, 'outside', partName(event, this.names), into)
+      case 'gpu':
+      case 'api':
+        return this.isWorkKept(event, into)
       case 'experts':
         return this.isFull(event.call) || this.leave('choices of experts in summed calls')
       case 'counter': {
@@ -121,6 +131,23 @@ export class Thinner {
       default:
         return true
     }
+  }
+
+  private isWorkKept(event: WorkEvent, into: TraceEvent[]): boolean {
+    const isOfOne = isOfCall(event)
+    if (isOfOne) this.works++
+    if (isOfOne && !this.isFull(event.call)) {
+      this.pushWork(this.work.add(event, this.choice.stretchOf(event.call)), into)
+      return false
+    }
+    if (isOfOne) this.worksInFull++
+    if (event.kind === 'api') this.pushWork(this.work.before(event), into) // calls of a thread come in order
+    return true
+  }
+
+  private pushWork(sums: readonly WorkEvent[], into: TraceEvent[]): void {
+    this.sums += sums.length
+    into.push(...sums)
   }
 
   private call({ call }: TokenEvent): void {

@@ -31,8 +31,8 @@ export class Thinning {
 
   /** What is in the trace in full; undefined where all of it is. */
   get thinned(): Thinned | undefined {
-    const { operators, operatorsInFull, operatorsOutsideCalls, calls, kept } = this.thinner
-    if (operatorsInFull + operatorsOutsideCalls === operators) return undefined
+    const { operators, operatorsInFull, operatorsOutsideCalls, works, worksInFull, calls, kept } = this.thinner
+    if (operatorsInFull + operatorsOutsideCalls === operators && worksInFull === works) return undefined
     const callsInFull = Object.values(kept).reduce((sum, count) => sum + count, 0)
     return {
       ...this.about,

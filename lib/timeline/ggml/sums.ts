@@ -1,12 +1,26 @@
+import type { Arg } from '../../model/args.ts'
 import { Inferred } from '../../model/events.ts'
 import type { SliceSum, SumsEvent } from '../../model/sums.ts'
 import type { Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
-import { countArgs, labelOf, PALE } from '../labels.ts'
+import { type ArgMaker, countArgs, labelOf, PALE } from '../labels.ts'
 import type { Lanes } from '../tracks.ts'
 
 /** Names that are interned: stretches of calls have few different counts. */
 const NAMES_MAX = 1 << 14
+
+/** The name of a sum of slices of one name. */
+export const sumName = (name: string, count: number) => `${name} ×${count} (sum)`
+
+/** What a sum is of: the name of the slices, their number, the first call and the last one. */
+export function sumArgs(
+  make: ArgMaker,
+  name: number,
+  { count, call, toCall }: { readonly count: number; readonly call: number; readonly toCall: number },
+): Arg[] {
+  const args = [make.arg('summed', { name }), make.int('count', count), make.int('call', call)]
+  return toCall > call ? [...args, make.int('to_call', toCall)] : args
+}
 
 /** Draws sums of slices: one after the other, in the time of what they sum. */
 export class Sums {
@@ -28,8 +42,7 @@ export class Sums {
   private label(sum: SliceSum, event: SumsEvent): Label {
     const { make, names, counters } = this.context
     const { what, name, count, innerWaitNs, counts } = sum
-    const extra = [make.arg('summed', { name }), make.int('count', count), make.int('call', event.call)]
-    if (event.toCall > event.call) extra.push(make.int('to_call', event.toCall))
+    const extra = sumArgs(make, name, { count, call: event.call, toCall: event.toCall })
     if (innerWaitNs > 0) extra.push(make.int('inner_wait_ns', innerWaitNs))
     if (counts) extra.push(...countArgs(make, counters, counts))
     extra.push(...make.inferred(Inferred.Place))
@@ -42,7 +55,7 @@ export class Sums {
     const byCount = this.names.get(name)
     const known = byCount?.get(count)
     if (known !== undefined) return known
-    const text = `${names.text(name)} ×${count} (sum)`
+    const text = sumName(names.text(name), count)
     if (this.named >= NAMES_MAX) return text
     this.named++
     const id = names.id(text)

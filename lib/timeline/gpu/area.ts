@@ -1,6 +1,7 @@
 import { Works } from '../../analyze/graph/work.ts'
 import { type Arg, areArgs } from '../../model/args.ts'
 import { DefaultMap, getOrMake } from '../../model/default-map.ts'
+import { Inferred } from '../../model/events.ts'
 import type {
   ApiEvent,
   Facts,
@@ -9,6 +10,7 @@ import type {
   GpuNode,
   GpuPlace,
   GpuSyncEvent,
+  SummedWork,
   UntimedWork,
 } from '../../model/gpu-events.ts'
 import { type JoinedProfile, KERNEL_FIGURES, type KernelProfileEvent } from '../../model/kernel-profiles.ts'
@@ -18,12 +20,13 @@ import { arrowIds, submissionArrows } from '../arrow-ids.ts'
 import type { TrackContext } from '../context.ts'
 import { NodeArgs } from '../ggml/node-args.ts'
 import { NodeNames } from '../ggml/node-names.ts'
-import type { ArgMaker } from '../labels.ts'
+import { sumArgs, sumName } from '../ggml/sums.ts'
+import { type ArgMaker, labelOf } from '../labels.ts'
 import { LAYOUT } from '../layout.ts'
 import type { NestedRows } from '../nested.ts'
 import { specOf } from '../place.ts'
 import type { Lanes } from '../tracks.ts'
-import { BusiestQueue } from './busiest.ts'
+import { BusiestQueues } from './busiest.ts'
 
 /** A call and its work share an id: the number of the process, from 1, and the correlation id. */
 const CORRELATIONS = 2 ** 32
@@ -60,7 +63,7 @@ export class GpuArea {
   private readonly nodeArgs: NodeArgs
   /** By tensor and `fusedTo`. */
   private readonly nodes = new Map<string, NodeLabel>()
-  private readonly busiest: BusiestQueue
+  private readonly busiest: BusiestQueues
 
   constructor(private readonly context: TrackContext) {
     const { make, names, input, tensors } = context
@@ -68,7 +71,7 @@ export class GpuArea {
     this.nodeArgs = new NodeArgs(context, new Works(tensors, (tensor) => names.text(tensor.op)))
     this.arrowIds = arrowIds(input)
     this.profiles = new ProfileArgs(make)
-    this.busiest = new BusiestQueue(context)
+    this.busiest = new BusiestQueues(context)
     const kind = (what: GpuEvent['what']) => make.word('kind', what)
     this.kinds = { kernel: kind('kernel'), memcpy: kind('memcpy'), memset: kind('memset'), graph: kind('graph') }
     this.keys = { correlation: names.id('correlation'), work: names.id('gpu_work'), call: names.id('call') }
@@ -96,9 +99,10 @@ export class GpuArea {
     const { make, detail, tree, writer } = this.context
     const { queue, work } = this.stream(event)
     const ofNode = node && this.nodeLabel(node)
-    const name = ofNode?.name ?? event.name
+    const name = event.summed ? this.sumName(event.name, event.summed) : (ofNode?.name ?? event.name)
     const extra: Arg[] = [this.kinds[what]]
-    if (detail !== 'names') {
+    if (event.summed) extra.push(...this.sumArgs(event.name, call!, event.summed))
+    else if (detail !== 'names') {
       if (ofNode) extra.push(...ofNode.args, make.arg('kernel', { name: event.name }))
       if (call !== undefined) extra.push({ key: this.keys.call, int: call })
       if (correlation >= 0) extra.push({ key: this.keys.correlation, int: correlation })
@@ -129,6 +133,7 @@ export class GpuArea {
   }
 
   private call(event: ApiEvent): void {
+    if (event.summed) return this.summedCall(event, event.summed)
     const { name, startNs, endNs, pid, correlation, launched, result, facts, call } = event
     const { make } = this.context
     const extra = this.correlationArg(correlation)
@@ -147,6 +152,24 @@ export class GpuArea {
       ...{ flows, flowEnds, arrowsOut: undefined, arrowsIn, launched: work },
     }
     this.rowsOf(event).place(startNs, endNs, label)
+  }
+
+  private summedCall(event: ApiEvent, summed: SummedWork): void {
+    const { name, startNs, endNs, launched, call } = event
+    const extra = [...this.sumArgs(name, call!, summed)]
+    if (launched > 0 && extra.length > 0) extra.push({ key: this.keys.work, int: launched })
+    const label = labelOf(this.sumName(name, summed), 'api_sum', extra, name)
+    this.rowsOf(event).place(startNs, endNs, label)
+  }
+
+  private sumName(name: number, { count }: SummedWork): number {
+    const { names } = this.context
+    return names.id(sumName(names.text(name), count))
+  }
+
+  private sumArgs(name: number, call: number, summed: SummedWork): readonly Arg[] {
+    const { make } = this.context
+    return make.shown([...sumArgs(make, name, { ...summed, call }), ...make.inferred(Inferred.Place)]) ?? []
   }
 
   /** Of what a call launched, where no work of a GPU is drawn: of one, all that is known; of more, their number. */
@@ -193,7 +216,8 @@ export class GpuArea {
       const isVulkan = place.queue !== undefined
       const name = isVulkan ? names.text(place.queue!) : titleOf(place, names.text(streamName), names.text(contextName))
       const subject = { device, stream: name, nth: this.streams.size }
-      const { description } = specOf(LAYOUT.streamWork, subject)
+      const about = [context >= 0 && `Context ${context}.`, pid >= 0 && `Process ${pid}.`].filter(Boolean)
+      const description = [specOf(LAYOUT.streamWork, subject).description, ...about].join(' ')
       const api = isVulkan ? 'VULKAN' : 'CUDA'
       return {
         queue: { id: tree.addQueue(), name, description, gpu: Math.max(0, device), pid, api },
@@ -225,12 +249,17 @@ export class GpuArea {
   }
 }
 
+/** Viewers cut longer titles. */
+const TITLE_CHARS_MAX = 28
+
+/** `stream 7 (default), ctx 2, pid 112`: what distinguishes a stream comes first; contexts without names are named from the second one of a process on. */
 function titleOf({ context, stream, pid }: GpuPlace, streamName: string, contextName: string): string {
-  const called = (name: string) => (name === '' ? '' : ` (${name})`)
-  const parts = [stream < 0 ? 'all streams' : `stream ${stream}${called(streamName)}`]
-  if (context >= 0) parts.push(`context ${context}${called(contextName)}`)
-  if (pid >= 0) parts.push(`process ${pid}`)
-  return parts.join(', ')
+  const parts = [stream < 0 ? 'all streams' : `stream ${stream}${streamName === '' ? '' : ` (${streamName})`}`]
+  if (contextName !== '') parts.push(contextName)
+  else if (context > 1) parts.push(`ctx ${context}`)
+  if (pid >= 0) parts.push(`pid ${pid}`)
+  const title = parts.join(', ')
+  return title.length > TITLE_CHARS_MAX ? title.replace(/^stream /, '') : title
 }
 
 /** Arguments of kernels that a profiler of single kernels measured. */

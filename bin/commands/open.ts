@@ -181,7 +181,7 @@ async function showLogs(showing: Showing, logs: Input[], options: ConvertOptions
   const names = inputs.map(inputName)
   const make = async () => {
     const { onFirstReading } = progress
-    const pieces = within(options, names, convert(logs, { ...options, findings: true, onFirstReading }))
+    const pieces = within(options, names, convert(logs, { ...options, findings: true, grouped: true, onFirstReading }))
     const { trace, result } = await keptTrace(defaultOutput(inputs[0]!, 'perfetto'), pieces)
     progress.stop()
     await noteThinned(names, result, trace.bytes)

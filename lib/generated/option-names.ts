@@ -13,13 +13,13 @@ export const ANALYZE_OPTIONS: readonly string[] = ["cacheTypes","call","checkEve
 export const CHECK_TRACE_OPTIONS: readonly string[] = ["wasm"]
 
 /** Options of `convert`. */
-export const CONVERT_OPTIONS: readonly string[] = ["all","allThreads","barriers","budget","bundle","checkEvents","clocks","detail","findings","flows","formats","from","memory","onFirstReading","onProgress","opName","opTable","osRuntime","signal","strict","to","tokens"]
+export const CONVERT_OPTIONS: readonly string[] = ["all","allThreads","barriers","budget","bundle","checkEvents","clocks","detail","findings","flows","formats","from","grouped","memory","onFirstReading","onProgress","opName","opTable","osRuntime","signal","strict","to","tokens"]
 
 /** Options of `convertFile`. */
-export const CONVERT_FILE_OPTIONS: readonly string[] = ["all","allThreads","barriers","budget","bundle","checkEvents","clocks","detail","findings","flows","formats","from","memory","onFirstReading","onProgress","opName","opTable","osRuntime","signal","strict","to","tokens"]
+export const CONVERT_FILE_OPTIONS: readonly string[] = ["all","allThreads","barriers","budget","bundle","checkEvents","clocks","detail","findings","flows","formats","from","grouped","memory","onFirstReading","onProgress","opName","opTable","osRuntime","signal","strict","to","tokens"]
 
 /** Options of `convertInWorker`. */
-export const CONVERT_IN_WORKER_OPTIONS: readonly string[] = ["all","allThreads","barriers","budget","bundle","checkEvents","clocks","detail","findings","flows","from","memory","onFirstReading","onProgress","opName","opTable","osRuntime","signal","strict","to","tokens","worker"]
+export const CONVERT_IN_WORKER_OPTIONS: readonly string[] = ["all","allThreads","barriers","budget","bundle","checkEvents","clocks","detail","findings","flows","from","grouped","memory","onFirstReading","onProgress","opName","opTable","osRuntime","signal","strict","to","tokens","worker"]
 
 /** Options of `dagOf`. */
 export const DAG_OF_OPTIONS: readonly string[] = ["layers","nodes"]

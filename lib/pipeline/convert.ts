@@ -105,7 +105,13 @@ async function* drawn(
   const shared = {
     ...{ names, options, Findings, power: Findings && new Findings.PowerPass(names) },
     written: () => bytes + writer.size,
-    drawing: new Drawing(writer, names, options, run.hasSwitches, writer.gpu !== undefined && run.hasGroups),
+    drawing: new Drawing(
+      writer,
+      names,
+      options,
+      run.hasSwitches,
+      writer.gpu !== undefined && run.hasGroups && !options.grouped,
+    ),
     budget: await budgetOf(run, inputs, names, options),
     accesses: await readAccesses(run, names, options),
   }

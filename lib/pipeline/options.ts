@@ -27,6 +27,11 @@ export interface ConvertOptions extends InputOptions, DrawOptions {
   readonly all?: boolean | undefined
   /** Called with the indexes of inputs that are read twice, before their first reading, and with undefined after it. */
   readonly onFirstReading?: ((inputs: readonly number[] | undefined) => void) | undefined
+  /**
+   * The rows of a log stay in its group, for a viewer that is asked to open the group, as `open` does. By default, those of a log are at the
+   * top where the viewer has groups of its own, and would close that of the log.
+   */
+  readonly grouped?: boolean | undefined
   /** Also find what made the run slow, see {@link Summary.findings}. */
   readonly findings?: boolean | undefined
   /** Stop at the first issue: throws FormatError. */

@@ -91,7 +91,7 @@ const MARGIN = 0.05
 const WORKSPACE = 'ggml'
 
 /** Names of the rows of a run, as far as it has them: Findings, …; those in its groups are not matched. */
-const ROWS = 'Findings.*|Phase|.ueue.*|slot.*|In .*|Benchmark|Tokens.*|tok/s|Graphs|worker.*|Copies|G.*/s'
+const ROWS = 'Find.*|Phase|.ueue.*|slot.*|In .*|Benchmark|Tokens.*|tok/s|Graphs|worker.*|Copies|G.*/s'
 /** What the UI adds to names in Chrome JSON: the number of a thread, or the unit of a counter. */
 const OF_JSON = '( [^>]*)?'
 /** CPUs of the scheduler, as the UI draws them. */
@@ -144,7 +144,7 @@ export function viewOf(query: (sql: string) => QueryResult): View {
   const inView = request
     ? ([BigInt(request[0] as number), BigInt(request[1] as number)] as const)
     : shownOf(calls, slow)
-  const ofRun = `([^>]*> )?(${ROWS}${request ? '' : '|Memory|byte.*|com.*live|KV.*'})${isRun === 1 ? '' : OF_JSON}`
+  const ofRun = `([^>]*> )?(${ROWS}${request ? '' : '|Memory|[bK].*|com.*live'})${isRun === 1 ? '' : OF_JSON}`
   const copied = [...(isRun === 1 || operators !== 0 ? [ofRun, CPUS] : []), ...gpu.rows]
   if (copied.length === 0) return { commands: [] }
   const commands = [

@@ -39,7 +39,7 @@ describe('a trace of one log', () => {
     expect(rows(alone, 'SELECT count(*) FROM clock_snapshot')).toEqual([[0]])
     expect(rows(alone, GROUPS).length).toBeLessThanOrEqual(1) // none where all rows are at the top
     const SLICES = `SELECT s.name, s.ts + ${ZERO_NS} AS at, s.dur, t.name FROM slice s JOIN track t ON t.id = track_id
-      ORDER BY at, t.name, s.name, dur`
+      WHERE s.category IS NOT 'thread_overview' ORDER BY at, t.name, s.name, dur`
     const SAMPLES = `SELECT t.name, c.ts + ${ZERO_NS} AS at, value FROM counter c JOIN track t ON t.id = track_id
       WHERE t.name != 'at the top' ORDER BY at, t.name, value`
     const found = [SLICES, SAMPLES].map((sql) => rows(alone, sql))
@@ -91,7 +91,16 @@ describe('a trace of one log', () => {
 describe('beside groups of the viewer, which closes all groups then, rows of a log are at the top', () => {
   test('of a recording with GPU work; views have its calls and workers', async () => {
     const trace = await openTrace(convert({ name: 'log', source: storedBytes('../gpu/logs/h100.ggtrace.gz') }))
-    const ofRun = ['GB/s', 'GPU', 'Graphs', 'Loading', 'Phase', 'Tokens']
+    const ofRun = [
+      'GB/s',
+      'GPU',
+      'GPU 0: stream 14',
+      'Graphs',
+      'KV cache: cells used (inferred)',
+      'Loading',
+      'Phase',
+      'Tokens',
+    ]
     const ofMemory = ['bytes touched per operator', 'compute buffer (CUDA_Host): live']
     const ofThread = ['thread 1198: CUDA API', 'thread 1198: functions']
     const rowsAtTop = [...ofRun, ...ofMemory, ...ofThread, 'tok/s', 'worker 0', 'worker 0: state']
@@ -100,6 +109,10 @@ describe('beside groups of the viewer, which closes all groups then, rows of a l
     expect(name).toMatch(/^LLM .*CUDA0$/)
     const inGroup = rows(trace, `SELECT name FROM track WHERE parent_id = ${run} ORDER BY name`).flat()
     expect(inGroup).toEqual(['Copies', 'Memory'])
+    const log = { name: 'log', source: storedBytes('../gpu/logs/h100.ggtrace.gz') }
+    const grouped = await openTrace(convert(log, { grouped: true }))
+    expect(rows(grouped, AT_TOP)).toEqual([])
+    grouped.close()
     trace.query('INCLUDE PERFETTO MODULE ggml.operators; INCLUDE PERFETTO MODULE ggml.interference')
     expect(rows(trace, 'SELECT run_id, count(*) FROM ggml_calls GROUP BY 1')).toEqual([[run, 7]])
     for (const view of ['ggml_operators', 'ggml_thread_states'])

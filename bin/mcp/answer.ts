@@ -1,12 +1,14 @@
 /** Bytes of an answer as JSON, at most. */
 export const ANSWER_BYTES = 4096
-/** Bytes of the arguments of a call that an answer names; longer ones are those of the call that was answered. */
+/** Bytes of an argument of a call that an answer names; a longer one is not repeated. */
 const ARGUMENTS_BYTES = 300
 
-/** A call of a tool that an answer names. What its arguments lack is as in the call that was answered. */
+/** A call of a tool that an answer names. */
 export interface ToolCall {
   readonly tool: string
   readonly arguments: Readonly<Record<string, unknown>>
+  /** Names of further arguments, which are as in the call that was answered. */
+  readonly same?: readonly string[]
   readonly why: string
 }
 
@@ -33,11 +35,12 @@ export interface Answer {
 /** Bytes of a value as JSON. */
 export const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value) ?? '')
 
-/** Names a call of a tool; long arguments are left out. */
+/** Names a call of a tool; long arguments, which the call that is answered has, too, are named only. */
 export function callOf(tool: string, args: Readonly<Record<string, unknown>>, why: string): ToolCall {
   const given = Object.entries(args).filter(([, value]) => value !== undefined)
-  const short = given.filter(([, value]) => bytesOf(value) <= ARGUMENTS_BYTES)
-  return { tool, arguments: Object.fromEntries(short), why }
+  const isShort = ([, value]: [string, unknown]) => bytesOf(value) <= ARGUMENTS_BYTES
+  const same = given.filter((argument) => !isShort(argument)).map(([name]) => name)
+  return { tool, arguments: Object.fromEntries(given.filter(isShort)), ...(same.length > 0 && { same }), why }
 }
 
 /** The answer with as many of `items` as it has room for, from the first one on. One that is too large alone is shortened. */

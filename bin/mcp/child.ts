@@ -24,7 +24,7 @@ export interface Run {
   readonly limitMs: number
   readonly signal: AbortSignal
   /** Called each second. */
-  readonly onTick?: (ms: number) => void
+  readonly onTick?: (ms: number, limitMs: number) => void
   readonly input?: string
   /** The output is of a program: its last part is kept, and more is no error. */
   readonly isOfProgram?: boolean
@@ -120,7 +120,7 @@ function ranOf(child: ChildProcess, run: Run): Promise<Ran> {
       wasEnded = isEnded
       end(isEnded ? undefined : tooLong(limitMs))
     }, limitMs)
-    const ticks = setInterval(() => onTick?.(performance.now() - startedMs), TICK_MS)
+    const ticks = setInterval(() => onTick?.(performance.now() - startedMs, limitMs), TICK_MS)
     signal.addEventListener('abort', onAbort)
     child.stdout!.on('data', (piece: Buffer) => {
       if (stdout.add(piece) && !isOfProgram) end(tooMuch())

@@ -15,8 +15,8 @@ export interface Session {
 /** What a tool has of the call. */
 export interface Call {
   readonly signal: AbortSignal
-  /** Reports that the call continues since so many ms. */
-  readonly onTick: (ms: number) => void
+  /** Reports that the call takes so many ms already, of at most `limitMs`. */
+  readonly onTick: (ms: number, limitMs: number) => void
 }
 
 /** A tool of the server. `A`: its arguments, which the SDK has checked by `input`. */

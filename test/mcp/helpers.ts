@@ -12,6 +12,7 @@ export const SERVER = join(ROOT, 'dist/ggml2perfetto-mcp.js')
 export interface Named {
   readonly tool: string
   readonly arguments: Readonly<Record<string, unknown>>
+  readonly same?: readonly string[]
   readonly why: string
 }
 
@@ -73,9 +74,9 @@ export class Agent {
     return text
   }
 
-  /** Calls what an answer names: its arguments replace those of the call before. */
-  follow({ tool, arguments: named }: Named, before: Readonly<Record<string, unknown>>): Promise<Answer> {
-    return this.ask(tool, { ...(named['logs'] === undefined && { logs: before['logs'] }), ...named })
+  /** Calls what an answer names. */
+  follow({ tool, arguments: named, same = [] }: Named, before: Readonly<Record<string, unknown>>): Promise<Answer> {
+    return this.ask(tool, { ...Object.fromEntries(same.map((name) => [name, before[name]])), ...named })
   }
 }
 

@@ -76,12 +76,12 @@ test.each(PATHS)('%s is refused', async (_, path, message) => {
   )
 })
 
-test('names that look like options or URLs are files', async () => {
-  for (const name of ['--json', 'a:b.ggtrace']) {
-    const { evidence } = await agent.ask('summary', { logs: [name] })
-    expect(evidence.calls.count).toBe(3)
-  }
-})
+const odd = async (name: string) => {
+  const { evidence } = await agent.ask('summary', { logs: [name] })
+  expect(evidence.calls.count).toBe(3)
+}
+test('a file whose name looks like an option', () => odd('--json'))
+inLong(test)('a file whose name looks like a URL', () => odd('a:b.ggtrace'))
 
 test('a folder with a symbolic link that leads out of it is refused', async () => {
   expect(await agent.error('query', { dataset: 'deep', sql: 'select 1' })).toMatch(
@@ -150,9 +150,6 @@ describe('SQL of a trace', () => {
     await expect(call).rejects.toThrow()
     expect(progress[0]).toBeGreaterThanOrEqual(1)
     while (children() !== '') await sleep(20)
-    expect((await agent.ask('query', { logs: ['run.ggtrace'], sql: 'select 1 as a' })).evidence.rows).toEqual([
-      { a: 1 },
-    ])
   })
 
   inLong(test)('a result of hundreds of megabytes is refused', async () => {
@@ -227,21 +224,41 @@ describe('programs', () => {
   })
 })
 
-test('the command: options that are wrong, folders that do not exist', () => {
-  const start = (...args: string[]) => {
-    try {
-      return execFileSync(process.execPath, [SERVER, ...args], {
-        cwd: folder,
-        encoding: 'utf8',
-        input: '',
-        stdio: 'pipe',
-      })
-    } catch (error) {
-      return (error as { readonly stderr: string }).stderr
-    }
+inLong(test)('a recorded program ends with its limit of time', async () => {
+  const recording = await Agent.start('--folder', 'logs', '--allow-record', '--program', '/bin/sleep')
+  const args = { program: 'sleep', arguments: ['1000'], seconds: 1, output: 'sleep.ggtrace' }
+  expect(await recording.error('record', args)).toMatch(/^error: .*sleep wrote no log: /)
+  expect(readFileSync(`/proc/${recording.pid}/task/${recording.pid}/children`, 'utf8')).toBe('')
+})
+
+inLong(test)('long arguments are not repeated in the calls that an answer names', async () => {
+  const logs = ['run.ggtrace']
+  const sql = `select 1 as a ${'-- '.repeat(150)}\nunion all select 2`
+  const { left } = await agent.ask('query', { logs, sql, limit: 1 })
+  expect([left!.count, left!.next]).toMatchObject([1, { arguments: { logs, from: 1, limit: 1 }, same: ['sql'] }])
+  const rest = await agent.follow(left!.next, { logs, sql, limit: 1 })
+  expect(rest.evidence.rows).toEqual([{ a: 2 }])
+})
+
+const started = (...args: string[]) => {
+  try {
+    const how = { cwd: folder, encoding: 'utf8', input: '', stdio: 'pipe' } as const
+    return execFileSync(process.execPath, [SERVER, ...args], how)
+  } catch (error) {
+    return (error as { readonly stderr: string }).stderr
   }
-  expect(start('--folder', 'nowhere')).toBe('error: --folder nowhere: expected a folder, found nothing\n')
-  expect(start('--allow-record')).toMatch(/^error: --allow-record: expected the programs that may be recorded\nhint: /)
-  expect(start('--help')).toMatch(/^ggml2perfetto-mcp \[options\]\n/)
-  expect(start('--version')).toBe(runProcess(['--version']).stdout)
+}
+
+test('a folder that does not exist is an error at the start', () =>
+  expect(started('--folder', 'nowhere')).toBe('error: --folder nowhere: expected a folder, found nothing\n'))
+
+inLong(test)('other options of the command', () => {
+  expect(started('--allow-record')).toMatch(
+    /^error: --allow-record: expected the programs that may be recorded\nhint: /,
+  )
+  expect(started('--program', '/bin/true')).toMatch(/^error: --program: expected --allow-record, too/)
+  expect(started('--timeout', '0')).toMatch(/^error: --timeout "0": expected a whole number of seconds from 1/)
+  expect(started('--flag')).toMatch(/^error: Unknown option '--flag'[\s\S]*hint: ggml2perfetto-mcp --help/)
+  expect(started('--help')).toMatch(/^ggml2perfetto-mcp \[options\]\n/)
+  expect(started('--version')).toBe(runProcess(['--version']).stdout)
 })

@@ -139,7 +139,7 @@ describe('stats', () => {
   })
 })
 
-test('query: rows in parts, exact integers, a dataset', async () => {
+test('query: rows in parts, exact integers', async () => {
   const logs = ['preempted.ggtrace']
   const sql =
     'with recursive t(x) as (select 1 union all select x + 1 from t limit 500) select x, 9007199254740993 as big from t'
@@ -148,6 +148,9 @@ test('query: rows in parts, exact integers, a dataset', async () => {
   expect([evidence.rows_count, evidence.rows[4], left!.count]).toEqual([500, { x: 5, big: '9007199254740993' }, 480])
   expect(left!.next.arguments).toMatchObject({ from: 20, limit: 20 })
   expect(verdict).toBe('500 rows, 20 of them here')
+})
+
+inLong(test)('query of a dataset', async () => {
   run(['export', 'preempted.ggtrace', '-o', 'dataset'])
   const counted = await agent.ask('query', { dataset: 'dataset', sql: 'select count(*) as runs from trace' })
   expect(counted.evidence.rows).toEqual([{ runs: 1 }])
@@ -161,7 +164,7 @@ inLong(test)('compare: the verdict and the gate of the command', async () => {
     mkdirSync(at(side))
     copyFileSync(at(name), at(`${side}/run.ggtrace`))
   }
-  const { verdict, evidence, left } = await agent.ask('compare', {
+  const { verdict, evidence, next, left } = await agent.ask('compare', {
     before: ['old'],
     after: ['new'],
     fail_above_percent: 5,
@@ -171,6 +174,7 @@ inLong(test)('compare: the verdict and the gate of the command', async () => {
   expect(evidence.effects.length + left!.count).toBe(comparison.effects.length)
   for (const effect of evidence.effects) expect(comparison.effects).toContainEqual(effect)
   expect(evidence.effects[0].group).toBe('speed')
+  expect((await agent.follow(next[0]!, {})).evidence.findings).toEqual(jsonOf('why', 'preempted.ggtrace'))
 })
 
 inLong(describe)('open', () => {

@@ -1,5 +1,5 @@
 import type { Comparison, Gate } from '../../../lib/cli.ts'
-import { callOf, withMost } from '../answer.ts'
+import { callOf, type ToolCall, withMost } from '../answer.ts'
 import type { Place } from '../places.ts'
 import { FROM, list, object, paths, runOn, type Session, type Tool } from '../tool.ts'
 
@@ -67,16 +67,18 @@ export const compareTool: Tool<Arguments> = {
           from,
           effects: shown,
         },
-        check: [callOf('summary', { logs: after.slice(0, 1) }, 'one run of the later side alone')],
-        next: [
-          callOf('why', { logs: after.slice(0, 1) }, 'why one run of the later side is slow'),
-          ...(count > 0 ? [next] : []),
-        ],
+        check: [oneRun('summary', comparison, 'one run of the later side alone')],
+        next: [oneRun('why', comparison, 'why one run of the later side is slow'), ...(count > 0 ? [next] : [])],
         left: count > 0 ? { what: 'figures', count, next } : null,
       }
     })
   },
 }
+
+/** A call about the first run of the later side. */
+const oneRun = (tool: string, { after }: Comparison, why: string): ToolCall => ({
+  ...{ tool, arguments: { logs: after.inputs[0] ?? [] }, why },
+})
 
 /** What an answer contains once, and not where it continues. */
 function firstOf({ differences, findings }: Comparison) {

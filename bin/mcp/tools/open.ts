@@ -66,7 +66,7 @@ function urlOf(
       fail(new UsageError(message))
     }
     const limit = setTimeout(() => stop(`no URL after ${limitMs / 1000} s, the limit (--timeout)`), limitMs)
-    const ticks = setInterval(() => onTick(performance.now() - startedMs), 1000)
+    const ticks = setInterval(() => onTick(performance.now() - startedMs, limitMs), 1000)
     const onAbort = () => stop('the call was cancelled')
     const release = () => {
       clearTimeout(limit)

@@ -15,6 +15,8 @@ export const stateSaves: Rule = {
   advice:
     'The prompt cache of the server saves the state of a slot before another prompt takes it: --cache-ram 0 turns it off, more slots make it ' +
     'rare. Checkpoints of SWA and recurrent models: fewer with --ctx-checkpoints',
+  // A request waits meanwhile, although a slot is free.
+  covers: ['queue-time'],
   look: (analysis) => {
     const { requests, functions } = analysis
     const states = functions.filter(({ what }) => what === 'save-state' || what === 'restore-state')

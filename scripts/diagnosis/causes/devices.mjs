@@ -69,7 +69,7 @@ export const outputOnCpu = placed({
   id: 'output-on-cpu',
   title: 'an output matrix that stays on the CPU',
   builds: ['cuda', 'vulkan'],
-  spec: { ...BASE, layers: 2, vocabulary: 32_000 },
+  spec: { ...BASE, layers: 8, width: 1024, feedForward: 1024, heads: 16, vocabulary: 8000 },
   args: [...ALL, '--on-cpu', '^output.weight'],
   rule: 'divided-model',
 })

@@ -26,11 +26,12 @@ export const starvedGpu = onDevice({
   env: { GGML_CUDA_DISABLE_GRAPHS: '1' },
 })
 
-/** ggml copies weights to a device for batches from 32 tokens on. */
+/** ggml copies weights to a device for batches from 32 tokens on. The driver here copies on the CPU before the device does: the GPU waits for that, too. */
 export const copiedWeights = onDevice({
   id: 'copied-weights',
   title: 'weights that are copied to a GPU for each prompt',
   builds: ['cuda'],
+  isCostUnknown: true,
   rules: ['gpu-copies'],
   spec: LARGE,
   args: ['--gpu-layers', '0', '--batch', '64', '--ubatch', '64'],

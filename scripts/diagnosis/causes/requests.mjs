@@ -6,7 +6,7 @@ import { freePort } from '../../servers.mjs'
 import { modelIn } from '../bench-folder.mjs'
 import { untilUp } from './parts.mjs'
 
-export const SMALL = {
+const SMALL = {
   ...presets.tinyDense,
   layers: 4,
   width: 256,

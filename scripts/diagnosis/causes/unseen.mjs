@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { presets } from '../../../test/llama/gguf.mjs'
 import { modelIn } from '../bench-folder.mjs'
-import { ask, prompt, SMALL, served } from './requests.mjs'
+import { ask, prompt, served } from './requests.mjs'
 
 /** Copies memory on one CPU: the bandwidth that all CPUs share. */
 const COPY = 'const a = Buffer.alloc(2 ** 28, 1), b = Buffer.alloc(2 ** 28); for (;;) a.copy(b)'
@@ -25,8 +25,11 @@ const unseen = ({ args = [], threads = 1, model = 'tinyDense', tokens = 60, env,
   ...cause,
 })
 
+/** Its calls take longer than what a server does for each token. */
+const SLOWER = { ...presets.tinyDense, layers: 16 }
+
 const unseenByServer = ({ args = [], ...cause }) => ({
-  ...served({ args: ['-c', '2048', '-np', '1', '--cache-ram', '0', ...args], ...cause }),
+  ...served({ model: SLOWER, args: ['-c', '2048', '-np', '1', '--cache-ram', '0', ...args], ...cause }),
   isUnseen: true,
   rules: undefined,
 })
@@ -104,13 +107,13 @@ export const UNSEEN = [
   unseenByServer({
     id: 'longer-answers',
     title: 'answers that are longer than they need to be',
-    model: { ...SMALL, context: 2048 },
     async play(url, number) {
       for (let i = 0; i < 3; i++) await ask(url, prompt(30, 10 * number + i), 120)
     },
   }),
   unseenByServer({
     id: 'byte-tokens',
+    model: { ...SLOWER, layers: 48 },
     title: 'a tokeniser without the words of the language: each letter is some tokens',
     async play(url, number) {
       for (let i = 0; i < 4; i++) await ask(url, `${'Größenänderung '.repeat(8)}${number + i}`, 30)

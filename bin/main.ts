@@ -13,6 +13,7 @@ const MODULES = {
   open: async () => (await import('./commands/open.ts')).openCommand,
   stats: async () => (await import('./commands/stats.ts')).statsCommand,
   why: async () => (await import('./commands/why.ts')).whyCommand,
+  'what-if': async () => (await import('./commands/what-if.ts')).whatIfCommand,
   compare: async () => (await import('./commands/compare.ts')).compareCommand,
   report: async () => (await import('./commands/report.ts')).reportCommand,
   dag: async () => (await import('./commands/dag.ts')).dagCommand,

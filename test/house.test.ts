@@ -131,6 +131,7 @@ describe('who may import whom', () => {
       'verdict',
       'compare',
       'scaling',
+      'what-if',
       'document.ts',
       'json-schema.ts',
       'input-figures.ts',

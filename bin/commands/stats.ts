@@ -34,7 +34,7 @@ const WIDTH = 120
 const BRIEF_WIDTH = 80
 
 const FORMATS = ['json', 'csv', 'markdown'] as const
-const SERIES = ['calls', 'requests', 'offsets', 'memory', 'graph'] as const satisfies readonly SeriesName[]
+const SERIES = ['calls', 'requests', 'offsets', 'memory', 'graph', 'steps'] as const satisfies readonly SeriesName[]
 /** What a table may be of, instead of operators. */
 const REQUEST_KEYS = ['request', 'slot'] as const satisfies readonly RequestKey[]
 const SORTS = FIGURES.map(({ key }) => key)

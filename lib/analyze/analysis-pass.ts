@@ -32,6 +32,7 @@ import { Placement } from './placement/placement.ts'
 import { RequestPass } from './requests/request-pass.ts'
 import type { SeriesName } from './series/figures.ts'
 import { SeriesOfCalls } from './series/series.ts'
+import { StepTimes } from './series/step-times.ts'
 import { CoreKinds } from './threads/core-kinds.ts'
 import { CpusUsed } from './threads/cpus-used.ts'
 import { Imbalance } from './threads/imbalance.ts'
@@ -105,7 +106,8 @@ export class AnalysisPass implements EventPass<InputFigures> {
       backendAt: (call, atNs) => backends.at(call, atNs),
       expertsChosen: (tensor, endNs) => choices.get(tensor)?.until(endNs) ?? 0,
     })
-    const table = series?.includes('calls') ? new CallRows(defined.blockOf) : undefined
+    const needsTable = series?.includes('calls') || series?.includes('steps')
+    const table = needsTable ? new CallRows(defined.blockOf) : undefined
     this.calls = new CallStatistics(roles, table, sample)
     this.scheduling = new Scheduling(threads, {
       ...{ names, roles: sample ? undefined : roles, scaleOf, rows: () => rows.list },
@@ -123,7 +125,11 @@ export class AnalysisPass implements EventPass<InputFigures> {
     ]
     this.statistics = sample
       ? [...sampled, new GpuStatistics(names, SAMPLED_WORK_MAX)]
-      : [new GpuOperators(names, rows, work), ...sampled, work, ...this.further(roles, rows, choices, coreKinds, depth)]
+      : [
+          ...[new GpuOperators(names, rows, work), ...sampled, work],
+          ...this.further(roles, rows, choices, coreKinds, depth),
+          ...(table && series?.includes('steps') ? [new StepTimes(defined, threads, table)] : []),
+        ]
     for (const statistic of this.statistics)
       for (const kind of statistic.kinds ?? []) this.ofEvents.of(kind).push(statistic)
     this.ofCalls = this.statistics.filter((statistic) => statistic.call)

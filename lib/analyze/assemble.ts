@@ -239,8 +239,9 @@ function seriesOf({
   callSeries: calls,
   requests: { series: requests },
   series,
+  steps,
 }: InputFigures): Pick<Analysis, 'series'> {
-  const all = { ...(calls && { calls }), ...(requests && { requests }), ...series }
+  const all = { ...(calls && { calls }), ...(requests && { requests }), ...series, ...(steps && { steps }) }
   return Object.keys(all).length > 0 ? { series: all } : {}
 }
 

@@ -13,7 +13,7 @@ import type { CallTime, FirstCall, OperatorFigures } from './operators/figures.t
 import type { CallsLeftOut } from './operators/time-parts.ts'
 import type { PlacementOfInput } from './placement/placement.ts'
 import type { RequestsOfInput } from './requests/request-pass.ts'
-import type { Series } from './series/figures.ts'
+import type { Series, StepSeries } from './series/figures.ts'
 import type { CoreKindTimes, RoleImbalance, SchedulingFigures, TeamFigures, WorkerFigures } from './threads/figures.ts'
 import type { WorkerCpus } from './threads/worker-cpus.ts'
 import type { WeightMemoryOfInput } from './weights/weight-memory.ts'
@@ -29,6 +29,7 @@ export interface InputFigures {
   readonly workers: readonly WorkerFigures[]
   readonly calls: CallsOfInput
   readonly callSeries: CallSeries | undefined
+  readonly steps: StepSeries | undefined
   readonly first_calls: readonly FirstCall[]
   readonly cpus_used: number | null
   readonly series: Series
@@ -81,6 +82,7 @@ export const NO_FIGURES: InputFigures = {
   workers: [],
   calls: NO_CALLS,
   callSeries: undefined,
+  steps: undefined,
   first_calls: [],
   cpus_used: null,
   series: {},

@@ -84,5 +84,8 @@ export const SUMMARIZE_FILE_OPTIONS: readonly string[] = ["checkEvents","finding
 /** Options of `tablesOf`. */
 export const TABLES_OF_OPTIONS: readonly string[] = ["checkEvents","clocks","compression","everything","format","formats","from","onProgress","opTable","osRuntime","signal","strict","traceId"]
 
+/** Options of `whatIf`. */
+export const WHAT_IF_OPTIONS: readonly string[] = ["cacheTypes","checkEvents","clocks","everything","expertCaches","flopsPerToken","formats","from","onProgress","opTable","osRuntime","peaks","signal","strict"]
+
 /** Options of `whyRequest`. */
 export const WHY_REQUEST_OPTIONS: readonly string[] = ["request","task"]

@@ -35,6 +35,11 @@ export class CallRows {
     private readonly rowsMax = CALL_ROWS_MAX,
   ) {}
 
+  /** Is there a row of this call, so far? */
+  has(call: number): boolean {
+    return this.rows.has(call)
+  }
+
   /** Takes a call, in any order; warm-ups are ignored. */
   call(event: TokenEvent): void {
     if (event.call < 0) return

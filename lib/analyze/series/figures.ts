@@ -14,10 +14,53 @@ export interface Series {
   readonly memory?: MemorySeries | undefined
   /** Of one call: the one that was asked for, or the second decode call, else the first one, else the first call. */
   readonly graph?: GraphSeries | undefined
+  /** With `calls`, whose rows it completes. */
+  readonly steps?: StepSeries | undefined
 }
 
 /** Names of {@link Series}. */
 export type SeriesName = keyof Series
+
+/** The time of calls by groups of their steps, from which `whatIf` predicts. */
+export interface StepSeries {
+  readonly groups: readonly StepGroup[]
+  /** The rows of `calls` whose operators were recorded, in one piece. */
+  readonly calls: readonly StepsOfCall[]
+  /** Are states of threads known? Else nothing is known of preemption. */
+  readonly has_states: boolean
+}
+
+/** Steps with the same op, role, and weight: nodes, or fused ones, of all layers. */
+export interface StepGroup {
+  readonly op: string
+  readonly role: string
+  readonly block: ModelBlock
+  /** Type, and elements of one step, of the weights that a step reads as a matrix; empty and 0 without. Of experts, all of them. */
+  readonly type: string
+  readonly weight_elements: number
+}
+
+/** The steps of a call. Lists are by group, and may be shorter: the rest is 0. */
+export interface StepsOfCall {
+  readonly call: number
+  /** The most workers of a step. */
+  readonly workers: number
+  /** Places of the KV cache that attention reads, with those that are masked; null: not known. */
+  readonly cache_tokens: number | null
+  readonly steps: readonly number[]
+  /** From the end of the step before to the end of its barrier. */
+  readonly time_ns: readonly number[]
+  /** The part of it from its first start to the end of computing of its last worker. */
+  readonly compute_ns: readonly number[]
+  /** `time_ns` as it is without preemption: of steps in which a thread lost its CPU, the longest worker without this time, and what the barrier of other steps takes. */
+  readonly undisturbed_ns: readonly number[]
+  /** Time in which the call's thread lost its CPU outside of steps. */
+  readonly preempted_outside_ns: number
+  /** The same from the end of the thread's call before to the start of this one. */
+  readonly preempted_before_ns: number
+  /** Page faults that read, of all threads during the call; null: not counted. */
+  readonly major_faults: number | null
+}
 
 /** The graph of one call as it ran: every node, and what each reads. */
 export interface GraphSeries {

@@ -1,0 +1,83 @@
+import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
+import { DISTURBANCES, predict, WHAT_IF_SERIES, type WhatIf, type WhatIfPart } from '../../lib/cli.ts'
+import { CLOCKS, flag, inputsOf, oneOrMore, READING, valued, whole } from '../options.ts'
+import { analysisOf } from '../stats/inputs.ts'
+import { print, printJson, table } from '../terminal.ts'
+import { duration } from '../units.ts'
+
+/** Parts of a phase that are printed. */
+const PARTS = 6
+/** Parts that change by less of the phase are left out. */
+const CHANGE_MIN = 0.005
+
+const OPTIONS = {
+  context: valued(whole('--context', 1), 'A prompt of so many tokens, and decoding after it'),
+  without: valued(
+    oneOrMore('--without', DISTURBANCES),
+    `Without what disturbed the run: some of ${DISTURBANCES.join(', ')}`,
+  ),
+  json: flag('Print JSON; docs/reference/what-if.md describes it'),
+  ...CLOCKS,
+  ...READING,
+} as const
+
+interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
+  inputs: string[]
+}
+
+/** `ggml2perfetto what-if <logs…>` */
+export const whatIfCommand: CommandModule<object, Arguments> = {
+  command: 'what-if <inputs..>',
+  describe: 'Predict a run with changes: another context, or without what disturbed it',
+  builder: (yargs) =>
+    yargs
+      .positional(
+        'inputs',
+        inputsOf(
+          "Logs of one run, as for convert, gzip'ed or not, or an Analysis (stats --json --series calls,steps); - for stdin",
+        ),
+      )
+      .options(OPTIONS)
+      .example('$0 what-if run.ggtrace --without preempted', 'as if no thread had lost its CPU')
+      .example('$0 what-if run.ggtrace --context 4096', 'a prompt of 4096 tokens, and decoding after it'),
+  handler,
+}
+
+async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
+  const { context, without, json } = args
+  const result = predict(await analysisOf(args, { series: WHAT_IF_SERIES }), { context, without })
+  await (json ? printJson(JSON.stringify(result, null, 2)) : print(describe(result)))
+}
+
+function describe({ sentence, parts, basis, ...figures }: WhatIf): string[] {
+  const refused = [
+    ['decode', figures.tpot_ns.why],
+    ['TTFT', figures.ttft_ns.why],
+  ] as const
+  const isRefused = sentence.startsWith('cannot say')
+  return [
+    sentence,
+    ...refused.flatMap(([what, why]) => (why === null || isRefused ? [] : [`${what}: cannot say: ${why}`])),
+    ...(['decode', 'prefill'] as const).flatMap((phase) =>
+      partsOf(
+        phase,
+        parts.filter((part) => part.phase === phase),
+      ),
+    ),
+    ...(basis.length > 0 ? ['', 'rests on:', ...basis.map((text) => `  ${text}`)] : []),
+  ]
+}
+
+/** What a call takes, now and then: what changes most. */
+function partsOf(phase: string, parts: readonly WhatIfPart[]): string[] {
+  const [nowNs, thenNs] = [parts, parts].map((all, i) =>
+    all.reduce((sum, { now_ns, then_ns }) => sum + (i === 0 ? now_ns : then_ns), 0),
+  )
+  const changed = parts.filter(({ now_ns, then_ns }) => Math.abs(then_ns - now_ns) >= CHANGE_MIN * nowNs!)
+  if (changed.length === 0) return []
+  const rows = changed.slice(0, PARTS).map((part) => {
+    const name = part.what === 'operators' ? [part.role, part.op, part.type].filter(Boolean).join(' ') : part.what
+    return [name, duration(part.now_ns), '→', duration(part.then_ns)]
+  })
+  return ['', `a ${phase} call: ${duration(nowNs!)} → ${duration(thenNs!)}`, ...table(rows, [0])]
+}

@@ -1,0 +1,100 @@
+import type { StepGroup } from '../series/figures.ts'
+import type { ModelCall, RunModel, State } from './calls.ts'
+import { at, type Line, lineOf } from './lines.ts'
+
+/** Bounds of the time, and what is most likely. */
+export type Scenario = 'low' | 'expected' | 'high'
+/** All scenarios. */
+export const SCENARIOS = ['low', 'expected', 'high'] as const satisfies readonly Scenario[]
+
+/** A phase that is predicted. */
+export type PlannedPhase = 'decode' | 'prefill'
+
+/** How a change acts on the calls of a phase. */
+export interface Plan {
+  /** What it rests on, a sentence each. */
+  readonly basis: readonly string[]
+  readonly removesPreemption?: boolean
+  /** Changes the state of a call. */
+  apply(call: ModelCall, state: State, scenario: Scenario): void
+}
+
+/** `unchanged`: the change does nothing. */
+export type Planned = Plan | 'unchanged' | Refusal
+
+/** Why it cannot be said. */
+export interface Refusal {
+  readonly refused: string
+}
+
+/** Can it not be said? */
+export const isRefusal = (planned: Planned): planned is Refusal => planned !== 'unchanged' && 'refused' in planned
+
+/** A refusal with its reason. */
+export const refuse = (refused: string): Refusal => ({ refused })
+
+/** What plans are made from. */
+export interface PlanContext {
+  readonly model: RunModel
+  readonly phase: PlannedPhase
+  readonly calls: readonly ModelCall[]
+  /** Of a call, before the changes: what lines are fitted on. */
+  stateOf(call: ModelCall): State
+}
+
+/** Decode calls that are necessary: fewer show neither what is usual nor how much it varies. */
+export const CALLS_MIN = 16
+
+/** Lines of all parts of calls against their context. */
+export interface UsualCall {
+  readonly compute: readonly Line[]
+  readonly overhead: readonly Line[]
+  readonly outside: Line
+  readonly between: Line
+}
+
+/** The lines of these calls. */
+export function usualOf(
+  calls: readonly ModelCall[],
+  groups: readonly StepGroup[],
+  stateOf: (call: ModelCall) => State,
+): UsualCall {
+  const xs = calls.map(({ contextTokens }) => contextTokens)
+  const states = calls.map(stateOf)
+  const line = (value: (state: State) => number) => lineOf(xs, states.map(value))
+  return {
+    compute: groups.map((_, group) => line(({ compute }) => compute[group]!)),
+    overhead: groups.map((_, group) => line(({ overhead }) => overhead[group]!)),
+    outside: line(({ outsideNs }) => outsideNs),
+    between: line(({ betweenNs }) => betweenNs),
+  }
+}
+
+/** Makes a call what a usual one with its context is. */
+export function makeUsual(usual: UsualCall, { contextTokens }: ModelCall, state: State): void {
+  const heightOf = (line: Line) => Math.max(at(line, contextTokens), 0)
+  for (const [group, line] of usual.compute.entries()) state.compute[group] = heightOf(line)
+  for (const [group, line] of usual.overhead.entries()) state.overhead[group] = heightOf(line)
+  state.outsideNs = heightOf(usual.outside)
+  state.betweenNs = heightOf(usual.between)
+}
+
+/** Multiplies all parts of a call. */
+export function scale(state: State, by: number): void {
+  for (let group = 0; group < state.compute.length; group++) {
+    state.compute[group]! *= by
+    state.overhead[group]! *= by
+  }
+  state.outsideNs *= by
+  state.betweenNs *= by
+}
+
+/** A phase after the changes: the states of its calls, or why it cannot be said. */
+export interface PhaseAfter {
+  readonly phase: PlannedPhase
+  readonly calls: readonly ModelCall[]
+  readonly after: Readonly<Record<Scenario, readonly State[]>>
+  readonly basis: readonly string[]
+  /** Times of the phase, as factors of those of the run. */
+  readonly factor: Readonly<Record<Scenario, number>>
+}

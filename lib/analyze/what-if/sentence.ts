@@ -1,0 +1,26 @@
+import { duration, threeDigits } from '../../model/units.ts'
+import type { Predicted, WhatIf } from './figures.ts'
+
+/** The answer in one line. */
+export function sentenceOf(
+  {
+    decode_tokens_per_s: speed,
+    tpot_ns: tpot,
+    ttft_ns: ttft,
+  }: Pick<WhatIf, 'decode_tokens_per_s' | 'tpot_ns' | 'ttft_ns'>,
+  isUnchanged: boolean,
+): string {
+  const rate = (value: number) => threeDigits(value)
+  const figures = [
+    ...(speed.expected === null ? [] : [`decode ${change(speed, rate)} tok/s`, `TPOT ${change(tpot, duration)}`]),
+    ...(ttft.expected === null ? [] : [`TTFT ${change(ttft, duration)}`]),
+  ]
+  if (figures.length === 0) return `cannot say: ${tpot.why ?? ttft.why}`
+  return `${isUnchanged ? 'no change: ' : ''}${figures.join(', ')}`
+}
+
+/** `128 → 171 (150 to 190)`. */
+function change({ now, expected, low, high }: Predicted, text: (value: number) => string): string {
+  if (low === high) return text(now!)
+  return `${text(now!)} → ${text(expected!)} (${text(low!)} to ${text(high!)})`
+}

@@ -1,0 +1,138 @@
+import { UsageError } from '../../errors.ts'
+import { ANALYSIS_SCHEMA, type Analysis } from '../analysis.ts'
+import { ANALYSIS_HINT, checkGiven } from '../common/given.ts'
+import { copyOf, type ModelCall, modelOf, type RunModel, sumOf, totalNs } from './calls.ts'
+import { checkChanges } from './changes.ts'
+import { withContext } from './context.ts'
+import { type Changes, type Predicted, WHAT_IF_SCHEMA, type WhatIf } from './figures.ts'
+import { conformalError, ERROR_MAX, ERROR_OF_ONE, LEVEL, resampled } from './intervals.ts'
+import { partsOf } from './parts.ts'
+import {
+  CALLS_MIN,
+  isRefusal,
+  type PhaseAfter,
+  type Plan,
+  type PlanContext,
+  type Planned,
+  type PlannedPhase,
+  type Refusal,
+  refuse,
+  SCENARIOS,
+  type Scenario,
+} from './plan.ts'
+import { sentenceOf } from './sentence.ts'
+import { withoutDisturbance } from './without.ts'
+
+export * from './figures.ts'
+
+/**
+ * Predicts what changes make of a run, from its own calls: each is taken apart into its steps, and the changed parts are put in. `analysis`:
+ * with the series `calls` and `steps`. Deterministic. Throws UsageError for changes that are none, and for an Analysis without these series;
+ * what the run does not show is refused in the document (`why`).
+ */
+export function predict(analysis: Analysis, changes: Changes): WhatIf {
+  checkGiven('what-if: analysis', analysis, [ANALYSIS_SCHEMA], ANALYSIS_HINT)
+  checkChanges(changes)
+  const model = modelOf(analysis)
+  if (analysis.series?.calls === undefined || analysis.series.steps === undefined)
+    throw new UsageError(
+      `what-if: the Analysis has no series of calls and steps\nhint: analyze(log, { series: ['calls', 'steps'] }), or stats <logs> --json --series calls,steps`,
+    )
+  const { decode_tokens_per_s, tpot_ns, ttft_ns } = analysis.calls
+  const decode = phaseAfter('decode', model, changes)
+  const prefill = phaseAfter('prefill', model, changes)
+  const inverse = (ns: Predicted): Predicted => {
+    const by = (value: number | null) => (value === null ? null : (decode_tokens_per_s! * tpot_ns!) / value)
+    return { now: decode_tokens_per_s, expected: by(ns.expected), low: by(ns.high), high: by(ns.low), why: ns.why }
+  }
+  const tpot = predicted(tpot_ns, decode, 'no decode calls were timed')
+  const ttft = predicted(ttft_ns, prefill, 'no prompt before the first decode was recorded')
+  const all = [decode, prefill].flatMap((after) => ('refused' in after ? [] : [after]))
+  const is_unchanged =
+    all.length > 0 && all.every(({ factor }) => SCENARIOS.every((scenario) => factor[scenario] === 1))
+  const figures = { decode_tokens_per_s: inverse(tpot), tpot_ns: tpot, ttft_ns: ttft }
+  return {
+    schema: WHAT_IF_SCHEMA,
+    changes,
+    sentence: sentenceOf(figures, is_unchanged),
+    is_unchanged,
+    ...figures,
+    parts: all.flatMap((after) => partsOf(after, model!.groups)),
+    basis: [...new Set(all.flatMap(({ basis }) => basis))],
+  }
+}
+
+function predicted(now: number | null, after: PhaseAfter | Refusal, missing: string): Predicted {
+  const none = { now, expected: null, low: null, high: null }
+  if (now === null) return { ...none, why: missing }
+  if ('refused' in after) return { ...none, why: after.refused }
+  const { low, expected, high } = after.factor
+  return { now, expected: now * expected, low: now * low, high: now * high, why: null }
+}
+
+function phaseAfter(phase: PlannedPhase, model: RunModel | undefined, changes: Changes): PhaseAfter | Refusal {
+  if (!model) return refuse('no operators of calls were recorded (record --level op)')
+  const calls = model[phase]
+  if (calls.length < (phase === 'decode' ? CALLS_MIN : 1))
+    return refuse(
+      phase === 'decode'
+        ? `${calls.length} decode calls with operators and a known context; at least ${CALLS_MIN} are necessary`
+        : 'no prefill call with operators and a known context before the first decode',
+    )
+  const stateOf = ({ measured, undisturbed }: ModelCall) => (model.hasStates ? undisturbed : measured)
+  const planned = plansOf(changes, { model, phase, calls, stateOf })
+  const refused = planned.find(isRefusal)
+  if (refused) return refused
+  const plans = planned.filter((plan): plan is Plan => plan !== 'unchanged')
+  const statesAt = (scenario: Scenario) =>
+    calls.map((call) => {
+      const state = copyOf(call.measured)
+      for (const plan of plans) plan.apply(call, state, scenario)
+      return state
+    })
+  const after = { low: statesAt('low'), expected: statesAt('expected'), high: statesAt('high') }
+  const factor = factorOf(calls, after, plans)
+  if ('refused' in factor) return factor
+  return { phase, calls, after, basis: plans.flatMap(({ basis }) => basis), factor }
+}
+
+/** What is taken out comes first: other changes act on what remains. */
+function plansOf(changes: Changes, context: PlanContext): Planned[] {
+  const { without = [], context: tokens } = changes
+  return [
+    ...[...new Set(without)].sort(preemptedFirst).map((what) => withoutDisturbance(what, context)),
+    ...(tokens === undefined ? [] : [withContext(tokens, context)]),
+  ]
+}
+
+/** It sets the time of whole calls. */
+const preemptedFirst = (a: string, b: string) => Number(b === 'preempted') - Number(a === 'preempted')
+
+/** The time of all calls as a factor of that in the run; 1 without plans, exactly. */
+function factorOf(
+  calls: readonly ModelCall[],
+  after: PhaseAfter['after'],
+  plans: readonly Plan[],
+): PhaseAfter['factor'] | Refusal {
+  if (plans.length === 0) return { low: 1, expected: 1, high: 1 }
+  const nowNs = sumOf(calls.map(({ measured }) => totalNs(measured)))
+  const ns = { low: after.low.map(totalNs), expected: after.expected.map(totalNs), high: after.high.map(totalNs) }
+  const isFew = calls.length < CALLS_MIN
+  const areDisturbed = calls.some(({ isPreempted }) => isPreempted)
+  const error = isFew ? ERROR_OF_ONE : conformalError(calls, ns.expected)
+  if (error > ERROR_MAX)
+    return refuse(
+      areDisturbed && plans.every(({ removesPreemption }) => !removesPreemption)
+        ? 'calls lost their CPUs, so that successive ones differ by more than half of their time: --without preempted, too'
+        : 'successive calls differ by more than half of their time, and the log does not contain why',
+    )
+  const tail = (1 - LEVEL) / 2
+  const bound = (scenario: 'low' | 'high', quantile: number) =>
+    (resampled(ns[scenario], isFew ? 0.5 : quantile) * calls.length) / nowNs
+  const expected = sumOf(ns.expected) / nowNs
+  return {
+    low: Math.min(bound('low', tail) / (1 + error), expected),
+    expected,
+    high: Math.max(bound('high', 1 - tail) * (1 + error), expected),
+  }
+}

@@ -1,0 +1,145 @@
+import { expect, test } from '@jest/globals'
+import { analyze, readAnalysis, type WhatIf, whatIf } from '../../lib/analysis.ts'
+import type { Input } from '../../lib/index.ts'
+import { inputOf } from '../../lib/node.ts'
+import { run } from '../cli/helpers.ts'
+import { type MadeCall, madeRun } from './findings/made-run.ts'
+
+/** Real runs: 32 decode calls and nothing else, undisturbed; one of 3 calls that lost CPUs. */
+const AFTER = 'test/printed/logs/after.ggtrace.gz'
+const PREEMPTED = 'test/recorded/preempted.ggtrace.gz'
+/** A prompt of 64 tokens and 40 decode calls, some of which lost the CPU. */
+const PROMPT = 'test/recorded/prompt.ggtrace.gz'
+
+const HERE = { cwd: process.cwd() }
+const PROMPT_TOKENS = 64
+/** Attention that grows by 1 000 ns a token from 200 000 on, and another operator. */
+const grown = (count: number, nsOf = (context: number) => 200_000 + 1000 * context): Input => {
+  const steps = (ns: number): MadeCall['steps'] => [
+    { name: 'kqv_out-0', op: 'FLASH_ATTN_EXT', ns: [ns] },
+    { name: 'ffn_norm-0', op: 'RMS_NORM', ns: [300_000] },
+  ]
+  const prompt: MadeCall = { phase: 'prefill', tokens: PROMPT_TOKENS, steps: steps(2_080_000) }
+  const decode = (i: number): MadeCall => ({ phase: 'decode', steps: steps(nsOf(PROMPT_TOKENS + i)) })
+  return madeRun({ calls: [prompt, ...Array.from({ length: count }, (_, i) => decode(i))] })
+}
+
+const ofAttention = ({ parts }: WhatIf, phase: string) =>
+  parts.find((part) => part.phase === phase && part.op === 'FLASH_ATTN_EXT')!
+
+test('a longer context adds the growth of attention in the run, and nothing to other operators', async () => {
+  const result = await whatIf(grown(64), { context: 164 })
+  const { tpot_ns, decode_tokens_per_s, basis } = result
+  expect(ofAttention(result, 'decode').then_ns - ofAttention(result, 'decode').now_ns).toBeCloseTo(100_000, 0)
+  expect(tpot_ns.expected! - tpot_ns.now!).toBeCloseTo(100_000, -2)
+  expect(tpot_ns.low).toBeLessThan(tpot_ns.expected!)
+  expect(tpot_ns.high).toBeGreaterThan(tpot_ns.expected!)
+  expect(decode_tokens_per_s.expected! * tpot_ns.expected!).toBeCloseTo(1e9, 0)
+  expect(basis.join()).toContain('164 to 227 tokens of context: growth of attention in the run, at 64 to 127')
+})
+
+test('of a longer prompt, attention grows by the positions that its tokens see, other work by tokens', async () => {
+  const analysis = await analyze(await inputOf(PROMPT), { series: ['calls', 'steps'] })
+  const { tokens } = analysis.series!.calls!.rows.find(({ phase }) => phase === 'prefill')!
+  const longer = 4 * tokens!
+  const { parts, ttft_ns } = await whatIf(analysis, { context: longer })
+  const seen = (length: number) => (length * (length + 1)) / 2
+  for (const { phase, what, op, type, now_ns, then_ns } of parts) {
+    if (phase !== 'prefill' || what !== 'operators') continue
+    const isAttention = op === 'FLASH_ATTN_EXT' || op === 'SOFT_MAX' || (op === 'MUL_MAT' && type === '')
+    expect(then_ns / now_ns).toBeCloseTo(isAttention ? seen(longer) / seen(tokens!) : 4, 6)
+  }
+  expect(ttft_ns.expected! / ttft_ns.now!).toBeGreaterThan(4)
+})
+
+test('the further beyond the run, the wider the interval', async () => {
+  const log = await analyze(grown(64), { series: ['calls', 'steps'] })
+  const width = async (context: number) => {
+    const { low, expected, high } = (await whatIf(log, { context })).tpot_ns
+    return (high! - low!) / expected!
+  }
+  const widths = [await width(80), await width(300), await width(800)]
+  expect(widths).toEqual(widths.toSorted((a, b) => a - b))
+})
+
+test('a change that does nothing predicts the run itself, exactly, from logs and from a stored Analysis', async () => {
+  const analysis = await analyze(await inputOf(AFTER), { series: ['calls', 'steps'] })
+  const { tpot_ns } = analysis.calls
+  const same = { now: tpot_ns, expected: tpot_ns, low: tpot_ns, high: tpot_ns, why: null }
+  const stored = await readAnalysis(JSON.stringify(analysis))
+  for (const from of [analysis, stored, await inputOf(AFTER)]) {
+    const unchanged = await whatIf(from, { without: ['preempted', 'faults'] })
+    expect(unchanged.tpot_ns).toEqual(same)
+    expect(unchanged.is_unchanged).toBe(true)
+    expect(unchanged.sentence).toContain('no change: decode 1 883 tok/s')
+  }
+  expect((await whatIf(grown(64), { context: PROMPT_TOKENS })).is_unchanged).toBe(true)
+})
+
+test('without preemption: the steps of a real run lose what their threads lost, and all else remains', async () => {
+  const analysis = await analyze(await inputOf(PREEMPTED), { series: ['calls', 'steps'] })
+  const { ttft_ns, parts, tpot_ns } = await whatIf(analysis, { without: ['preempted'] })
+  expect(ttft_ns.expected).toBeLessThan(ttft_ns.now!)
+  expect(ttft_ns.low).toBeLessThan(ttft_ns.expected!)
+  expect(tpot_ns.why).toBe('2 decode calls with operators and a known context; at least 16 are necessary')
+  for (const { then_ns, now_ns } of parts) expect(then_ns).toBeLessThanOrEqual(now_ns)
+  const { calls, steps } = analysis.series!
+  for (const { call, time_ns, undisturbed_ns } of steps!.calls) {
+    const sum = time_ns.reduce((sum, ns) => sum + ns, 0)
+    expect(sum).toBeLessThanOrEqual(calls!.rows.find((row) => row.call === call)!.time_ns * 1.02)
+    for (const [group, ns] of undisturbed_ns.entries()) expect(ns).toBeLessThanOrEqual(time_ns[group]!)
+  }
+})
+
+test('without preemption: calls that lost the CPU take what the others take', async () => {
+  const { tpot_ns, decode_tokens_per_s, basis } = await whatIf(await inputOf(PROMPT), { without: ['preempted'] })
+  const analysis = await analyze(await inputOf(PROMPT), { series: ['calls', 'steps'] })
+  const lost = new Set(
+    analysis.series!.steps!.calls.flatMap(({ call, time_ns, undisturbed_ns, ...lost }) => {
+      const isLost = lost.preempted_outside_ns + lost.preempted_before_ns > 0
+      return isLost || undisturbed_ns.some((ns, i) => ns < time_ns[i]!) ? [call] : []
+    }),
+  )
+  const times = analysis.series!.calls!.rows.flatMap(({ call, phase, tpot_ns }) =>
+    phase === 'decode' && tpot_ns !== null && !lost.has(call) ? [tpot_ns] : [],
+  )
+  expect(tpot_ns.expected).toBeLessThan(tpot_ns.now! / 2)
+  expect(tpot_ns.low).toBeLessThan(times.toSorted((a, b) => a - b)[times.length >> 1]!)
+  expect(tpot_ns.expected! / (times.reduce((sum, ns) => sum + ns, 0) / times.length)).toBeCloseTo(1, 0)
+  expect(decode_tokens_per_s.low! * tpot_ns.high!).toBeCloseTo(1e9, 0)
+  expect(basis.join()).toMatch(/decode calls of 40 lost CPUs/)
+})
+
+test.each<[refused: string, why: RegExp, log: () => Input, changes: Parameters<typeof whatIf>[1]]>([
+  ['few calls', /^8 decode calls .* at least 16/, () => grown(8), { context: 100 }],
+  ['a far context', /more than 8 times the longest one of the run, 127 tokens/, () => grown(64), { context: 2000 }],
+  ['no states of threads', /does not contain when threads lost/, () => grown(64), { without: ['preempted'] }],
+  ['no counts of faults', /does not contain page faults/, () => grown(64), { without: ['faults'] }],
+  [
+    'growth that is not clear',
+    /growth with the context is not clear/,
+    () => grown(16, (context) => 200_000 + ((context * 7919) % 97) * 4000),
+    { context: 400 },
+  ],
+])('cannot say, and says why: %s', async (_, why, log, changes) => {
+  const { tpot_ns, sentence } = await whatIf(log(), changes)
+  expect(tpot_ns).toMatchObject({ expected: null, low: null, high: null })
+  expect(tpot_ns.why).toMatch(why)
+  expect(sentence).toMatch(/cannot say|TTFT/)
+})
+
+test('TTFT cannot be said of a run whose only prompt is the first call that is taken out', async () => {
+  const { ttft_ns } = await whatIf(await inputOf(PROMPT), { without: ['first-call'] })
+  expect(ttft_ns.why).toMatch(/only 0 prefill calls after the first/)
+})
+
+test('the command prints the answer first, JSON as the library returns it, and refuses no change', async () => {
+  const text = await run(['what-if', AFTER, '--context', '200'], HERE)
+  expect(text.code).toBe(0)
+  expect(text.stdout).toMatch(/^decode 1 883 → [\d ]+ \([\d ]+ to [\d ]+\) tok\/s, TPOT 531 µs → /)
+  expect(text.stdout).toContain('TTFT: cannot say: no prompt before the first decode')
+  const json = await run(['what-if', AFTER, '--context', '200', '--json'], HERE)
+  expect(JSON.parse(json.stdout)).toEqual(await whatIf(await inputOf(AFTER), { context: 200 }))
+  const none = await run(['what-if', AFTER], HERE)
+  expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('no change is given')])
+})

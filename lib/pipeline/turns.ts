@@ -2,7 +2,7 @@
 const TURN_MS = 10
 const TURN_EVENTS = 1 << 14
 /** Bytes that are read between two looks at the clock. */
-const PIECE_BYTES = 1 << 15
+const PIECE_BYTES = 1 << 16
 
 interface Host {
   readonly setImmediate?: (then: () => void) => unknown

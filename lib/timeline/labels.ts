@@ -60,6 +60,17 @@ export class ArgMaker {
     return { key: this.names.id(key), ...value }
   }
 
+  // The most frequent kinds are literals, not by `arg`: a spread costs as much as all else here.
+
+  double(key: string, value: number): Arg {
+    return { key: this.names.id(key), double: value }
+  }
+
+  /** A text that is interned already: `name` is its id. */
+  name(key: string, name: number): Arg {
+    return { key: this.names.id(key), name }
+  }
+
   /** An integer; as a double if it is not a safe integer. */
   int(key: string, value: number): Arg {
     const id = this.names.id(key)

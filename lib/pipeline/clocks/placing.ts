@@ -48,11 +48,12 @@ export class Placing {
     if (isFirst) await bundle?.meet(clocks, joined)
     const relation = bundle?.relation(joined.relation) ?? joined.relation
     const reference = bundle?.reference(clocks.reference) ?? clocks.reference
-    const isNoted = this.inputs.length > 1
+    const areSeveral = this.inputs.length > 1
     const take = (batch: TraceEvent[]): TraceEvent[] => {
       const onFirst = related(batch, joined.relation, clocks.reference)
-      if (isNoted) clocks.note(batch, onFirst)
-      return cpus.take(bundle ? bundle.withOwnReadings(related(batch, relation, reference), log.first) : onFirst)
+      if (areSeveral) clocks.note(batch, onFirst)
+      const drawn = bundle ? bundle.withOwnReadings(related(batch, relation, reference), log.first) : onFirst
+      return areSeveral ? cpus.take(drawn) : drawn // the CPUs of a single input are its own
     }
     return new Placed(log, joined, { relation, reference, isFirst, spans, cpus, take })
   }

@@ -22,14 +22,14 @@ export class BenchmarkArea {
     const args = Object.entries(sizes).flatMap(([key, value]) => (value >= 0 ? [make.int(key, value)] : []))
     if (samplesNs.length > 0) args.push(make.int('repetitions', samplesNs.length))
     const { mean, deviation } = stated
-    if (mean >= 0) args.push(make.arg('tokens_per_s', { double: mean }))
-    if (deviation >= 0) args.push(make.arg('tokens_per_s_deviation', { double: deviation }))
+    if (mean >= 0) args.push(make.double('tokens_per_s', mean))
+    if (deviation >= 0) args.push(make.double('tokens_per_s_deviation', deviation))
     for (const [key, value] of Object.entries(parameters))
       args.push(typeof value === 'number' ? make.int(key, value) : make.word(key, value))
     this.rows.place(startNs, endNs, label(name, [...args, ...inferred]))
     const tokens = Math.max(0, promptTokens) + Math.max(0, generatedTokens)
     samplesNs.reduce((atNs, ns, i) => {
-      const speed = tokens > 0 ? [make.arg('tokens_per_s', { double: (tokens * 1e9) / ns })] : []
+      const speed = tokens > 0 ? [make.double('tokens_per_s', (tokens * 1e9) / ns)] : []
       const args = [make.int('test', event.test), make.int('repetition', i), ...speed, ...inferred]
       this.rows!.place(atNs, atNs + ns, label(`${name} ${i + 1}`, args))
       return atNs + ns

@@ -97,8 +97,8 @@ export class GgmlArea {
     else this.operators.place(event, undefined, undefined, step)
     this.states.serve(event.worker, event.tid, event.waitEndNs)
     this.memory.operator(event)
-    this.counters.place(event)
-    this.experts.place(event)
+    if (this.counters.areThere) this.counters.place(event)
+    if (event.worker === 0 || event.experts) this.experts.place(event)
   }
 
   private draw(event: OperatorEvent, wait: Wait | undefined): void {
@@ -190,10 +190,10 @@ class Copies {
     const { make, tensors, detail } = this.context
     const moved = tensors[tensor]
     const extra = [make.int('bytes', bytes)]
-    if (moved) extra.push(make.arg('tensor', { name: moved.name }))
-    if (from !== 0) extra.push(make.arg('from', { name: from }))
-    if (to !== 0) extra.push(make.arg('to', { name: to }))
-    if (endNs > startNs) extra.push(make.arg('gb_per_s', { double: bytes / (endNs - startNs) }))
+    if (moved) extra.push(make.name('tensor', moved.name))
+    if (from !== 0) extra.push(make.name('from', from))
+    if (to !== 0) extra.push(make.name('to', to))
+    if (endNs > startNs) extra.push(make.double('gb_per_s', bytes / (endNs - startNs)))
     if (detail === 'full') extra.push(make.int('tid', tid))
     const name = moved ? `${what} ${make.names.text(moved.name)}` : what
     this.lanes.place(startNs, endNs, labelOf(make.names.id(name), 'copy', make.shown(extra)))

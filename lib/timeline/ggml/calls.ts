@@ -97,7 +97,7 @@ export class Calls {
     const extra = [make.word('phase', phase)]
     if (call >= 0) extra.push(make.int('call', call))
     if (tokens >= 0) extra.push(make.int('n_tokens', tokens))
-    if (hasRate(event)) extra.push(make.arg('tok_per_s', { double: (tokens * 1e9) / (endNs - startNs) }))
+    if (hasRate(event)) extra.push(make.double('tok_per_s', (tokens * 1e9) / (endNs - startNs)))
     const decoding = decodingOf(event)
     if (decoding >= 0 && decoding !== (tokens < 0 ? 1 : tokens)) extra.push(make.int('decoding', decoding))
     if (event.batch) extra.push(...this.batchArgs(event.batch, isVerification(event)))

@@ -49,10 +49,10 @@ export class Experts {
 
   constructor(private readonly context: TrackContext) {}
 
-  /** Adds the choice that an operator contains, or notes that it uses the choice in one of its sources. */
+  /** Adds the choice that an operator contains, or notes that one of worker 0 uses the choice in one of its sources. */
   place(operator: OperatorEvent): void {
     if (operator.experts) this.add(operator, operator.experts)
-    else if (operator.worker === 0 && this.holders > 0) this.use(operator)
+    else if (this.holders > 0) this.use(operator)
   }
 
   /** Adds a choice that was recorded as a separate event. */

@@ -111,7 +111,7 @@ export class Graphs {
     const { make } = this.context
     const backend = make.names.text(event.backend)
     const extra = [make.int('operators', nodes)]
-    if (backend) extra.push(make.arg('backend', { name: event.backend }))
+    if (backend) extra.push(make.name('backend', event.backend))
     if (call >= 0) extra.push(make.int('call', call))
     if (split !== undefined && split >= 0) extra.push(make.int('split', split))
     if (status) extra.push(make.int('status', status))

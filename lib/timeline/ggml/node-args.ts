@@ -20,16 +20,16 @@ export class NodeArgs {
     const { make, tensors } = this.context
     const tensor = tensors[id]!
     const args: Arg[] = []
-    if (tensor.name !== 0) args.push(make.arg('tensor', { name: tensor.name }))
-    if (tensor.op !== 0 && !this.isNamed(tensor, fusedTo, name)) args.push(make.arg('op', { name: tensor.op }))
+    if (tensor.name !== 0) args.push(make.name('tensor', tensor.name))
+    if (tensor.op !== 0 && !this.isNamed(tensor, fusedTo, name)) args.push(make.name('op', tensor.op))
     const layer = layerOf(tensor, tensors, make.names)
     if (layer >= 0) args.push(make.int('layer', layer))
     if (tensor.ne) args.push(make.word('shape', shapeWithType(tensor.ne, make.names.text(tensor.type))))
-    else if (tensor.type !== 0) args.push(make.arg('type', { name: tensor.type }))
+    else if (tensor.type !== 0) args.push(make.name('type', tensor.type))
     if (this.context.detail === 'full') args.push(...this.placeArgs('', tensor))
     for (const [i, source] of tensor.sources.entries()) args.push(...this.sourceArgs(`src${i}`, tensors[source]!))
     if (this.context.detail === 'full' && fusedTo === undefined) args.push(...this.workArgs(id))
-    if (fusedTo !== undefined) args.push(make.arg('fused_to', { name: tensors[fusedTo]!.name }))
+    if (fusedTo !== undefined) args.push(make.name('fused_to', tensors[fusedTo]!.name))
     const ofLayer = layer === tensor.layer ? 0 : Inferred.Layer
     args.push(...make.inferred(inferred | tensor.inferred | ofLayer))
     return args
@@ -65,7 +65,7 @@ export class NodeArgs {
     const shape = source.ne ? formatShape(source.ne) : ''
     const name = make.names.text(source.name)
     const args = [make.word(key, name && shape ? `${name} ${shape}` : name || shape || 'unnamed')]
-    if (key === 'src0' && source.type !== 0) args.push(make.arg('src0_type', { name: source.type }))
+    if (key === 'src0' && source.type !== 0) args.push(make.name('src0_type', source.type))
     if (this.context.detail === 'full') args.push(...this.placeArgs(`${key}_`, source))
     return args
   }

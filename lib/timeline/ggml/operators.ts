@@ -176,7 +176,7 @@ export class Operators {
 
   private counts(counts: readonly number[], durationNs: number): Arg[] {
     const { make, counters } = this.context
-    const rates = counters.rates(counts, durationNs).map(({ key, value }) => make.arg(key, { double: value }))
+    const rates = counters.rates(counts, durationNs).map(({ key, value }) => make.double(key, value))
     return [...countArgs(make, counters, counts), ...rates]
   }
 
@@ -185,9 +185,9 @@ export class Operators {
     const { make } = this.context
     const { flop, bytesRead, bytesWritten, isUpperBound } = this.works.node(tensor)
     const args: Arg[] = []
-    if (flop > 0) args.push(make.arg('gflop_per_s', { double: flop / (endNs - startNs) }))
+    if (flop > 0) args.push(make.double('gflop_per_s', flop / (endNs - startNs)))
     if (bytesRead >= 0 && bytesWritten >= 0 && !isUpperBound) {
-      args.push(make.arg('gb_per_s', { double: (bytesRead + bytesWritten) / (endNs - startNs) }))
+      args.push(make.double('gb_per_s', (bytesRead + bytesWritten) / (endNs - startNs)))
     }
     return args
   }

@@ -29,10 +29,15 @@ export class WorkerCounters {
 
   constructor(private readonly context: TrackContext) {}
 
+  /** Were counters defined? */
+  get areThere(): boolean {
+    return this.context.counters.counters.length > 0
+  }
+
   place({ worker, startNs, endNs, counts: counted }: OperatorEvent): void {
     const { counters: set } = this.context
     const durationNs = endNs - startNs
-    if (set.counters.length === 0 || (!counted && set.hasRates) || durationNs <= 0) return
+    if ((!counted && set.hasRates) || durationNs <= 0) return
     const counts = counted ?? []
     for (const { key, value } of set.rates(counts, durationNs)) {
       this.draw(this.specs.get(key) ?? this.addRate(key), worker, startNs, value)

@@ -103,12 +103,12 @@ export class GpuArea {
     const extra: Arg[] = [this.kinds[what]]
     if (event.summed) extra.push(...this.sumArgs(event.name, call!, event.summed))
     else if (detail !== 'names') {
-      if (ofNode) extra.push(...ofNode.args, make.arg('kernel', { name: event.name }))
+      if (ofNode) extra.push(...ofNode.args, make.name('kernel', event.name))
       if (call !== undefined) extra.push({ key: this.keys.call, int: call })
       if (correlation >= 0) extra.push({ key: this.keys.correlation, int: correlation })
       for (const arg of this.factArgs(facts)) extra.push(arg)
       if (event.profile) extra.push(...this.profiles.of(event.profile))
-      if (signature !== 0 && detail === 'full') extra.push(make.arg('signature', { name: signature }))
+      if (signature !== 0 && detail === 'full') extra.push(make.name('signature', signature))
     }
     if (work) return work.place(startNs, endNs, { name, category: 'gpu', extra })
     this.busiest.add(queue, startNs, endNs, name)
@@ -121,7 +121,7 @@ export class GpuArea {
     return getOrMake(this.nodes, key, () => {
       const { make, tensors } = this.context
       const args = this.nodeArgs.of(tensor, fusedTo, 0)
-      if (fusedTo !== undefined) args.push(make.arg('fused_to', { name: tensors[fusedTo]!.name }))
+      if (fusedTo !== undefined) args.push(make.name('fused_to', tensors[fusedTo]!.name))
       return { name: this.nodeNames.of(tensor, fusedTo), args }
     })
   }
@@ -179,7 +179,7 @@ export class GpuArea {
     if (detail === 'names' || !work) return []
     if (others.length > 0) return [make.int('launched_works', works.length)]
     const { node, name, facts } = work
-    return [...(node ? this.nodeLabel(node).args : []), make.arg('kernel', { name }), ...this.factArgs(facts)]
+    return [...(node ? this.nodeLabel(node).args : []), make.name('kernel', name), ...this.factArgs(facts)]
   }
 
   private rowsOf(event: ApiEvent): NestedRows {
@@ -281,7 +281,7 @@ class ProfileArgs {
       const value = event.figures[figure]
       return value === undefined ? [] : [numberArg(make.names.id(`ncu_${figure}`), value)]
     })
-    args.push(make.int('ncu_id', event.id), make.arg('ncu_name', { name: event.name }))
+    args.push(make.int('ncu_id', event.id), make.name('ncu_name', event.name))
     for (const [key, value] of event.metrics ?? []) args.push(numberArg(key, value))
     this.known.set(event, args)
     return args

@@ -116,7 +116,7 @@ export class AccessRows {
     const most = (counts: ReadonlyMap<number, number>) => [...counts].reduce((a, b) => (b[1] > a[1] ? b : a))[0]
     if (tensors.size > 0) {
       const { name, layer } = this.joined.tensors[most(tensors)]!
-      args.push(make.arg('tensor', { name }))
+      args.push(make.name('tensor', name))
       if (layer >= 0) args.push(make.int('layer', layer))
       args.push(make.int('tensors', tensors.size))
     }

@@ -36,8 +36,8 @@ export class MemoryArea {
   }
 
   operator(event: OperatorEvent): void {
-    this.reads.place(event)
-    this.faults.place(event)
+    if (event.worker === 0) this.reads.place(event)
+    if (event.counts) this.faults.place(event, event.counts)
   }
 
   take(event: BufferEvent | AllocationEvent): void {
@@ -74,9 +74,8 @@ class Faults {
   }
 
   /** Draws an operator, if it had major faults or read from a disk. */
-  place(event: OperatorEvent): void {
-    const { counts, worker, startNs, endNs } = event
-    if (!counts) return
+  place(event: OperatorEvent, counts: readonly number[]): void {
+    const { worker, startNs, endNs } = event
     const { make, tensors, counters } = this.context
     const count = (name: string) => counters.value(name, counts) ?? 0
     if (count('major-faults') === 0 && count('bytes-read') === 0) return
@@ -90,7 +89,7 @@ class Faults {
   private args({ tensor, call, counts = [] }: OperatorEvent, weights: readonly TensorEvent[]): Arg[] {
     const { make, tensors, counters: set } = this.context
     const { name, op } = tensors[tensor]!
-    const args = [make.arg('operator', { name }), make.arg('op', { name: op })]
+    const args = [make.name('operator', name), make.name('op', op)]
     if (call >= 0) args.push(make.int('call', call))
     const [first] = weights
     if (first && first.sizeBytes >= 0) args.push(make.int('weight_bytes', first.sizeBytes))

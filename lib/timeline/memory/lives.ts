@@ -117,13 +117,13 @@ export class Lives {
     const { make, tensors, detail } = this.context
     if (detail === 'names') return undefined
     const { name, op, layer, address } = tensors[life.tensor]!
-    const args: Arg[] = [make.arg('tensor', { name })]
-    if (op !== 0) args.push(make.arg('op', { name: op }))
+    const args: Arg[] = [make.name('tensor', name)]
+    if (op !== 0) args.push(make.name('op', op))
     if (layer >= 0) args.push(make.int('layer', layer))
     args.push(make.int('bytes', life.bytes), make.int('offset', life.offset))
     if (detail === 'full' && address > 0) args.push(make.arg('address', { pointer: address }))
     const reader = tensors[life.lastReader]
-    if (reader) args.push(make.arg('last_reader', { name: reader.name }))
+    if (reader) args.push(make.name('last_reader', reader.name))
     const words = [(unknown & UnknownEnds.begin) !== 0 && BEGIN_WORDS, (unknown & UnknownEnds.end) !== 0 && END_WORDS]
     const inferred = words.filter(Boolean).join('; ')
     if (inferred) args.push(make.word('inferred', inferred))

@@ -40,9 +40,8 @@ export class Reads {
     private readonly buffers: Buffers,
   ) {}
 
-  /** Samples the counters at the start of an operator, only for worker 0: all workers have the same sources. */
-  place({ worker, tensor, call, startNs, waitEndNs, inferred }: OperatorEvent): void {
-    if (worker !== 0) return
+  /** Samples the counters at the start of an operator of worker 0: all workers have the same sources. */
+  place({ tensor, call, startNs, waitEndNs, inferred }: OperatorEvent): void {
     const { run } = this
     if (call !== run.call || this.runOf[tensor] === run.serial) this.endRun(startNs)
     run.call = call

@@ -49,7 +49,7 @@ class NvtxOnGpu {
     const { name, startNs, endNs, launched, busyNs, domain } = event
     const { make } = this.context
     const extra = [make.int('gpu_work', launched), make.int('busy_ns', busyNs)]
-    if (domain !== 0) extra.push(make.arg('domain', { name: domain }))
+    if (domain !== 0) extra.push(make.name('domain', domain))
     this.rowsOf(event).place(startNs, endNs, { name, category: 'nvtx_gpu', extra: make.shown(extra) })
   }
 

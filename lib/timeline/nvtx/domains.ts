@@ -67,7 +67,7 @@ export class Domains {
     const { make, tracks, writer, detail } = this.context
     if (this.namesTrack === 0) this.namesTrack = tracks.add('nvtxNames', {})
     const shown = /[dD]evice$/.test(what) ? `${handle}` : `0x${handle.toString(16)}`
-    const extra = [make.word('object', what), make.text('handle', shown), make.arg('name', { name })]
+    const extra = [make.word('object', what), make.text('handle', shown), make.name('name', name)]
     const title = `${what} ${shown}: ${make.names.text(name)}`
     writer.instant(this.namesTrack, atNs, labelOf(title, 'nvtx', detail === 'names' ? undefined : extra))
   }
@@ -105,8 +105,8 @@ export class Domains {
     const { make, detail } = this.context
     const name = message === 0 ? make.names.id('(no message)') : message
     if (detail === 'names') return labelOf(name, 'nvtx')
-    const extra: Arg[] = domain === 0 ? [] : [make.arg('domain', { name: domain })]
-    if (category !== 0) extra.push(make.arg('category', { name: category }))
+    const extra: Arg[] = domain === 0 ? [] : [make.name('domain', domain)]
+    if (category !== 0) extra.push(make.name('category', category))
     if (color >= 0) extra.push(make.word('color', `#${(color & 0xffffff).toString(16).padStart(6, '0')}`))
     if (payload) extra.push(...this.payload(payload))
     if (json !== undefined) extra.push(make.text('payload', json))
@@ -124,7 +124,7 @@ export class Domains {
       return [value > I64_MAX ? make.text('payload', `${value}`) : make.arg('payload', { big: value }), typed]
     }
     const isReal = type === 'f64' || type === 'f32'
-    return [isReal ? make.arg('payload', { double: value }) : make.int('payload', value), typed]
+    return [isReal ? make.double('payload', value) : make.int('payload', value), typed]
   }
 
   private thread(event: NvtxEvent): OpenSlices {

@@ -1,3 +1,4 @@
+import { resized } from '../../bytes/resized.ts'
 import { DebugAnnotation, Trace, TracePacket, TrackEvent, TrackEventType } from '../../generated/perfetto.ts'
 import { Piece } from '../byte-writer.ts'
 import { writeLaunch } from './gpu-stages.ts'
@@ -8,8 +9,8 @@ const PACKET_BYTES_MAX = 4 + 2 * 5 + 2 * VARINT_BYTES_MAX + 3
 /** The length of nearly all packets is one byte. */
 const LENGTH_1_MAX = 0x7f
 
-/** Fields of a packet with its sequence whose length is one byte for certain: a time takes at most ten. */
-const SHORT_FIELDS_MAX = LENGTH_1_MAX - 1 - VARINT_BYTES_MAX - 1
+/** Bytes after the time of a packet whose length is one byte for certain: a time and its tag take at most eleven. */
+const SHORT_REST_MAX = LENGTH_1_MAX - 1 - VARINT_BYTES_MAX
 
 const PACKET = tagOf(Trace.packet, 'message')
 const TIMESTAMP = tagOf(TracePacket.timestamp, 'varint')
@@ -58,6 +59,36 @@ export class SequenceName {
   }
 }
 
+/** Some 60 000 labels of sequences; others are written in another way. */
+const BEGINS_BYTES_MAX = 1 << 22
+
+/**
+ * What follows the time in packets that begin slices: by sequence and label, in one buffer, as slices need them in any order. Each is
+ * after its length, and begins at a multiple of four.
+ */
+export class Begins {
+  private bytes = new Uint8Array(1 << 12)
+  view = new DataView(this.bytes.buffer)
+  private end = 4
+
+  /** Adds one with the fields of a label; returns its place, or 0 if it is too long for {@link PacketWriter.slice}, or there is no room. */
+  add({ beforeEvent }: SequenceName, fields: Piece): number {
+    const length = beforeEvent.length + 1 + fields.length
+    if (length > SHORT_REST_MAX || this.end > BEGINS_BYTES_MAX) return 0
+    const place = this.end
+    this.end += (4 + length + 3) & ~3
+    if (this.end > this.bytes.length) {
+      this.bytes = resized(this.bytes, 2 * this.bytes.length)
+      this.view = new DataView(this.bytes.buffer)
+    }
+    this.view.setInt32(place, length, true)
+    this.bytes.set(beforeEvent.bytes.subarray(0, beforeEvent.length), place + 4)
+    this.bytes[place + 4 + beforeEvent.length] = fields.length
+    this.bytes.set(fields.bytes.subarray(0, fields.length), place + 4 + beforeEvent.length + 1)
+    return place
+  }
+}
+
 /**
  * Writes the packets of events, which nearly all of a trace consists of, from encoded pieces.
  *
@@ -81,36 +112,40 @@ export class PacketWriter extends ProtoWriter {
     this.end(start + 1)
   }
 
-  /** The packets of a whole slice, as by {@link event} and {@link sliceEnd}: most are short, and need one reservation. */
+  /**
+   * The packets of a whole slice, as by {@link event} and {@link sliceEnd}; false if the first one may be too long, and nothing is written.
+   * `begins` has at `place` what follows its time. Times as in {@link event}.
+   */
   slice(
     high: number,
     low: number,
     endHigh: number,
     endLow: number,
     name: SequenceName,
-    fields: Piece,
+    { view: from }: Begins,
+    place: number,
     args: Piece,
-  ): void {
-    const { beforeEvent } = name
-    const size = fields.length + args.length
-    if (size > SHORT_FIELDS_MAX - beforeEvent.length) {
-      this.event(high, low, name, fields, args)
-      return this.sliceEnd(endHigh, endLow, name)
-    }
-    this.reserve(2 * (PACKET_BYTES_MAX + beforeEvent.length) + size)
+  ): boolean {
+    const length = from.getInt32(place, true)
+    if (length + args.length > SHORT_REST_MAX) return false
+    this.reserve(2 * PACKET_BYTES_MAX + SHORT_REST_MAX + name.end.length)
     const { bytes, view, position: start } = this
     bytes[start] = PACKET
     bytes[start + 2] = TIMESTAMP
-    let at = this.put(putTime(bytes, view, start + 3, high, low), beforeEvent)
-    bytes[at] = size
-    at = this.put(at + 1, fields)
-    if (args.length > 0) at = this.put(at, args)
+    const rest = putTime(bytes, view, start + 3, high, low)
+    for (let i = 0; i < length; i += 4) view.setInt32(rest + i, from.getInt32(place + 4 + i, true), true)
+    let at = rest + length
+    if (args.length > 0) {
+      at = this.put(at, args)
+      bytes[rest + name.beforeEvent.length]! += args.length
+    }
     bytes[start + 1] = at - start - 2
     bytes[at] = PACKET
     bytes[at + 2] = TIMESTAMP
     const end = this.put(putTime(bytes, view, at + 3, endHigh, endLow), name.end)
     bytes[at + 1] = end - at - 2
     this.position = end
+    return true
   }
 
   /** A packet with the end of a slice. */

@@ -22,10 +22,11 @@ import { Piece } from '../byte-writer.ts'
 import { ArgEncoder } from './args.ts'
 import { PerfettoScheduler } from './ftrace.ts'
 import { PerfettoGpu, writeLaunch } from './gpu-stages.ts'
-import { IidSet, Iids } from './iids.ts'
+import { Iids } from './iids.ts'
 import { writeMachine } from './machine.ts'
-import { highOf, lowOf, PacketWriter, ScratchArgs, SequenceName } from './packet-writer.ts'
+import { Begins, highOf, lowOf, PacketWriter, ScratchArgs, SequenceName } from './packet-writer.ts'
 import { ProtoWriter } from './proto-writer.ts'
+import { Sequence } from './sequence.ts'
 import { ORIGIN_CLOCK, TraceClock } from './trace-clock.ts'
 import { anchorOf, writeTrack } from './track-descriptor.ts'
 
@@ -35,18 +36,7 @@ const NO_ARGS = new Piece(new Uint8Array())
 /** Ids of {@link anchorOf} tracks, beyond those of all others. */
 const ANCHORS = 2 ** 31
 
-/** The packet sequence of one track, and the ids that are interned in it. */
-class Sequence {
-  readonly names = new IidSet()
-  readonly categories = new IidSet()
-  readonly argNames = new IidSet()
-  readonly argTexts = new IidSet()
-  readonly argSets = new IidSet()
-  readonly colours = new IidSet()
-  readonly labels = new IidSet()
-
-  constructor(readonly name: SequenceName) {}
-}
+const hasArrows = ({ flows, flowEnds, arrowsOut, arrowsIn }: Label) => flows || flowEnds || arrowsOut || arrowsIn
 
 /**
  * Writes Perfetto's protobuf (TrackEvent): one packet sequence per track with a default track and interned names, the smallest
@@ -62,6 +52,7 @@ export class PerfettoWriter implements Writer {
   /** By id of labels: their fields, and all fields of the event that begins a slice. */
   private readonly labelFields: (Uint8Array | undefined)[] = []
   private readonly beginFields: (Piece | undefined)[] = []
+  private readonly begins = new Begins()
   private readonly scratchArgs = new ScratchArgs()
   private readonly nameIids = new Iids()
   private readonly categoryIids: DefaultMap<string, number> = new DefaultMap(() => this.categoryIids.size + 1)
@@ -136,23 +127,36 @@ export class PerfettoWriter implements Writer {
 
   slice(track: number, startNs: number, endNs: number, label: Label, extra = label.extra): void {
     // Labels with an id have one shape, others have many: the code for the former stays fast.
-    if (label.id !== undefined && this.common(track, startNs, endNs, label, extra)) return
+    const { id } = label
+    if (id !== undefined && this.repeated(id, track, startNs, endNs, label, extra)) return
     this.events++
     this.named(track, startNs, TrackEventType.TYPE_SLICE_BEGIN, label, extra)
     this.end(track, endNs)
+    if (id !== undefined) this.sequence(track, startNs).prepare(id, this.beginFields[id]!, this.begins)
   }
 
-  /** Writes a slice by {@link encodedBefore}; false if it cannot. */
-  private common(track: number, startNs: number, endNs: number, label: Label, extra: Label['extra']): boolean {
+  /** The fast path: most slices repeat a label of their sequence that is prepared. False if it is not such a slice. */
+  private repeated(
+    id: number,
+    track: number,
+    startNs: number,
+    endNs: number,
+    label: Label,
+    extra: Label['extra'],
+  ): boolean {
     const sequence = this.sequence(track, startNs)
+    const place = sequence.beginOf(id)
     const { originTs } = this.clock
     const ts = startNs + originTs
     const endTs = endNs + originTs
-    const args = ts >= 0 && endTs >= ts ? this.encodedBefore(sequence, label, extra) : undefined
+    if (place === 0 || !(ts >= 0 && endTs >= ts) || hasArrows(label)) return false
+    const { launched } = label
+    const args = extra || launched !== undefined ? this.ownArgs(sequence, extra ?? NONE, launched) : NO_ARGS
     if (!args) return false
+    const { out } = this
+    if (!out.slice(highOf(ts), lowOf(ts), highOf(endTs), lowOf(endTs), sequence.name, this.begins, place, args))
+      return false
     this.events++
-    const fields = this.beginFields[label.id!]!
-    this.out.slice(highOf(ts), lowOf(ts), highOf(endTs), lowOf(endTs), sequence.name, fields, args)
     return true
   }
 
@@ -220,14 +224,11 @@ export class PerfettoWriter implements Writer {
     out.end(packet)
   }
 
-  /**
-   * The fast path: most slices repeat a label of this sequence, whose fields are encoded already. Returns the slice's own arguments;
-   * undefined if it is not such a slice.
-   */
+  /** Of the begin of a slice whose label is encoded, and known to this sequence: its own arguments. Undefined of others. */
   private encodedBefore(sequence: Sequence, label: Label, extra: Label['extra']): Piece | undefined {
     const { id, launched } = label
     if (id === undefined || !sequence.labels.has(id)) return undefined
-    if (label.flows || label.flowEnds || label.arrowsOut || label.arrowsIn) return undefined
+    if (hasArrows(label)) return undefined
     return extra || launched !== undefined ? this.ownArgs(sequence, extra ?? NONE, launched) : NO_ARGS
   }
 

@@ -56,6 +56,7 @@ export { fileRange, fileSize, readFileChunks, removeUnfinished, sizeBeside, writ
 export { drawSvg } from './node/graphviz.ts'
 export { packageFolder } from './node/native.ts'
 export { keptPeaks, measurePeaks, type Peak, type Peaks } from './node/peaks.ts'
+export { type AttachPlan, attach } from './node/record/attach.ts'
 export { FAULT_COUNTERS } from './node/record/counters.ts'
 export { type RecordResult, record, recordVariables } from './node/record/record.ts'
 export { nvtxListener } from './node/record/recorder-library.ts'

@@ -52,8 +52,18 @@ export const OPTIONS = {
       'token (llama_decode calls) | graph (also graphs and copies) | op (also every operator on every worker)',
       'op',
     ),
-    default: 'op',
   },
+  attach: {
+    ...valued(whole('--attach'), 'Record a process that already runs: needs root, bpftrace'),
+    alias: 'p',
+  },
+  for: seldom(
+    valued(
+      milliseconds('--for'),
+      'With --attach, whose level is graph by default: how long, such as 30s',
+      'until Ctrl-C, or it ends',
+    ),
+  ),
   children: seldom({
     ...flag(
       'Also record the programs that it starts: the first process that calls ggml writes <output>, others <output>.<pid>',
@@ -199,6 +209,23 @@ export function chosen(args: ArgumentsCamelCase<Arguments>) {
   const own = Object.fromEntries(OWN.map((key) => [key, args[key]])) as Pick<typeof args, (typeof OWN)[number]>
   const beside = { ...(sched && { sched }), ...(power && { power }), ...(mem && { mem }), ...(!ask && { ask }) } // which --print-env has not
   return { ...own, counters: counted(args), ...beside, bytesMax: maxSize }
+}
+
+/** Options that the recorder has, which bpftrace does not replace. */
+const NOT_ATTACHED = [
+  ...(['sync', 'ops', 'every', 'counters', 'faults', 'paused', 'toggle', 'ring', 'slow', 'guard', 'tokens'] as const),
+  ...(['cupti', 'gpuEvents', 'maxSize', 'nvtxEmit', 'printEnv', 'sweep', 'power', 'mem'] as const),
+] as const
+
+/** What is recorded of a process that already runs. */
+export function attached(args: ArgumentsCamelCase<Arguments>, pid: number) {
+  const other = NOT_ATTACHED.find((key) => args[key] !== undefined && args[key] !== false)
+  const name = other?.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+  if (name !== undefined) throw new UsageError(`--attach: not possible with --${name}`)
+  if (args.command !== undefined && args.command.length > 0)
+    throw new UsageError('--attach: expected no program\nhint: without --attach, the program is started')
+  const { output, level, states } = args
+  return { pid, output, level, sched: states, seconds: args.for === undefined ? undefined : args.for / 1000 }
 }
 
 /** What is counted; undefined for nothing. */

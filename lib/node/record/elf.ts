@@ -15,10 +15,13 @@ export interface Elf {
   readonly imports: ReadonlySet<string>
   /** Dynamic symbols that it exports. */
   readonly exports: ReadonlySet<string>
+  /** Other symbols that it defines; a stripped file has none. */
+  readonly symbols: ReadonlySet<string>
 }
 
 const HEADER_BYTES = 64
 const PT_INTERP = 3
+const SHT_SYMTAB = 2
 const SHT_DYNAMIC = 6
 const SHT_DYNSYM = 11
 const DT = { needed: 1, rpath: 15, runpath: 29 }
@@ -59,7 +62,7 @@ class ElfReader {
     this.isWide = head.getUint8(4) === 2
     this.isLittle = head.getUint8(5) === 1
     const [needed, folders] = [[] as string[], [] as string[]]
-    const [imports, exports] = [new Set<string>(), new Set<string>()]
+    const [imports, exports, symbols] = [new Set<string>(), new Set<string>(), new Set<string>()]
     const loader = await this.loader(head)
     const sections = await this.sections(head)
     for (const section of sections) {
@@ -67,6 +70,7 @@ class ElfReader {
       if (!texts) continue
       if (section.type === SHT_DYNAMIC) await this.dynamic(section, texts, needed, folders)
       if (section.type === SHT_DYNSYM) await this.symbols(section, texts, new Set(wanted), imports, exports)
+      if (section.type === SHT_SYMTAB) await this.symbols(section, texts, new Set(wanted), new Set(), symbols)
     }
     return {
       bits: this.isWide ? 64 : 32,
@@ -76,6 +80,7 @@ class ElfReader {
       folders,
       imports,
       exports,
+      symbols,
     }
   }
 

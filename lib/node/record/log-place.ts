@@ -16,17 +16,20 @@ const BEGUN_BYTES = 4096
 const NAME_MS = 2000
 
 /**
- * `<program>-<time>.ggtrace`, in the working directory: a name that does not exist yet, and that no other recording of the same
+ * `<program>-<time>.ggtrace`, or with another ending, in the working directory: a name that does not exist yet, and that no other recording of the same
  * second chooses: a hidden file reserves it, for two seconds or until `release`.
  */
-export async function newLogName(program: string): Promise<{ output: string; release(): Promise<void> }> {
+export async function newLogName(
+  program: string,
+  ending = 'ggtrace',
+): Promise<{ output: string; release(): Promise<void> }> {
   const now = new Date()
   const two = (value: number) => String(value).padStart(2, '0')
   const date = `${now.getFullYear()}${two(now.getMonth() + 1)}${two(now.getDate())}`
   const time = `${two(now.getHours())}${two(now.getMinutes())}${two(now.getSeconds())}`
   const stem = `${program.replace(/^-/, '_')}-${date}-${time}`
   for (let count = 1; ; count++) {
-    const output = `${stem}${count === 1 ? '' : `-${count}`}.ggtrace`
+    const output = `${stem}${count === 1 ? '' : `-${count}`}.${ending}`
     const reserved = resolve(`.${output}.reserved`)
     const code = await writeFile(reserved, '', { flag: 'wx' }).catch((error: NodeJS.ErrnoException) => error.code)
     if (code === 'EEXIST') continue

@@ -72,6 +72,7 @@ const UNREADABLE: Elf = {
   folders: [],
   imports: new Set(),
   exports: new Set(),
+  symbols: new Set(),
 }
 
 async function searchPath(name: string, env: Environment, cwd: string): Promise<string> {

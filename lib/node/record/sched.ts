@@ -22,7 +22,6 @@ export interface SchedRecording {
   readonly cpus: number
 }
 
-const CLOCK = 'mono'
 const EVENTS = [
   'sched/sched_switch',
   'sched/sched_waking',
@@ -43,6 +42,13 @@ const WAIT_MS_MAX = 100
 /** Most bytes held in memory. */
 const CHUNK_BYTES = 1 << 18
 
+/** How {@link withSched} records. */
+export interface SchedOptions {
+  readonly onSchedProblem?: ((problem: string) => void) | undefined
+  /** The kernel's name of the clock: CLOCK_MONOTONIC by default, or CLOCK_BOOTTIME. */
+  readonly clock?: 'mono' | 'boot' | undefined
+}
+
 /**
  * Runs a program while the scheduler's events of the whole machine are recorded: which thread is on which CPU. The file appears
  * under its name when it is complete. If this fails, the program runs nevertheless, and the result contains the reason;
@@ -51,14 +57,14 @@ const CHUNK_BYTES = 1 << 18
 export async function withSched<E>(
   log: string,
   run: () => Promise<E>,
-  { onSchedProblem }: { readonly onSchedProblem?: ((problem: string) => void) | undefined },
+  { onSchedProblem, clock = 'mono' }: SchedOptions,
 ): Promise<{ ended: E; sched: SchedRecording }> {
-  const path = `${log.replace(/(?<=[^/])\.ggtrace$/, '')}.sched.dat`
+  const path = `${log.replace(/(?<=[^/])\.(?:ggtrace|g2p)$/, '')}.sched.dat`
   const failed = ({ message }: Error): SchedRecording => {
     onSchedProblem?.(message)
     return { path: undefined, problem: message, bytes: 0, events: 0, lost: 0, cpus: 0 }
   }
-  const recorder = await startSched(path).catch(failed)
+  const recorder = await startSched(path, clock).catch(failed)
   if ('problem' in recorder) return { ended: await run(), sched: recorder }
   try {
     return { ended: await run(), sched: await recorder.finish().catch(failed) }
@@ -68,8 +74,8 @@ export async function withSched<E>(
 }
 
 /** Begins to record. Throws UsageError if this user or this kernel cannot, or no file can be written. */
-async function startSched(path: string) {
-  const instance = await makeInstance({ clock: CLOCK, events: EVENTS })
+async function startSched(path: string, clock: string) {
+  const instance = await makeInstance({ clock, events: EVENTS })
   const spools: Spool[] = []
   const close = async () => {
     for (const spool of spools) await spool.close().catch(() => undefined)
@@ -217,6 +223,7 @@ async function describe({ root, folder, cpus, events }: TraceInstance): Promise<
   }
   const stats = new Map<number, string>()
   for (const cpu of cpus) stats.set(cpu, await text(join(folder, `per_cpu/cpu${cpu}/stats`)))
+  const traceClock = await text(join(folder, 'trace_clock'))
   const header: TraceDatHeader = {
     headerPage: await text(join(root, 'events/header_page')),
     headerEvent: await text(join(root, 'events/header_event')),
@@ -226,8 +233,8 @@ async function describe({ root, folder, cpus, events }: TraceInstance): Promise<
     systems,
     cmdlines: await text(join(root, 'saved_cmdlines')),
     tgids: await text(join(root, 'saved_tgids')).catch(() => ''),
-    clock: CLOCK,
-    traceClock: await text(join(folder, 'trace_clock')),
+    clock: /\[(\w+)\]/.exec(traceClock)![1]!, // in brackets: the one in use
+    traceClock,
     uname: [type(), hostname(), release(), machine()].join(' '),
     stats,
   }

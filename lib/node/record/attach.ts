@@ -1,0 +1,219 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { readFile, unlink } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { env as processEnvironment } from 'node:process'
+import { UsageError } from '../../errors.ts'
+import { exists, readFileChunks, writeFileWhole } from '../files.ts'
+import { packageFolder } from '../native.ts'
+import { hiddenNextTo } from '../outputs.ts'
+import { readElf } from './elf.ts'
+import { newLogName } from './log-place.ts'
+import type { Environment } from './program.ts'
+import type { RecordResult } from './record.ts'
+import { type SchedOptions, withSched } from './sched.ts'
+
+/** What {@link attach} records, of which process. */
+export interface AttachOptions extends Pick<SchedOptions, 'onSchedProblem'> {
+  readonly pid: number
+  /** Path of the log, by default `<program>-<time>.g2p` in the working directory. */
+  readonly output?: string | undefined
+  /** `token`: calls; `graph`: also graph runs; `op`: also operators on each worker, at some 100 µs each. By default `graph`. */
+  readonly level?: 'token' | 'graph' | 'op' | undefined
+  /** Also records the scheduler's events of the whole machine; by default yes. */
+  readonly sched?: boolean | undefined
+  /** Ends after so many seconds; by default with the process, or the signal. */
+  readonly seconds?: number | undefined
+  readonly signal?: AbortSignal | undefined
+  /** Environment of bpftrace, by default this process's. */
+  readonly env?: Environment | undefined
+  /** Called before the process is touched. */
+  readonly onStart?: ((plan: AttachPlan) => void) | undefined
+}
+
+/** What will be traced. */
+export interface AttachPlan {
+  /** The kernel's name of the process. */
+  readonly program: string
+  readonly scripts: readonly TracedScript[]
+  /** Scripts whose functions the process does not have, each with its function. */
+  readonly missing: readonly Omit<TracedScript, 'file'>[]
+}
+
+/** A script of native/ebpf, and the file with its functions. */
+export interface TracedScript {
+  readonly script: 'token' | 'graph' | 'op'
+  readonly function: string
+  /** As the process sees it. */
+  readonly file: string
+}
+
+/** Scripts of native/ebpf in the order of the level, and the function that each needs. */
+const SCRIPTS = [
+  ['token', 'llama_decode'],
+  ['graph', 'ggml_backend_graph_compute_async'],
+  ['op', 'ggml_cpu_extra_compute_forward'],
+] as const
+/** What such a process calls, as patterns where not all versions have it (native/ebpf/token.bt). */
+const FIRST = {
+  token: ['llama_decod*e', 'llama_proces*s'],
+  graph: ['ggml_backend_graph_compute_async'],
+  op: ['ggml_cpu_extra_compute_forward'],
+} as const
+/** The same as in the heads of the scripts. */
+const RING_PAGES = '4096'
+const MESSAGE_CHARS_MAX = 2000
+
+/**
+ * Records calls, graph runs and operators of a process that already runs, by bpftrace and uprobes: needs root, and symbols in the
+ * program or its libraries. The process is not stopped; when bpftrace ends, by whatever reason, the kernel removes the probes. Times are
+ * CLOCK_BOOTTIME, also those of the scheduler's events. Throws UsageError if nothing can be traced.
+ */
+export async function attach(options: AttachOptions): Promise<RecordResult> {
+  const { pid, level = 'graph', sched = true, signal } = options
+  const plan = await planOf(pid, level)
+  const text = await programOf(plan, options)
+  if (options.output !== undefined) await refuseExisting(options.output)
+  const { output, release } =
+    options.output === undefined
+      ? await newLogName(plan.program, 'g2p')
+      : { output: options.output, release: async () => undefined }
+  try {
+    options.onStart?.(plan)
+    const run = () => trace(text, output, options)
+    const { ended: problem, sched: events } = sched
+      ? await withSched(output, run, { ...options, clock: 'boot' })
+      : { ended: await run(), sched: undefined }
+    const isStopped = signal?.aborted && signal.reason === 'SIGKILL'
+    const rest = { exitCode: 0, signal: undefined, failure: undefined, power: undefined, mem: undefined }
+    return { ...rest, logs: isStopped ? [] : [output], problem, sched: events }
+  } finally {
+    await release()
+  }
+}
+
+async function refuseExisting(output: string): Promise<void> {
+  if (await exists(output)) throw new UsageError(`${output}: exists already\nhint: name another file with -o`)
+}
+
+/** The functions that can be traced, each in the file that the process has mapped. */
+async function planOf(pid: number, level: string): Promise<AttachPlan> {
+  const root = `/proc/${pid}`
+  const maps = await readFile(`${root}/maps`, 'latin1').catch((error: NodeJS.ErrnoException) => {
+    const isGone = error.code === 'ENOENT' || error.code === 'ESRCH'
+    const why = isGone ? 'there is no such process' : 'this user may not look into it'
+    throw new UsageError(`attach ${pid}: ${why}${isGone ? '' : '\nhint: use sudo'}`)
+  })
+  const program = (await readFile(`${root}/comm`, 'utf8')).trimEnd()
+  const files = [...new Set([...maps.matchAll(/^\S+ ..x. \S+ \S+ \d+ +(\/.*)$/gm)].map(([, path]) => path!))]
+  const wanted = SCRIPTS.slice(0, SCRIPTS.findIndex(([script]) => script === level) + 1)
+  const found = new Map<string, string>()
+  for (const file of files) {
+    const names = wanted.map(([, name]) => name)
+    const elf = await readElf(join(root, 'root', file), names).catch(() => undefined)
+    for (const name of names) if (elf?.exports.has(name) || elf?.symbols.has(name)) found.set(name, file)
+  }
+  const scripts = wanted.flatMap(([script, name]) =>
+    found.has(name) ? { script, function: name, file: found.get(name)! } : [],
+  )
+  const missing = wanted.flatMap(([script, name]) => (found.has(name) ? [] : { script, function: name }))
+  if (scripts.length > 0) return { program, scripts, missing }
+  throw new UsageError(
+    `attach ${pid}: ${program} has none of ${names(missing)}: it does not use llama.cpp, or is stripped\n` +
+      'hint: a build that is not stripped, or one with shared libraries, contains the names of its functions',
+  )
+}
+
+const names = (list: readonly { readonly function: string }[]) => list.map((entry) => entry.function).join(', ')
+
+/**
+ * One bpftrace program of the scripts: types come first, and BEGIN and END once, as all versions need it. Probes are attached one after the
+ * other, forwards or backwards, while the process continues; so nothing is printed before the first and the last have fired.
+ */
+async function programOf({ scripts }: AttachPlan, { pid, seconds }: AttachOptions): Promise<string> {
+  const folder = join(await packageFolder(), 'native/ebpf')
+  const [types, begins, probes, ends]: [string[], string[], string[], string[]] = [[], [], [], []]
+  const pathOf = (file: string) => `"/proc/${pid}/root${file}"`
+  // A log in which nothing was traced names the last script and its function: that of the calls.
+  for (const { script, file } of scripts.toReversed()) {
+    const text = (await readFile(join(folder, `${script}.bt`), 'utf8'))
+      .replace(/^#!.*|\/\*[\s\S]*?\*\//g, '')
+      .replace(/@(\w+)/g, `@${script}_$1`)
+      .replaceAll('str($1)', `"${file}"`)
+      .replaceAll('$1', pathOf(file))
+      .replace(/printf\("g2p (?:token|encode|graph|op) [\s\S]*?\);/g, 'if (@first && @last) { $& }')
+    const others = text.replace(/^(BEGIN|END|struct \w+) (\{[\s\S]*?\});?$/gm, (whole, head: string, body: string) => {
+      const list = head === 'BEGIN' ? begins : head === 'END' ? ends : types
+      list.push(list === types ? whole : body.slice(1, -1))
+      return ''
+    })
+    probes.push(others)
+  }
+  const [{ script, file }] = scripts as [TracedScript]
+  const fired = (flag: string) =>
+    `${FIRST[script].map((pattern) => `uprobe:${pathOf(file)}:${pattern}`).join(', ')} { ${flag} = 1; }`
+  const limit = seconds === undefined ? '' : `interval:ms:${Math.ceil(seconds * 1000)} { exit(); }`
+  begins.push(`printf("g2p fact process ${pid}\\n");`)
+  ends.push('clear(@first); clear(@last);')
+  const body = [fired('@first'), ...probes, fired('@last'), limit]
+  return [...types, 'BEGIN {', ...begins, '}', ...body, 'END {', ...ends, '}'].join('\n')
+}
+
+/**
+ * Ends bpftrace when the pipe has a line. Where it closes without one, this process was killed: bpftrace ends, too, and what it wrote is
+ * removed. $0 is that file.
+ */
+const GUARD = `bpftrace "$@" & child=$!
+{ read -r _ <&3; isClosed=$?; kill $child; exit $isClosed; } 2>&- & reader=$!
+wait $child
+code=$?
+kill $reader 2>&-
+wait $reader
+[ $? = 1 ] && rm -f "$0"
+exit $code`
+
+/** Runs bpftrace until it ends; returns why there is less than was requested. */
+async function trace(text: string, output: string, { pid, signal, env }: AttachOptions): Promise<string | undefined> {
+  const spool = hiddenNextTo(resolve(output))
+  const child = spawn('sh', ['-c', GUARD, spool, '-p', `${pid}`, '-o', spool, '-e', text], {
+    stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
+    detached: true, // Ctrl-C is for this process, which ends bpftrace
+    env: { BPFTRACE_PERF_RB_PAGES: RING_PAGES, ...(env ?? processEnvironment) },
+  })
+  let message = ''
+  let lost = 0
+  child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+    for (const [, count] of text.matchAll(/^Lost (\d+) events$/gm)) lost += Number(count)
+    message = (message + text).slice(0, MESSAGE_CHARS_MAX)
+  })
+  const end = () => (child.stdio[3] as NodeJS.WritableStream).end('end\n')
+  signal?.addEventListener('abort', end, { once: true })
+  if (signal?.aborted) end()
+  try {
+    const code = await exitOf(child)
+    if (code !== 0 || !(await exists(spool))) throw failure(pid, code, message)
+    await writeFileWhole(output, withLosses(spool, lost))
+    return undefined
+  } finally {
+    signal?.removeEventListener('abort', end)
+    await unlink(spool).catch(() => undefined)
+  }
+}
+
+/** bpftrace prints what it lost among its errors: the log has it, too. */
+async function* withLosses(path: string, lost: number): AsyncGenerator<Uint8Array, void> {
+  yield* readFileChunks(path)
+  if (lost > 0) yield Buffer.from(`Lost ${lost} events\n`)
+}
+
+const exitOf = (child: ChildProcess) =>
+  new Promise<number | null>((ended, failed) => {
+    child.on('error', failed)
+    child.on('close', ended)
+  })
+
+function failure(pid: number, code: number | null, message: string): UsageError {
+  if (code === 127) return new UsageError(`attach ${pid}: there is no bpftrace\nhint: sudo apt install bpftrace`)
+  const first = message.trim().split('\n').slice(0, 3).join('; ')
+  const hint = /only supports running as root/.test(message) ? '\nhint: use sudo' : ''
+  return new UsageError(`attach ${pid}: bpftrace failed: ${first || `exit code ${code}`}${hint}`)
+}

@@ -1,0 +1,139 @@
+import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterEach, beforeAll, describe, expect, test } from '@jest/globals'
+import { at, names, read, run, start, useFolder } from '../cli/helpers.ts'
+import type { Ask } from '../llama/client.ts'
+import { bundledServer, PREPARE_MS, type Server, startServer } from '../llama/server.ts'
+import { canBpftrace } from '../machine.ts'
+import { buildRecorder, RECORDER, readLog } from './recording.ts'
+import '../live.ts'
+
+/** `record --attach`: a server that runs already, beside the recorder, which has counted the same calls. */
+
+const real = bundledServer.problem === undefined && canBpftrace() ? describe : describe.skip
+
+const completion = (words: number): Ask => ({
+  path: '/completion',
+  body: { prompt: 'w1 '.repeat(words), n_predict: 6, temperature: 0, ignore_eos: true, cache_prompt: false },
+})
+
+const commandOf = (pid: string) => {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'latin1')
+  } catch {
+    return '' // it has ended
+  }
+}
+
+useFolder()
+
+real('a server that runs already (needs root, bpftrace, linux-x64, g++)', () => {
+  let server: Server
+  beforeAll(buildRecorder)
+  beforeAll(bundledServer.prepare, PREPARE_MS)
+  afterEach(() => server.remove())
+  const serve = async () => {
+    server = await startServer(bundledServer, {
+      model: 'tinyDense',
+      args: ['-c', 1024, '-np', 1, '-t', 1],
+      recorder: RECORDER,
+    })
+  }
+  /** Asks until `isOver`; prompts of 1, 2 … words, so that the calls differ. */
+  const load = async (isOver: () => boolean) => {
+    const statuses = new Set<number>()
+    for (let words = 1; !isOver(); words = (words % 50) + 1) statuses.add((await server.ask(completion(words))).status)
+    return [...statuses]
+  }
+  /** The log that it writes while the server works, and how it ended. */
+  const attached = async (args: readonly string[], during: (child: ReturnType<typeof start>) => Promise<void>) => {
+    const child = start(['record', '--attach', `${server.pid}`, ...args])
+    let stderr = ''
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      stderr += text
+    })
+    let isOver = false
+    const ended = once(child, 'close').finally(() => {
+      isOver = true
+    })
+    const [statuses, [code]] = await Promise.all([load(() => isOver), ended, during(child)])
+    return { statuses, code, stderr }
+  }
+  const sizes = (list: readonly { readonly tokens: number }[]) => list.map(({ tokens }) => tokens).join()
+
+  test.each(['graph', 'op'])('the calls that the recorder has, level %s; no request fails', async (level) => {
+    await serve()
+    const name = `${level}-${names().length}`
+    const args = ['--for', '3s', '--level', level, '-o', `${name}.g2p`]
+    const { statuses, code, stderr } = await attached(args, async () => undefined)
+    expect([statuses, code, /^.*(?:error|lost).*$/im.exec(stderr)]).toEqual([[200], 0, null])
+    expect(await server.stop()).toBe(0)
+    const [all, live] = [await readLog(server.log), await readLog(at(`${name}.g2p`))]
+    expect(live.issues).toEqual([])
+    // The same calls, one after the other: prompts have other lengths from request to request.
+    expect(live.of('token').length).toBeGreaterThan(20)
+    expect(sizes(all.of('token'))).toContain(sizes(live.of('token')))
+    expect(Math.abs(live.of('graph').length - live.of('token').length)).toBeLessThanOrEqual(1)
+    if (level === 'op') {
+      // Fused ones pass no probe. A call at each end may be there in part.
+      const perCall = all.of('operator').filter(({ fusedTo }) => fusedTo === undefined).length / all.of('token').length
+      expect(Math.abs(live.of('operator').length / perCall - live.of('token').length)).toBeLessThan(2)
+    }
+    // Both are on one clock with the threads of the machine.
+    const shown = run([`${name}.g2p`, `${name}.sched.dat`, '-o', 'live.pftrace'])
+    expect([shown.code, /clock|not placed/i.exec(shown.stderr)]).toEqual([0, null])
+  })
+
+  /** Once the probes are attached, and calls are printed. */
+  const thenSignal = (signal: NodeJS.Signals) => async (child: ReturnType<typeof start>) => {
+    const hidden = () => names().find((name) => /^\..*\.g2p\..*\.tmp$/.test(name))
+    for (let spool = hidden(); !spool || !read(spool).includes('g2p token'); spool = hidden()) await sleep(100)
+    child.kill(signal)
+  }
+  const tracers = () =>
+    readdirSync('/proc').filter(
+      (pid) =>
+        /^\d+$/.test(pid) && commandOf(pid).includes(`/proc/${server.pid}/root`) && commandOf(pid).includes('bpftrace'),
+    )
+
+  test('Ctrl-C ends it with a log; kill -9 leaves nothing behind', async () => {
+    await serve()
+    const interrupted = await attached(['-o', 'one.g2p'], thenSignal('SIGINT'))
+    expect([interrupted.code, interrupted.statuses]).toEqual([0, [200]])
+    expect((await readLog(at('one.g2p'))).of('token').length).toBeGreaterThan(0)
+
+    const before = names()
+    const killed = await attached(['-o', 'two.g2p'], thenSignal('SIGKILL'))
+    expect(killed.statuses).toEqual([200])
+    for (let tries = 0; tries < 100 && tracers().length > 0; tries++) await sleep(100)
+    expect([tracers(), (await server.ask(completion(3))).status]).toEqual([[], 200])
+    for (let tries = 0; tries < 100 && names().length > before.length; tries++) await sleep(100)
+    expect(names()).toEqual(before)
+  })
+
+  test('the end of the process ends it', async () => {
+    await serve()
+    const child = start(['record', '--attach', `${server.pid}`, '--no-states', '-o', 'end.g2p'])
+    const ended = once(child, 'close')
+    let isOver = false
+    const asked = load(() => isOver).catch(() => undefined)
+    await thenSignal('SIGCONT')(child)
+    isOver = true
+    process.kill(server.pid, 'SIGKILL')
+    await asked
+    expect((await ended)[0]).toBe(0)
+    expect((await readLog(at('end.g2p'))).of('token').length).toBeGreaterThan(0)
+  })
+})
+
+const linux = process.platform === 'linux' ? test : test.skip
+
+linux('what cannot be attached to: no such process, one without llama.cpp, a program beside', async () => {
+  const refused = (...args: string[]) => run(['record', '--attach', ...args])
+  expect(refused('4194305').stderr).toBe('error: attach 4194305: there is no such process\n')
+  expect(refused(`${process.pid}`).stderr).toMatch(/^error: attach \d+: .* has none of llama_decode, ggml_backend_/)
+  expect(refused('1', '--ops', 'ADD').stderr).toBe('error: --attach: not possible with --ops\n')
+  expect(refused('1', 'ls').stderr).toMatch(/^error: --attach: expected no program\n/)
+  expect(run(['record', '--for', '3s', 'ls']).stderr).toBe('error: --for: expected --attach, too\n')
+})

@@ -1,5 +1,8 @@
 import type { Analysis } from '../analyze/analysis.ts'
+import { checkChanges } from '../analyze/what-if/changes.ts'
 import { type Changes, predict, type WhatIf } from '../analyze/what-if/what-if.ts'
+import { checkNames } from '../errors.ts'
+import { WHAT_IF_OPTIONS } from '../generated/option-names.ts'
 import { type AnalyzeOptions, analyze } from './analyze.ts'
 import type { Input } from './inputs.ts'
 
@@ -19,6 +22,8 @@ export async function whatIf(
   changes: Changes,
   options: WhatIfOptions = {},
 ): Promise<WhatIf> {
+  checkChanges(changes)
+  checkNames('whatIf', options, WHAT_IF_OPTIONS)
   if ('schema' in from) return predict(from, changes)
   return predict(await analyze(from, { ...options, series: WHAT_IF_SERIES }), changes)
 }

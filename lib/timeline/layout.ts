@@ -536,13 +536,6 @@ export const LAYOUT = {
     name: ({ library }) => library,
     description: ({ library }) => `Calls of ${library}, as its logger wrote them.`,
   }),
-  threadOverview: track<of.Thread & of.Nth>('run', {
-    rank: ({ nth }) => at(12, 40 + nth),
-    name: ({ thread, tid }) => `${threadTitle(thread, tid)}: overview`,
-    description: ({ thread, tid }) =>
-      `The outer slices of ${threadTitle(thread, tid)}, three levels of them, without arguments; of very many, the longest. All of them are in ` +
-      'the row of the thread, in the group of its process.',
-  }),
   gpuWaits: group('run', {
     rank: at(12, 12),
     name: 'GPU synchronization',

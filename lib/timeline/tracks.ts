@@ -30,14 +30,8 @@ export class TrackTree {
   private queues = 0
   private processes = 0
   private looseWork = 0
-  private atTop = 0
 
   constructor(readonly writer: Writer) {}
-
-  /** What is at the top of the viewer, so far: tracks, and its own group of GPUs. */
-  get roots(): number {
-    return this.atTop + Math.min(1, this.queues)
-  }
 
   /** Number of a GPU queue, from 1. */
   addQueue(): number {
@@ -57,7 +51,6 @@ export class TrackTree {
   /** Defines a track below `parent` (0 = top) and returns its id. */
   add(parent: number, spec: TrackSpec): number {
     const uuid = this.newId()
-    if (parent === 0) this.atTop++
     this.writer.track({ ...spec, uuid, parent })
     return uuid
   }
@@ -85,7 +78,7 @@ export class Tracks {
   constructor(
     private readonly tree: TrackTree,
     private readonly run?: Run,
-    readonly isOpen = false,
+    private readonly isOpen = false,
     private readonly groups = new Map<string, number>([['trace', 0]]),
   ) {}
 

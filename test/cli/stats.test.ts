@@ -170,7 +170,7 @@ describe('for people', () => {
       '--series graph: no operators of call 99 were recorded': ['--json', '--series', 'graph', '--call', '99'],
       '--series is for --json; --calls prints a table of calls': ['--series', 'graph'],
       '--call is for --series graph and --series memory': ['--json', '--call', '1'],
-      '--series "grap": no series is called "grap"; expected some of calls,requests,offsets,memory,graph\nhint: did you mean graph?':
+      '--series "grap": no series is called "grap"; expected some of calls,requests,offsets,memory,graph,steps\nhint: did you mean graph?':
         [...['--json', '--series', 'grap']],
     }
     for (const [message, args] of Object.entries(mistakes))

@@ -66,7 +66,7 @@ test('queues name their process, rows of threads are in its group', async () => 
     expect(rows.rows.length).toBe(2 * threads.length)
     expect(rows.rows.map(([name]) => name)).toEqual(expect.arrayContaining(names))
     const queues = trace.query(`select distinct t.name from gpu_slice s join track t on t.id = s.track_id`)
-    const processes = new Set(queues.rows.map(([name]) => /process (\d+)$/.exec(`${name}`)![1]))
+    const processes = new Set(queues.rows.map(([name]) => /pid (\d+)$/.exec(`${name}`)![1]))
     expect(processes).toEqual(new Set([`${LARGE + HOST}`, `${2 * LARGE + HOST}`]))
   } finally {
     trace.close()

@@ -39,7 +39,7 @@ describe('a trace of one log', () => {
     expect(rows(alone, 'SELECT count(*) FROM clock_snapshot')).toEqual([[0]])
     expect(rows(alone, GROUPS).length).toBeLessThanOrEqual(1) // none where all rows are at the top
     const SLICES = `SELECT s.name, s.ts + ${ZERO_NS} AS at, s.dur, t.name FROM slice s JOIN track t ON t.id = track_id
-      WHERE s.category IS NOT 'thread_overview' ORDER BY at, t.name, s.name, dur`
+      ORDER BY at, t.name, s.name, dur`
     const SAMPLES = `SELECT t.name, c.ts + ${ZERO_NS} AS at, value FROM counter c JOIN track t ON t.id = track_id
       WHERE t.name != 'at the top' ORDER BY at, t.name, value`
     const found = [SLICES, SAMPLES].map((sql) => rows(alone, sql))

@@ -42,6 +42,7 @@ test('a run: called by model, workers and backend; calls, graphs, workers, rates
       'GB/s',
       'GFLOP/s',
       ...['layer 0: experts', 'layer 1: experts', 'bytes touched per operator', 'compute buffer: live'],
+      'KV cache: cells used (inferred)',
       'Experts',
       'Memory',
     ]
@@ -107,17 +108,6 @@ test('an nsys report: rows of each thread at the top, where the viewer closes gr
       ...['GPU', 'GPU 0 waits: stream 7 (default), pid 9946'],
       ...[...ofThread.map((what) => `python3 9946: ${what}`), ...ofOthers],
     ])
-  })
-})
-
-test("PyTorch's profiler: three levels of what a thread did are at the top, too", async () => {
-  await queried(inputOf('test/fixtures/chrome-json/h100.json.gz'), (trace) => {
-    const overview = `select s.name, s.ts, s.dur, s.depth from slice s join track t on t.id = s.track_id
-      where s.category = 'thread_overview' and t.name = 'python3 25286: overview' and t.parent_id is null`
-    const ofThread = `select name, ts, dur, depth from slice where category in ('cpu_op', 'user_annotation') and depth < 3`
-    const rows = trace.query(`${overview} order by 2, 4`).rows
-    expect(rows.length).toBeGreaterThan(30)
-    expect(rows).toEqual(trace.query(`${ofThread} order by 2, 4`).rows)
   })
 })
 

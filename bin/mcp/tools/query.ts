@@ -143,6 +143,7 @@ function checkedText({ field, expected }: Checked, row: Readonly<Record<string, 
 
 /** Rows that the command printed as JSON: whole numbers that are no number of JavaScript become texts. */
 function rowsIn(json: string): Record<string, unknown>[] {
+  // bounded: in JSON each text ends
   const exact = json.replace(/"(?:[^"\\]|\\.)*"|-?\d{16,}(?![\d.eE])|-?1e999/g, (word) => {
     return word.startsWith('"') || Number.isSafeInteger(Number(word)) ? word : `"${word}"`
   })

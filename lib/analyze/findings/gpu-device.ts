@@ -53,7 +53,7 @@ export function workOf({ device, pid, calls }: GpuDevice): string {
 /** Numbers of processes of merged ranks may have more than the 32 bits of the table `process`; the names of queues end in them. */
 function ofProcess(pid: number | null): string {
   if (pid === null) return ''
-  return pid <= INT32_MAX ? ` and p.pid = ${pid}` : ` and t.name like '%process ${pid}'`
+  return pid <= INT32_MAX ? ` and p.pid = ${pid}` : ` and t.name like '%pid ${pid}'`
 }
 
 /** Time in which work of some classes runs, as one number of a query. */

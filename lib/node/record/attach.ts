@@ -53,6 +53,8 @@ const SCRIPTS = [
   ['graph', 'ggml_backend_graph_compute_async'],
   ['op', 'ggml_cpu_extra_compute_forward'],
 ] as const
+/** Paths that are texts of bpftrace as they are: no quotes, escapes, patterns. */
+const NAMEABLE = /^[\w./+@:=,~ -]+$/
 /** What such a process calls, as patterns where not all versions have it (native/ebpf/token.bt). */
 const FIRST = {
   token: ['llama_decod*e', 'llama_proces*s'],
@@ -112,6 +114,8 @@ async function planOf(pid: number, level: string): Promise<AttachPlan> {
     const elf = await readElf(join(root, 'root', file), names).catch(() => undefined)
     for (const name of names) if (elf?.exports.has(name) || elf?.symbols.has(name)) found.set(name, file)
   }
+  const odd = [...found.values()].find((file) => !NAMEABLE.test(file))
+  if (odd !== undefined) throw new UsageError(`attach ${pid}: ${odd}: bpftrace cannot name a file with such characters`)
   const scripts = wanted.flatMap(([script, name]) =>
     found.has(name) ? { script, function: name, file: found.get(name)! } : [],
   )
@@ -136,11 +140,14 @@ async function programOf({ scripts }: AttachPlan, { pid, seconds }: AttachOption
   // A log in which nothing was traced names the last script and its function: that of the calls.
   for (const { script, file } of scripts.toReversed()) {
     const text = (await readFile(join(folder, `${script}.bt`), 'utf8'))
+      // bounded: a script of this package
       .replace(/^#!.*|\/\*[\s\S]*?\*\//g, '')
       .replace(/@(\w+)/g, `@${script}_$1`)
       .replaceAll('str($1)', `"${file}"`)
       .replaceAll('$1', pathOf(file))
+      // bounded: a script of this package
       .replace(/printf\("g2p (?:token|encode|graph|op) [\s\S]*?\);/g, 'if (@first && @last) { $& }')
+    // bounded: a script of this package
     const others = text.replace(/^(BEGIN|END|struct \w+) (\{[\s\S]*?\});?$/gm, (whole, head: string, body: string) => {
       const list = head === 'BEGIN' ? begins : head === 'END' ? ends : types
       list.push(list === types ? whole : body.slice(1, -1))

@@ -17,7 +17,6 @@ import type { TrackContext } from '../context.ts'
 import { NestedRows } from '../nested.ts'
 import type * as of from '../of.ts'
 import { Lanes } from '../tracks.ts'
-import { ThreadOverviews } from './thread-overviews.ts'
 
 interface OwnTrack {
   definition: OwnTrackEvent
@@ -42,11 +41,9 @@ export class OwnArea {
   private readonly arrowIds: ReturnType<typeof arrowIds>
   /** Leading tracks so far, by group. */
   private readonly leading = new Map<number | undefined, number>()
-  private readonly overviews: ThreadOverviews
 
   constructor(private readonly context: TrackContext) {
     this.arrowIds = arrowIds(context.input)
-    this.overviews = new ThreadOverviews(context)
   }
 
   take(event: CounterEvent | OwnEvent): void {
@@ -69,7 +66,6 @@ export class OwnArea {
   /** Ends all open slices. */
   finish(): void {
     for (const rows of this.nested) rows.finish()
-    this.overviews.finish()
   }
 
   private counter({ name, unit, atNs, value }: CounterEvent): void {
@@ -108,8 +104,6 @@ export class OwnArea {
     if (endNs < startNs) throw wrong(event, track, `endNs at or after startNs (${startNs})`, endNs)
     track.lanes ??= this.rowsOf(track)
     track.lanes.place(startNs, endNs, this.label(event, event))
-    const { ofThread } = track.definition
-    if (ofThread) this.overviews.add(event.track, ofThread, event)
   }
 
   private rowsOf(track: OwnTrack): Lanes | NestedRows {

@@ -108,7 +108,7 @@ export async function figuresIn(source: Uint8Array): Promise<InTrace> {
     const sums = `count(*), min(ts) + ${ZERO_NS}, max(ts) + ${ZERO_NS}, sum(dur)`
     for (const [name, ...figures] of [
       ...rows(
-        `SELECT category, ${sums} FROM slice WHERE category NOT IN ('issue', 'token', 'phase', 'gpu_busy', 'thread_overview') GROUP BY category`,
+        `SELECT category, ${sums} FROM slice WHERE category NOT IN ('issue', 'token', 'phase', 'gpu_busy') GROUP BY category`,
       ),
       ...rows(`SELECT extract_arg(arg_set_id, 'kind') AS k, ${sums} FROM gpu_slice GROUP BY k`),
     ]) {
@@ -118,7 +118,7 @@ export async function figuresIn(source: Uint8Array): Promise<InTrace> {
       SELECT extract_arg(arg_set_id, 'debug.correlation') FROM slice
       WHERE category = 'api' AND extract_arg(arg_set_id, 'debug.gpu_work') > 0)`)[0]![0] as number
     const starts = rows(
-      `SELECT ts + ${ZERO_NS} FROM slice WHERE category IS NULL OR category NOT IN ('issue', 'token', 'phase', 'gpu_busy', 'thread_overview') ORDER BY ts`,
+      `SELECT ts + ${ZERO_NS} FROM slice WHERE category IS NULL OR category NOT IN ('issue', 'token', 'phase', 'gpu_busy') ORDER BY ts`,
     )
     return { byCategory: sorted(all), launched, starts: starts.map(([ts]) => big(ts)), problems: trace.problems() }
   } finally {

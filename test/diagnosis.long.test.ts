@@ -16,10 +16,10 @@ const isRoot = process.getuid?.() === 0
 const real = hasLlama() && isRoot ? test : test.skip
 
 real(
-  'planted causes are named first by record, convert and why (needs linux-x64, cc, c++, make and root)',
+  'planted causes are named first by record, convert and why, and the MCP server answers the same (needs linux-x64, cc, c++, make and root)',
   () => {
     const bench = fileURLToPath(new URL('../scripts/diagnosis/bench.mjs', import.meta.url))
-    const { status, stdout } = spawnSync(process.execPath, [bench, '--runs', '1', '--only', CAUSES.join()], {
+    const { status, stdout } = spawnSync(process.execPath, [bench, '--agent', '--runs', '1', '--only', CAUSES.join()], {
       encoding: 'utf8',
     })
     expect(stdout.match(/^(?:WRONG|NOT PLANTED) .*(?:\n {9}.*)*/gm)).toBeNull()

@@ -13,10 +13,20 @@ import { queryTool } from './tools/query.ts'
 import { recordTool } from './tools/record.ts'
 import { statsTool } from './tools/stats.ts'
 import { summaryTool } from './tools/summary.ts'
+import { whatIfTool } from './tools/what-if.ts'
 import { whyTool } from './tools/why.ts'
 
 /** The tools in the order in which they are of use; `record` only where it is allowed. */
-const TOOLS = [summaryTool, whyTool, statsTool, queryTool, compareTool, dagTool, openTool] as unknown as readonly Tool[]
+const TOOLS = [
+  summaryTool,
+  whyTool,
+  statsTool,
+  queryTool,
+  compareTool,
+  dagTool,
+  whatIfTool,
+  openTool,
+] as unknown as readonly Tool[]
 
 const INSTRUCTIONS =
   'Why a run of llama.cpp or ggml was slow, from logs of it. Call summary first, then what `next` of each answer names; arguments in `same` of a named ' +

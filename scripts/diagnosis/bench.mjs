@@ -1,14 +1,16 @@
 /**
  * Plants known causes of slow runs, one at a time, and counts how often `record`, `convert` and `why` name the right one first; and
  * records runs that nothing disturbs, in which no finding may be false. README.md describes it.
- *   npm run bench:diagnosis [-- --only CAUSE,… --runs N --quiet N --causes FOLDER --json FILE --logs FOLDER]
+ *   npm run bench:diagnosis [-- --only CAUSE,… --runs N --quiet N --causes FOLDER --json FILE --logs FOLDER --agent]
  * Exits 1 if a cause is not named first, or a finding of a quiet run is false.
  */
 import { createHash } from 'node:crypto'
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpus, release } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
+import { startAgent, wrongAnswers } from './agent.mjs'
 import { makeFolder, onEnd } from './bench-folder.mjs'
 import { buildsIn } from './builds.mjs'
 import { CAUSES } from './causes/causes.mjs'
@@ -24,6 +26,7 @@ const { values } = parseArgs({
     causes: { type: 'string' },
     json: { type: 'string' },
     logs: { type: 'string' },
+    agent: { type: 'boolean', default: false },
   },
 })
 
@@ -56,6 +59,12 @@ const numberOf = (name, fallback) => {
 const runs = numberOf('runs', 2)
 const quiet = numberOf('quiet', only === undefined ? 40 : 0)
 
+/** When the benchmark began, and on which machine. */
+const SETTING = {
+  date: new Date().toISOString().slice(0, 10),
+  machine: { cpu: cpus()[0]?.model ?? 'unknown', cpus: cpus().length, kernel: release() },
+}
+
 /** Keeps a log of which something is wrong, and removes others. */
 function keep(log) {
   if (values.logs === undefined) return rmSync(log)
@@ -73,7 +82,7 @@ const runsOf = (cause) =>
 /** Builds in turn, so that even and odd numbers have all of them. */
 const buildOf = ({ builds }, number) => builds[(number + Math.floor(number / builds.length)) % builds.length]
 
-async function plantedRun(folder, builds, cause, number) {
+async function plantedRun(folder, builds, agent, cause, number) {
   const startMs = Date.now()
   const build = await builds(buildOf(cause, number))
   const planted = await cause.create({ folder, build, number })
@@ -84,7 +93,8 @@ async function plantedRun(folder, builds, cause, number) {
     const name = `${cause.id}-${number + 1}`
     const { log, findings } = await look(folder, name, { ...others, command: [...first, ...command] })
     const results = (cause.by ?? COMMANDS).map((by) => [by, resultOf(cause, findings[by])])
-    const isRight = results.every(([, { isRight }]) => isRight)
+    const wrong = agent && (await wrongAnswers(agent, log))
+    const isRight = results.every(([, { isRight }]) => isRight) && wrong === undefined
     const sha256 = createHash('sha256').update(readFileSync(log)).digest('hex')
     keep(log)
     return {
@@ -94,6 +104,7 @@ async function plantedRun(folder, builds, cause, number) {
       number,
       seconds: (Date.now() - startMs) / 1000,
       isRight,
+      ...(wrong !== undefined && { agent: wrong }),
       sha256,
       commands: Object.fromEntries(results),
     }
@@ -102,7 +113,7 @@ async function plantedRun(folder, builds, cause, number) {
   }
 }
 
-function printPlanted({ cause, build, number, seconds, isRight, commands }) {
+function printPlanted({ cause, build, number, seconds, isRight, commands, agent }) {
   console.log(`${isRight ? 'right' : 'WRONG'}  ${cause} ${number + 1} (${build}, ${seconds.toFixed(0)} s)`)
   const sentences = Object.entries(commands).map(([by, { first, isRight }]) => [
     `${isRight ? '' : 'WRONG: '}${first?.sentence ?? 'no finding'}`,
@@ -110,6 +121,7 @@ function printPlanted({ cause, build, number, seconds, isRight, commands }) {
   ])
   for (const text of new Set(sentences.map(([text]) => text)))
     console.log(`         ${sentences.flatMap(([of, by]) => (of === text ? by : [])).join(', ')}: ${text}`)
+  if (agent !== undefined) console.log(`         WRONG: the MCP server: ${agent}`)
 }
 
 const percent = (share) => `${(100 * share).toFixed(1)} %`
@@ -127,10 +139,11 @@ async function main() {
   const folder = makeFolder()
   const builds = buildsIn(folder)
   if (FIRST.length === 0) console.log('without SCHED_FIFO: what else runs on this machine may disturb the runs')
+  const agent = values.agent ? await startAgent(folder) : undefined
   const planted = []
   for (const cause of causes.filter(({ id }) => only === undefined || only.includes(id)))
     for (let number = 0; number < runsOf(cause); number++) {
-      const result = await plantedRun(folder, builds, cause, number).catch(({ message }) => {
+      const result = await plantedRun(folder, builds, agent, cause, number).catch(({ message }) => {
         console.log(`NOT PLANTED  ${cause.id} ${number + 1}: ${message}`)
         process.exitCode = 1
       })
@@ -138,6 +151,7 @@ async function main() {
       printPlanted(result)
       planted.push(result)
     }
+  await agent?.end()
   const quietRuns = []
   for (let number = 0; number < quiet; number++) {
     const { log, ...result } = await quietRun(folder, [await builds('pool'), await builds('openmp')], number)
@@ -149,7 +163,10 @@ async function main() {
   const titleOf = (id) => causes.find((cause) => cause.id === id).title
   console.log(`\n${causesTable(planted, quietRuns, titleOf)}\n\n${scoreTable(score)}`)
   if (values.json !== undefined)
-    writeFileSync(resolve(values.json), `${JSON.stringify({ score, planted, quiet: quietRuns }, null, 2)}\n`)
+    writeFileSync(
+      resolve(values.json),
+      `${JSON.stringify({ ...SETTING, score, planted, quiet: quietRuns }, null, 2)}\n`,
+    )
   const isRight = planted.every(({ isRight }) => isRight) && quietRuns.every(({ isTrue }) => isTrue)
   if (!isRight) process.exitCode = 1
 }

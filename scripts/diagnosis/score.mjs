@@ -30,7 +30,7 @@ export function shareOf(right, count) {
   const middle = share + (Z * Z) / (2 * count)
   const half = Z * Math.sqrt((share * (1 - share)) / count + (Z * Z) / (4 * count * count))
   const whole = 1 + (Z * Z) / count
-  return { right, count, share, low: (middle - half) / whole, high: (middle + half) / whole }
+  return { right, count, share, low: Math.max(0, (middle - half) / whole), high: Math.min(1, (middle + half) / whole) }
 }
 
 const all = (list, is) => shareOf(list.filter(is).length, list.length)

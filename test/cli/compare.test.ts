@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import type { Comparison } from '../../lib/analysis.ts'
 import { presets } from '../llama/gguf.mjs'
@@ -135,6 +135,7 @@ recorded('commands (needs linux-x64 and cc)', () => {
     const program = await runner()
     const [a, b] = [await model('tinyDense'), await model({ ...presets.tinyDense, types: { ffn_down: 'Q8_0' } })]
     const command = (path: string) => `${program} --lib ${LIB} --model ${path} --threads 1 --prompt 16 --decode 60`
+    rmSync(at('recorded'), { recursive: true, force: true }) // of an attempt before
     const args = ['--runs', '4', '-o', 'recorded', '--', command(a.path), command(b.path)]
     const { code, stdout, stderr } = run(['compare', '--json', ...args])
     expect([code, stderr]).toEqual([

@@ -33,7 +33,16 @@ beforeAll(async () => {
 
 test('lists at most ten tools, which describe what they read and answer, and change nothing', async () => {
   const { tools } = await agent.client.listTools()
-  expect(tools.map(({ name }) => name)).toEqual(['summary', 'why', 'stats', 'query', 'compare', 'dag', 'open'])
+  expect(tools.map(({ name }) => name)).toEqual([
+    'summary',
+    'why',
+    'stats',
+    'query',
+    'compare',
+    'dag',
+    'what_if',
+    'open',
+  ])
   for (const { inputSchema, outputSchema, annotations, description } of tools) {
     expect(inputSchema).toMatchObject({ type: 'object', additionalProperties: false })
     expect(outputSchema?.['required']).toEqual(['verdict', 'evidence', 'check', 'next', 'left'])
@@ -137,6 +146,18 @@ describe('stats', () => {
     const [slowest] = nodes.toSorted((a, b) => (b.wall_ns ?? 0) - (a.wall_ns ?? 0))
     expect(dag.evidence.nodes[0]).toMatchObject({ id: slowest!.id, wall_ns: slowest!.wall_ns })
   })
+})
+
+test('what_if: the prediction of the command, and what it refuses', async () => {
+  writeFileSync(at('prompt.ggtrace'), gunzipSync(readFileSync(join(ROOT, 'test/recorded/prompt.ggtrace.gz'))))
+  const predicted = jsonOf('what-if', 'prompt.ggtrace', '--context', '300')
+  const { verdict, evidence, left } = await agent.ask('what_if', { logs: ['prompt.ggtrace'], context: 300 })
+  expect(verdict).toBe(predicted.sentence)
+  expect(evidence).toMatchObject({ tpot_ns: predicted.tpot_ns, ttft_ns: predicted.ttft_ns, basis: predicted.basis })
+  expect(evidence.parts).toEqual(predicted.parts.slice(0, evidence.parts.length))
+  expect(evidence.parts.length + (left?.count ?? 0)).toBe(predicted.parts.length)
+  const refused = await agent.ask('what_if', { logs: ['prompt.ggtrace'], context: 1_000_000 })
+  expect(refused.verdict).toMatch(/^cannot say: /)
 })
 
 test('query: rows in parts, exact integers', async () => {

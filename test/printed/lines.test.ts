@@ -29,7 +29,7 @@ const SKIPPED: readonly (readonly [line: RegExp, reason: string])[] = [
   [/tracing_on|trace_marker|trace_clock|^for event|kernel\/tracing/, 'changes the tracing of this kernel'],
   [/^sudo (?:install|sed)|\/etc\//, 'changes this machine'],
   [/^lib=|^mkdir -p logs/, 'a step of the lines for Docker'],
-  [/pidof/, 'needs a running llama-server'],
+  [/pidof|--attach <process id>/, 'needs a running llama-server: test/native/attach.long.test.ts'],
   [/^ggml2perfetto run\.ggtrace run\.sqlite/, 'needs a log and a report of one run, with a GPU'],
   [/perf mem record/, 'needs a processor whose loads perf samples'],
 ]
@@ -50,6 +50,7 @@ const OF_DOCS: readonly (readonly [placeholder: RegExp, text: string])[] = [
   [/compare <logs…> --with <logs…>/, 'compare old/ --with new/'],
   [/<program> …|<program>( \[arguments\])?/, 'llama-cli -m model.gguf'],
   [/<trace or logs>|<trace>/, 'run.pftrace'],
+  [/what-if <logs…>/, 'what-if run.ggtrace --context 200'],
   [/<logs?…?>/, 'run.ggtrace'],
   [/<topic>|<command>/, 'stats'],
   [/--clock …/, '--clock smi.csv=UTC'],

@@ -9,14 +9,8 @@ export type Disturbance = 'preempted' | 'faults' | 'first-call'
 
 /** What is different from the run; several at once. */
 export interface Changes {
-  /** Threads of the pool. */
-  readonly threads?: number | undefined
-  /** Type of the matrices of weights, such as `q8_0`. */
-  readonly type?: string | undefined
   /** Tokens of the prompt; decoding follows it, with as many tokens as in the run. */
   readonly context?: number | undefined
-  /** Sequences that decode at once. */
-  readonly batch?: number | undefined
   readonly without?: readonly Disturbance[] | undefined
 }
 

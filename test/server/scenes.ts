@@ -24,7 +24,7 @@ export const longPrompt: Scene = {
       started = resolve
     })
     const decodes = [0, 1].map((i) => {
-      const ask = greedy([BOS, ...words(20, i)], 100, { stream: true })
+      const ask = greedy([BOS, ...words(20, i)], 200, { stream: true })
       return server.ask(i === 0 ? { ...ask, onEvents: (events) => events >= 10 && started?.() } : ask)
     })
     await isDecoding

@@ -1,10 +1,11 @@
 import { once } from 'node:events'
-import { readdirSync, readFileSync } from 'node:fs'
+import { cpSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { at, names, read, run, start, useFolder } from '../cli/helpers.ts'
 import type { Ask } from '../llama/client.ts'
 import { bundledServer, PREPARE_MS, type Server, startServer } from '../llama/server.ts'
+import { LIB } from '../llama/testbed.ts'
 import { canBpftrace } from '../machine.ts'
 import { buildRecorder, RECORDER, readLog } from './recording.ts'
 import '../live.ts'
@@ -33,12 +34,17 @@ real('a server that runs already (needs root, bpftrace, linux-x64, g++)', () => 
   beforeAll(buildRecorder)
   beforeAll(bundledServer.prepare, PREPARE_MS)
   afterEach(() => server.remove())
+  /** Its libraries are in a folder whose name is longer than a text of bpftrace may be. */
   const serve = async () => {
+    const far = at('l'.repeat(80))
+    if (!existsSync(far)) cpSync(LIB, far, { recursive: true, verbatimSymlinks: true })
     server = await startServer(bundledServer, {
       model: 'tinyDense',
       args: ['-c', 1024, '-np', 1, '-t', 1],
       recorder: RECORDER,
+      env: { LD_LIBRARY_PATH: far },
     })
+    expect(readFileSync(`/proc/${server.pid}/maps`, 'utf8')).toContain(`${far}/libllama`)
   }
   /** Asks until `isOver`; prompts of 1, 2 … words, so that the calls differ. */
   const load = async (isOver: () => boolean) => {

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { readFile, unlink } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { env as processEnvironment } from 'node:process'
+import { createInterface } from 'node:readline'
 import { UsageError } from '../../errors.ts'
 import { exists, readFileChunks, writeFileWhole } from '../files.ts'
 import { packageFolder } from '../native.ts'
@@ -32,7 +33,7 @@ export interface AttachOptions extends Pick<SchedOptions, 'onSchedProblem'> {
 
 /** What will be traced. */
 export interface AttachPlan {
-  /** The kernel's name of the process. */
+  /** The kernel's name of the process; `_` for what is no letter, digit, dot or dash. */
   readonly program: string
   readonly scripts: readonly TracedScript[]
   /** Scripts whose functions the process does not have, each with its function. */
@@ -71,7 +72,7 @@ const MESSAGE_CHARS_MAX = 2000
  * CLOCK_BOOTTIME, also those of the scheduler's events. Throws UsageError if nothing can be traced.
  */
 export async function attach(options: AttachOptions): Promise<RecordResult> {
-  const { pid, level = 'graph', sched = true, signal } = options
+  const { pid, level = 'graph', sched = true } = options
   const plan = await planOf(pid, level)
   const text = await programOf(plan, options)
   if (options.output !== undefined) await refuseExisting(options.output)
@@ -82,12 +83,9 @@ export async function attach(options: AttachOptions): Promise<RecordResult> {
   try {
     options.onStart?.(plan)
     const run = () => trace(text, output, options)
-    const { ended: problem, sched: events } = sched
-      ? await withSched(output, run, { ...options, clock: 'boot' })
-      : { ended: await run(), sched: undefined }
-    const isStopped = signal?.aborted && signal.reason === 'SIGKILL'
-    const rest = { exitCode: 0, signal: undefined, failure: undefined, power: undefined, mem: undefined }
-    return { ...rest, logs: isStopped ? [] : [output], problem, sched: events }
+    const recorded = sched ? await withSched(output, run, { ...options, clock: 'boot' }) : await run()
+    const none = { signal: undefined, problem: undefined, failure: undefined, power: undefined, mem: undefined }
+    return { ...none, exitCode: 0, logs: [output], sched: recorded?.sched }
   } finally {
     await release()
   }
@@ -100,12 +98,13 @@ async function refuseExisting(output: string): Promise<void> {
 /** The functions that can be traced, each in the file that the process has mapped. */
 async function planOf(pid: number, level: string): Promise<AttachPlan> {
   const root = `/proc/${pid}`
-  const maps = await readFile(`${root}/maps`, 'latin1').catch((error: NodeJS.ErrnoException) => {
+  const maps = await readFile(`${root}/maps`, 'utf8').catch((error: NodeJS.ErrnoException) => {
     const isGone = error.code === 'ENOENT' || error.code === 'ESRCH'
     const why = isGone ? 'there is no such process' : 'this user may not look into it'
     throw new UsageError(`attach ${pid}: ${why}${isGone ? '' : '\nhint: use sudo'}`)
   })
-  const program = (await readFile(`${root}/comm`, 'utf8')).trimEnd()
+  // A process chooses its name, which becomes that of a file: no folders, nothing that a terminal interprets.
+  const program = (await readFile(`${root}/comm`, 'utf8')).trimEnd().replace(/[^\w.-]/g, '_')
   const files = [...new Set([...maps.matchAll(/^\S+ ..x. \S+ \S+ \d+ +(\/.*)$/gm)].map(([, path]) => path!))]
   const wanted = SCRIPTS.slice(0, SCRIPTS.findIndex(([script]) => script === level) + 1)
   const found = new Map<string, string>()
@@ -143,7 +142,7 @@ async function programOf({ scripts }: AttachPlan, { pid, seconds }: AttachOption
       // bounded: a script of this package
       .replace(/^#!.*|\/\*[\s\S]*?\*\//g, '')
       .replace(/@(\w+)/g, `@${script}_$1`)
-      .replaceAll('str($1)', `"${file}"`)
+      .replace('%s\\n", str($1)', `${file}\\n"`) // a text of bpftrace has at most 63 bytes, a format more
       .replaceAll('$1', pathOf(file))
       // bounded: a script of this package
       .replace(/printf\("g2p (?:token|encode|graph|op) [\s\S]*?\);/g, 'if (@first && @last) { $& }')
@@ -178,8 +177,8 @@ wait $reader
 [ $? = 1 ] && rm -f "$0"
 exit $code`
 
-/** Runs bpftrace until it ends; returns why there is less than was requested. */
-async function trace(text: string, output: string, { pid, signal, env }: AttachOptions): Promise<string | undefined> {
+/** Runs bpftrace until it ends, and writes the log. */
+async function trace(text: string, output: string, { pid, signal, env }: AttachOptions): Promise<void> {
   const spool = hiddenNextTo(resolve(output))
   const child = spawn('sh', ['-c', GUARD, spool, '-p', `${pid}`, '-o', spool, '-e', text], {
     stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
@@ -188,9 +187,10 @@ async function trace(text: string, output: string, { pid, signal, env }: AttachO
   })
   let message = ''
   let lost = 0
-  child.stderr!.setEncoding('utf8').on('data', (text: string) => {
-    for (const [, count] of text.matchAll(/^Lost (\d+) events$/gm)) lost += Number(count)
-    message = (message + text).slice(0, MESSAGE_CHARS_MAX)
+  createInterface({ input: child.stderr! }).on('line', (line) => {
+    const [, count] = /\bLost (\d+) events/.exec(line) ?? []
+    if (count !== undefined) lost += Number(count)
+    else message = `${message}${line}\n`.slice(0, MESSAGE_CHARS_MAX)
   })
   const end = () => (child.stdio[3] as NodeJS.WritableStream).end('end\n')
   signal?.addEventListener('abort', end, { once: true })
@@ -199,7 +199,6 @@ async function trace(text: string, output: string, { pid, signal, env }: AttachO
     const code = await exitOf(child)
     if (code !== 0 || !(await exists(spool))) throw failure(pid, code, message)
     await writeFileWhole(output, withLosses(spool, lost))
-    return undefined
   } finally {
     signal?.removeEventListener('abort', end)
     await unlink(spool).catch(() => undefined)

@@ -18,7 +18,7 @@ export function sumArgs(
   name: number,
   { count, call, toCall }: { readonly count: number; readonly call: number; readonly toCall: number },
 ): Arg[] {
-  const args = [make.arg('summed', { name }), make.int('count', count), make.int('call', call)]
+  const args = [make.name('summed', name), make.int('count', count), make.int('call', call)]
   return toCall > call ? [...args, make.int('to_call', toCall)] : args
 }
 

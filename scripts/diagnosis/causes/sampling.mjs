@@ -2,7 +2,11 @@ import { presets } from '../../../test/llama/gguf.mjs'
 import { modelIn } from '../bench-folder.mjs'
 
 /** A grammar of which dozens of rules are possible at each token. */
-const GRAMMAR = 'root ::= item{1,60}\nitem ::= " "? [a-z0-9]{0,30} " "? | " "? [a-z]{0,30} [0-9]{0,30}\n'
+/** Words that two rules fit, each with `count` letters at most: what fits is kept for each way to read it. */
+const grammar = (count) =>
+  `root ::= item{1,${2 * count}}\nitem ::= " "? [a-z0-9]{0,${count}} " "? | " "? [a-z]{0,${count}} [0-9]{0,${count}}\n`
+/** By the number of the run. */
+const COUNTS = [14, 10, 12, 18, 8]
 
 export const slowGrammar = {
   id: 'slow-grammar',
@@ -10,9 +14,10 @@ export const slowGrammar = {
   builds: ['openmp'],
   isUndisturbed: true,
   rules: ['slow-grammar'],
-  async create({ folder, build }) {
+  async create({ folder, build, number }) {
     const model = await modelIn(folder, 'tinyDense')
-    return { command: build.decode({ model, threads: 2, tokens: 16, args: ['--grammar', GRAMMAR] }) }
+    const args = ['--grammar', grammar(COUNTS[number % COUNTS.length])]
+    return { command: build.decode({ model, threads: 2, tokens: 12, args }) }
   },
 }
 

@@ -57,9 +57,16 @@ process.on('exit', () => {
   for (const child of children) endChild(child)
 })
 
+/** A module that a command runs first: a thread of it ends the group when this process is no longer its parent, also by SIGKILL and within a query. */
+const ENDS_WITH_PARENT = `import { isMainThread, Worker } from 'node:worker_threads'
+const watch = "setInterval(() => process.ppid === ${process.pid} || process.kill(-process.pid, 'SIGKILL'), ${TICK_MS})"
+if (isMainThread) new Worker(watch, { eval: true, execArgv: [] }).unref()`
+
 /** Starts the CLI, in a group of processes of its own and without a shell. Ends with this process. */
 export function startCli(args: readonly string[], folder: string): ChildProcess {
-  const child = spawn(process.execPath, [...process.execArgv, `--max-old-space-size=${MEMORY_MIB}`, CLI, ...args], {
+  const preload = `data:text/javascript,${encodeURIComponent(ENDS_WITH_PARENT)}`
+  const flags = [...process.execArgv, `--max-old-space-size=${MEMORY_MIB}`, '--import', preload]
+  const child = spawn(process.execPath, [...flags, CLI, ...args], {
     cwd: folder,
     detached: true,
     stdio: ['pipe', 'pipe', 'pipe'],

@@ -27,8 +27,8 @@ beforeAll(async () => {
   agent = await Agent.start('--folder', 'logs', '--timeout', '60')
 })
 
-/** Commands that the server runs now. */
-const children = () => readFileSync(`/proc/${agent.pid}/task/${agent.pid}/children`, 'utf8').trim()
+/** Commands that a server runs now. */
+const childrenOf = ({ pid }: Agent) => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
 
 /** Arguments of a call that no command is run for. */
 const PATHS: readonly (readonly [what: string, path: () => string, message: RegExp])[] = [
@@ -149,7 +149,19 @@ describe('SQL of a trace', () => {
     )
     await expect(call).rejects.toThrow()
     expect(progress[0]).toBeGreaterThanOrEqual(1)
-    while (children() !== '') await sleep(20)
+    while (childrenOf(agent) !== '') await sleep(20)
+  })
+
+  test('endless SQL ends with the server that is killed', async () => {
+    const killed = await Agent.start('--folder', 'logs')
+    let pid = ''
+    const onprogress = () => {
+      pid = childrenOf(killed)
+      process.kill(killed.pid, 'SIGKILL')
+    }
+    const call = { name: 'query', arguments: { logs: ['run.ggtrace'], sql: ENDLESS } }
+    await expect(killed.client.callTool(call, { onprogress })).rejects.toThrow()
+    while (existsSync(`/proc/${pid}`)) await sleep(50)
   })
 
   inLong(test)('a result of hundreds of megabytes is refused', async () => {
@@ -228,7 +240,7 @@ inLong(test)('a recorded program ends with its limit of time', async () => {
   const recording = await Agent.start('--folder', 'logs', '--allow-record', '--program', '/bin/sleep')
   const args = { program: 'sleep', arguments: ['1000'], seconds: 1, output: 'sleep.ggtrace' }
   expect(await recording.error('record', args)).toMatch(/^error: .*sleep wrote no log: /)
-  expect(readFileSync(`/proc/${recording.pid}/task/${recording.pid}/children`, 'utf8')).toBe('')
+  expect(childrenOf(recording)).toBe('')
 })
 
 inLong(test)('long arguments are not repeated in the calls that an answer names', async () => {

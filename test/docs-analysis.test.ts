@@ -47,6 +47,7 @@ test.each(commands)('%s', (block) => {
 const GENERATORS = [
   ...['analysis-docs', 'analysis-schema', 'event-checks', 'option-names', 'exports-docs', 'tables-docs'],
   'diagnosis-docs',
+  'diagnosis-results',
 ]
 
 test('what scripts make of types and comments is up to date: pages of the reference, and lib/generated', () => {

@@ -147,6 +147,29 @@ describe('the finding', () => {
     ).toEqual([])
   })
 
+  test('of speeds that no law describes: only that the most threads are clearly slower than the fastest number', async () => {
+    const [finding, ...others] = await found([
+      [1, 2],
+      [2, 1.2],
+      [3, 900],
+      [4, 1000],
+    ])
+    expect(others).toEqual([])
+    expect(finding).toMatchObject({
+      sentence: expect.stringMatching(
+        /^decode is slower with more than 2 threads: 833 tok\/s with 2, 1 with 4; no law of the number of threads describes the speeds of decode: R² -/,
+      ),
+      confidence: 'low',
+      evidence: { threads: 2, next_threads: 3, most_threads: 4 },
+    })
+    const [ofThree] = await found([
+      [1, 2],
+      [2, 1.2],
+      [3, 900],
+    ])
+    expect(ofThree!.sentence).toMatch(/^decode: 833 tok\/s with 2, 1\.1 with 3 \(0\.00×\): three numbers/)
+  })
+
   test('is doubtful where runs were disturbed', async () => {
     const runs = await Promise.all([...DECODE_MS].map(([n, ms]) => runOf(n, ms * 1e6, 2e6)))
     const [of] = runs[4]!.findings

@@ -23,11 +23,16 @@ const OPEN: Limit = {
   why: 'workers that spin on idle CPUs notice within 1 µs that a barrier is open: of long waits, that is less',
 }
 
+const BLOCKED: Limit = {
+  value: 0.1,
+  why: 'of the phase, as in blocked-workers: where they explain the waits but for less than `share` or `any`, they are the cause',
+}
+
 /** Workers wait for each other. */
 export const barrierWait: Rule = {
   id: 'barrier-wait',
   title: 'Workers wait for each other at barriers',
-  limits: { share: SHARE, last: LAST, calls: CALLS, any: ANY, open: OPEN },
+  limits: { share: SHARE, last: LAST, calls: CALLS, any: ANY, open: OPEN, blocked: BLOCKED },
   advice: (program) =>
     'One worker is the last: its CPU is slower (E-core, SMT sibling) or shared: fewer threads, or threads on equal CPUs ' +
     `(${either('taskset', program.unless(['--cpu-mask', '-C', '--cpu-range', '-Cr'], '--cpu-mask'))}). ` +
@@ -52,8 +57,15 @@ function lookAt(analysis: Analysis, { phase, calls, time_ns }: CallTime): Looked
     (openNs > 0 && openNs >= OPEN.value * lostNs
       ? `; ${percent(openNs / lostNs)} of it is after the last arrival, at an open barrier`
       : '')
-  if (share < (isOne && calls >= CALLS.value ? SHARE.value : ANY.value)) return [{ figure: sentence }]
+  const least = isOne && calls >= CALLS.value ? SHARE.value : ANY.value
+  if (share < least) return [{ figure: sentence }]
   const waitNs = rows.flatMap(({ workers }) => workers).reduce((sum, { wait_ns }) => sum + wait_ns, 0)
+  const blockedNs = rows.reduce((sum, { blocked_ns }) => sum + (blocked_ns ?? 0), 0)
+  const workers = Math.max(...rows.map((row) => row.workers.length))
+  // While one is blocked, all others wait; what is stopped at an open barrier waits there itself.
+  const otherNs = waitNs - openNs * workers - (workers - 1) * blockedNs
+  if (blockedNs >= BLOCKED.value * workers * time_ns && otherNs < least * workers * time_ns)
+    return [{ figure: `${sentence}; workers are blocked in operators meanwhile` }]
   const { confidence, confidence_reason } = confidenceOf(analysis, calls)
   return found(sentence, {
     time_ns: lostNs,

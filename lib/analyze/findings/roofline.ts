@@ -20,6 +20,7 @@ export const roofline: Rule = {
   id: 'roofline',
   title: 'A phase is as fast as the machine permits',
   limits: { roof: ROOF },
+  isLimit: true,
   advice:
     'Memory-bound: more threads do not help; a smaller type of the weights, several sequences in a batch or speculative decoding do. ' +
     'Compute-bound: more cores, another kernel library (BLIS, AMX) or a GPU do',

@@ -43,6 +43,8 @@ export interface Rule<Of = Analysis> {
   readonly advice: Advice
   /** Rules whose findings are consequences of this one: of those that explain no more time than it does, none is shown. */
   readonly covers?: readonly string[]
+  /** Its findings are what the machine permits: no time that could be saved. */
+  readonly isLimit?: boolean
   /** All figures that it looks at; none where the document does not contain them. */
   look(subject: Of): readonly Looked[]
 }

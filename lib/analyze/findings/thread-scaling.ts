@@ -5,7 +5,7 @@ import { number, percent } from './words.ts'
 
 const R_SQUARED: Limit = {
   value: 0.9,
-  why: 'speeds that one law does not describe were disturbed, or are not of the same work: then no number of threads is the right one',
+  why: 'speeds that one law does not describe were disturbed, or are not of the same work: then only what is clearly slower is named',
 }
 const NUMBERS: Limit = {
   value: 4,
@@ -35,27 +35,41 @@ export const threadScaling: Rule<ScalingFigures> = {
     }),
 }
 
+/** Without a law: the index of the fastest number of threads, if the most threads are clearly slower; else -1. */
+function fastestOf(counts: readonly WorkerCount[]): number {
+  const speeds = counts.map(({ tokens_per_s }) => tokens_per_s)
+  const fastest = Math.max(...speeds)
+  return speeds.at(-1)! < SLOWER.value * fastest ? speeds.indexOf(fastest) : -1
+}
+
 /** What the speeds of a phase show, in all commands. */
 export function scalingSentence(phase: 'decode' | 'prefill', { counts, knee, fit }: PhaseScaling): string {
-  const [first, most] = [counts[0]!, counts.at(-1)!]
-  const speeds = ({ workers, tokens_per_s }: WorkerCount, { workers: n, tokens_per_s: other }: WorkerCount) =>
-    `${number(tokens_per_s)} tok/s with ${workers}, ${number(other)} with ${n}`
-  if (!fit)
-    return `${phase}: ${speeds(first, most)} (${most.speedup.toFixed(2)}×): ${counts.length === 2 ? 'two' : 'three'} numbers of threads do not show from which one on more do not pay`
+  const most = counts.at(-1)!
+  const speedsFrom = ({ workers, tokens_per_s }: WorkerCount) =>
+    `${number(tokens_per_s)} tok/s with ${workers}, ${number(most.tokens_per_s)} with ${most.workers}`
+  const fastest = counts[fastestOf(counts)]
+  if (!fit) {
+    const from = fastest ?? counts[0]!
+    const times = (most.tokens_per_s / from.tokens_per_s).toFixed(2)
+    return `${phase}: ${speedsFrom(from)} (${times}×): ${counts.length === 2 ? 'two' : 'three'} numbers of threads do not show from which one on more do not pay`
+  }
   const law = `R² ${fit.r2.toFixed(2)} of ${counts.length} numbers of threads`
-  if (!isLaw(fit)) return `no law of the number of threads describes the speeds of ${phase}: ${law}`
+  if (!isLaw(fit)) {
+    const unknown = `no law of the number of threads describes the speeds of ${phase}: ${law}`
+    return fastest
+      ? `${phase} is slower with more than ${plural(fastest.workers, 'thread')}: ${speedsFrom(fastest)}; ${unknown}`
+      : unknown
+  }
   if (knee === null) return `each further thread of ${phase} pays, up to ${most.workers}: ${law}`
-  const best = counts.find(({ workers }) => workers === knee)!
   const more = `more than ${plural(knee, 'thread')} ${knee === 1 ? 'does' : 'do'} not pay in ${phase}`
-  return `${more}: ${speeds(best, most)} (${law})`
+  return `${more}: ${speedsFrom(counts.find(({ workers }) => workers === knee)!)} (${law})`
 }
 
 function lookAt(phase: 'decode' | 'prefill', scaling: PhaseScaling, { runs }: ScalingFigures): Looked[] {
   const { counts, knee, fit } = scaling
   const most = counts.at(-1)!
   const sentence = scalingSentence(phase, scaling)
-  const isSlower = !fit && most.speedup < SLOWER.value
-  const at = isSlower ? 0 : counts.findIndex(({ workers }) => workers === knee)
+  const at = isLaw(fit) ? counts.findIndex(({ workers }) => workers === knee) : fastestOf(counts)
   if (at < 0) return [{ figure: sentence }]
   const [best, next] = [counts[at]!, counts[at + 1]!]
   return found(sentence, {
@@ -75,7 +89,8 @@ function lookAt(phase: 'decode' | 'prefill', scaling: PhaseScaling, { runs }: Sc
   })
 }
 
-function confidenceOf(numbers: number, law: ScalingFit | null, runs: ScalingFigures['runs']) {
+function confidenceOf(numbers: number, fitted: ScalingFit | null, runs: ScalingFigures['runs']) {
+  const law = isLaw(fitted) ? fitted : null
   const fit = law
     ? `the Universal Scalability Law explains ${percent(law.r2)} of the differences of ${numbers} numbers of threads`
     : 'measured'
@@ -85,6 +100,7 @@ function confidenceOf(numbers: number, law: ScalingFit | null, runs: ScalingFigu
     const rules = [...new Set(disturbed.flatMap(({ disturbed_by }) => disturbed_by))].join(', ')
     return low(`${disturbed.length} of ${runs.length} runs were disturbed (${rules}): record them again`)
   }
+  if (fitted && !law) return low('no law of the number of threads describes the speeds')
   if (!law) return low(`with ${numbers === 2 ? 'two' : 'three'} numbers of threads only`)
   return { confidence: law.r2 >= GOOD ? ('high' as const) : ('medium' as const), confidence_reason: fit }
 }

@@ -41,8 +41,9 @@ export const teamsOfCallers: Rule = {
     const { calls, moved_calls, changed_calls } = teams
     const [moved, changed] = [moved_calls / calls, changed_calls / calls]
     const figure = `${plural(moved_calls, 'call')} of ${calls} by another thread than the call before, ${changed_calls} with other threads of OpenMP`
-    // Of the calls of a phase, so many moved at least: the time of the others is not lost for that reason.
-    const partOf = (time: CallTime) => 1 - (calls - Math.min(moved_calls, changed_calls)) / time.calls
+    // Of the calls of a phase, so many moved at least: the time of the others is not lost for that reason. Of some, the threads are not known.
+    const partOf = (time: CallTime) =>
+      Math.max(0, Math.min(moved_calls, changed_calls) - Math.max(0, calls - time.calls)) / time.calls
     const [time] = phasesOf(analysis)
       .filter((time) => partOf(time) >= MOVED.value)
       .toSorted((a, b) => lostIn(analysis, b) - lostIn(analysis, a))

@@ -54,6 +54,13 @@ describe('workers that are blocked in operators', () => {
     expect(of(await checkedFindings(madeRun({ calls: decodes(20, steps) })))).toEqual(['blocked-workers'])
   })
 
+  test('others that wait at barriers for a blocked one are no cause', async () => {
+    const waited = (blockedNs: number) =>
+      checkedFindings(madeRun({ calls: decodes(20, [{ ...STEP, ns: [200_000, 100_000], blockedNs }]) }))
+    expect(of(await waited(120_000))).toEqual(['blocked-workers'])
+    expect(of(await waited(30_000))).toEqual(['barrier-wait'])
+  })
+
   test('of a first call: by its faults, too', async () => {
     const slow = { ...STEP, ns: [2_000_000, 2_000_000], blockedNs: 1_500_000 }
     const sentenceWith = async (faults: number) => {

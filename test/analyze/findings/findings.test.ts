@@ -92,6 +92,13 @@ describe('findings of runs with known figures', () => {
     expect(found[0]!.sentence).toMatch(/^44 % of decode waits for Vulkan0, 56 % computes on the CPU/)
   })
 
+  test('calls that compute no graph are none where graphs are lost', async () => {
+    const run = (losses: number) => madeRun({ calls: decodes(20, even(1), { outsideNs: 60_000 }), losses })
+    const rules = async (losses: number) => (await checkedFindings(run(losses))).map(({ rule }) => rule)
+    expect(await rules(0)).toEqual(['outside-graphs'])
+    expect(await rules(3)).toEqual(['losses'])
+  })
+
   test.each(['synchronize', 'write-log'] as const)('calls that compute no graph, in part for %s', async (outside) => {
     const calls = decodes(20, even(1), { outsideNs: 80_000, outside })
     const found = await checkedFindings(madeRun({ calls, attributes: CPUS }))
@@ -146,6 +153,15 @@ test('a phase at the limit of the memory, against peaks that are given', async (
   expect(finding).toMatchObject({ rule: 'roofline', time_ns: 2e6, confidence: 'high' })
   expect(finding!.sentence).toBe("decode is memory-bound: 10 GB/s, 80 % of this machine's peak")
   expect(findings({ ...analysis, rooflines: [{ ...of, ...speed, ...peaks, ...shares, mbu_share: 0.5 }] })).toEqual([])
+
+  // What the machine permits comes after what takes a fifth of the time, ahead of what takes less.
+  const rulesWith = async (ns: number) => {
+    const uneven = { ...weights, ns: [100_000, ns] }
+    const analysis = await analyze(madeRun({ calls: decodes(20, [uneven]), attributes: CPUS }))
+    return findings({ ...analysis, rooflines: [{ ...of, ...speed, ...peaks, ...shares }] }).map(({ rule }) => rule)
+  }
+  expect(await rulesWith(40_000)).toEqual(['unbalanced-op', 'roofline'])
+  expect(await rulesWith(75_000)).toEqual(['roofline', 'barrier-wait'])
 })
 
 test('tokens that wait between calls', async () => {
@@ -221,4 +237,12 @@ test('TPOT that grows is a finding only where attention grows: else the machine 
   ])
   expect(await growth(growing(4000, 4000))).toEqual([expect.stringMatching(/^TPOT grows 8 ms per 1 000 tokens/)])
   expect(await growth(growing(1000, 8000))).toEqual([])
+})
+
+test('several operators that are not split are together the cause of waits at barriers', async () => {
+  const alone = (name: string) => ({ name, op: 'ARGSORT', ns: [100_000, 1_000] })
+  const steps = [{ name: 'ffn_up-0', op: 'MUL_MAT', ns: [600_000, 600_000] }, ...['a-0', 'b-0', 'c-0'].map(alone)]
+  const calls = Array.from({ length: 20 }, () => ({ phase: 'decode' as const, steps }))
+  const found = (await analyze(madeRun({ calls }))).findings
+  expect(found.map(({ rule }) => rule)).toEqual(['unbalanced-op', 'unbalanced-op', 'unbalanced-op'])
 })

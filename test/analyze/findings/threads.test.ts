@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { lookedAt } from '../../../lib/analysis.ts'
+import { findings, lookedAt } from '../../../lib/analysis.ts'
 import { dagOf } from '../../../lib/dag/dag.ts'
 import { METRICS } from '../../../lib/dag/metrics.ts'
 import { analyze, type Finding } from '../../../lib/index.ts'
@@ -46,6 +46,13 @@ describe('teams of threads', () => {
     const others = moving((call) => [1001 + (call % 3), 2001 + (call % 3)]).map((call) => ({ ...call, steps: [even] }))
     const found = await checkedFindings(madeRun({ calls: [first, ...others], attributes: OPENMP }))
     expect(of(found)).not.toContain('teams-of-callers')
+  })
+
+  test('calls of which the threads are lost did not move', async () => {
+    const analysis = await analyze(madeRun({ calls: moving(() => [1000, 2000]), attributes: OPENMP }))
+    const teams = { ...analysis.threads!.teams!, calls: 5, moved_calls: 0, changed_calls: 0 }
+    const found = findings({ ...analysis, threads: { ...analysis.threads!, teams } })
+    expect(of(found)).toEqual(['barrier-wait'])
   })
 
   test('new threads for every graph: where their start takes time', async () => {

@@ -65,5 +65,6 @@ export async function modelIn(folder, preset) {
   } catch (error) {
     if (error.code !== 'EEXIST') throw error
   }
+  execFileSync('cat', [to], { stdio: 'ignore' }) // from here on it is in the page cache
   return to
 }

@@ -61,7 +61,7 @@ const quiet = numberOf('quiet', only === undefined ? 40 : 0)
 
 /** When the benchmark began, and on which machine. */
 const SETTING = {
-  date: new Date().toISOString().slice(0, 10),
+  date: new Date().toISOString().slice(0, 16).replace('T', ' '),
   machine: { cpu: cpus()[0]?.model ?? 'unknown', cpus: cpus().length, kernel: release() },
 }
 
@@ -140,12 +140,12 @@ async function main() {
   const builds = buildsIn(folder)
   if (FIRST.length === 0) console.log('without SCHED_FIFO: what else runs on this machine may disturb the runs')
   const agent = values.agent ? await startAgent(folder) : undefined
-  const planted = []
+  const [planted, notPlanted] = [[], []]
   for (const cause of causes.filter(({ id }) => only === undefined || only.includes(id)))
     for (let number = 0; number < runsOf(cause); number++) {
       const result = await plantedRun(folder, builds, agent, cause, number).catch(({ message }) => {
         console.log(`NOT PLANTED  ${cause.id} ${number + 1}: ${message}`)
-        process.exitCode = 1
+        notPlanted.push({ cause: cause.id, number })
       })
       if (!result) continue
       printPlanted(result)
@@ -165,10 +165,10 @@ async function main() {
   if (values.json !== undefined)
     writeFileSync(
       resolve(values.json),
-      `${JSON.stringify({ ...SETTING, score, planted, quiet: quietRuns }, null, 2)}\n`,
+      `${JSON.stringify({ ...SETTING, score, planted, notPlanted, quiet: quietRuns }, null, 2)}\n`,
     )
   const isRight = planted.every(({ isRight }) => isRight) && quietRuns.every(({ isTrue }) => isTrue)
-  if (!isRight) process.exitCode = 1
+  if (!isRight || notPlanted.length > 0) process.exitCode = 1
 }
 
 await main()

@@ -24,6 +24,8 @@ function pool(folder) {
   execFileSync(process.execPath, [at('scripts/fetch-llama.mjs'), '--server'], { stdio: ['ignore', 2, 2] })
   return {
     name: 'pool',
+    /** Options to read the model, not map it. */
+    read: ['--no-mmap'],
     /** A command that decodes a prompt, then greedily. */
     decode: ({ hasPool = true, args = [], ...options }) =>
       decode(folder, LIBS, { ...options, args: [...(hasPool ? ['--threadpool'] : []), ...args] }),
@@ -54,6 +56,7 @@ async function openmp(folder) {
   const words = (count) => Array.from({ length: count }, (_, i) => `w${i % 700}`).join(' ')
   return {
     name: 'openmp',
+    read: ['--load-mode', 'none'],
     decode: ({ model, threads, prompt = 16, tokens = 40, args = [], sampling = ['--temp', '0'] }) => [
       ...[...enter, 'llama-completion', '-m', model, '-t', `${threads}`, '-no-cnv', '--ignore-eos', '--no-warmup'],
       // BOS is the first token, and a word is one token or two.

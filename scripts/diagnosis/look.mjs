@@ -47,8 +47,9 @@ function sentencesOf(text) {
 export async function look(folder, name, { command, env, options = {}, meanwhile, spoil, beside }) {
   const log = join(folder, `${name}.ggtrace`)
   const trace = join(folder, `${name}.pftrace`)
-  const XDG_CACHE_HOME = join(folder, 'cache')
-  const recorded = { XDG_CACHE_HOME, ...env }
+  // The recorder that was built stays; peaks of the machine that a run's cause measures do not.
+  const recorded = { XDG_CACHE_HOME: join(folder, 'cache'), ...env }
+  const read = { env: { XDG_CACHE_HOME: join(folder, `cache-of-${name}`) } }
   const record = await run(cli('record', '-o', log, ...(options.record ?? []), '--', ...command), {
     env: recorded,
     meanwhile,
@@ -56,8 +57,8 @@ export async function look(folder, name, { command, env, options = {}, meanwhile
   if (!record.stderr.includes(`wrote ${log}`)) throw new Error(`${command.join(' ')}: no log\n${record.stderr}`)
   await spoil?.(log)
   const logs = [log, ...((await beside?.(log)) ?? [])]
-  const convert = await run(cli('convert', ...logs, '-o', trace))
-  const why = await run(cli('why', ...logs, '--json', ...(options.why ?? [])), { env: { XDG_CACHE_HOME } })
+  const convert = await run(cli('convert', ...logs, '-o', trace), read)
+  const why = await run(cli('why', ...logs, '--json', ...(options.why ?? [])), read)
   rmSync(trace, { force: true })
   for (const { code, stderr } of [convert, why]) if (code !== 0) throw new Error(`${log}: exit code ${code}\n${stderr}`)
   const all = JSON.parse(why.stdout)

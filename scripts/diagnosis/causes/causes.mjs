@@ -3,7 +3,7 @@ import { attentionOff, cacheType, expertsOnCpu, fewLayers, oddHeads, outputOnCpu
 import { sameExperts, sortedExperts } from './experts.mjs'
 import { copiedWeights, newPipelines, starvedGpu } from './gpu.mjs'
 import { hog, hogOnOne } from './hog.mjs'
-import { freshCallers, pausingProgram, stoppedProgram } from './host.mjs'
+import { pausingProgram, stoppedProgram } from './host.mjs'
 import { cutLog, damagedLog, fullLog, killedProgram } from './logs.mjs'
 import { coldCache, expertsRead, memoryLimit, slowDisk, swap, weightsTaken } from './memory.mjs'
 import { longContext, memoryBound, noFlashAttention, quantisedCache, slowerType } from './model.mjs'
@@ -48,7 +48,6 @@ export const CAUSES = [
   teamsOfCallers,
   twoRuntimes,
   newThreads,
-  freshCallers,
   tooManyThreads,
   pausingProgram,
   stoppedProgram,

@@ -18,18 +18,6 @@ export const pausingProgram = {
   },
 }
 
-/** As a server that starts a thread for each request. */
-export const freshCallers = {
-  id: 'fresh-callers',
-  title: 'calls from a new thread each, with OpenMP',
-  builds: ['own'],
-  rules: ['teams-of-callers'],
-  async create({ folder, build, number }) {
-    const options = { model: await modelIn(folder, 'tinyMoe'), threads: 2, tokens: 40 + 10 * number }
-    return { command: build.decode({ ...options, args: ['--change-threads'] }), env: { OMP_WAIT_POLICY: 'active' } }
-  },
-}
-
 /** It must get a CPU while a program that nothing disturbs has all of them. */
 const BEFORE = FIRST.length > 0 ? ['chrt', '-f', '2'] : []
 

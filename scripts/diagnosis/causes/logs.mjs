@@ -11,6 +11,7 @@ export const cutLog = {
   builds: ['pool', 'openmp'],
   by: ['convert', 'why'],
   isUndisturbed: true,
+  isCostUnknown: true,
   rules,
   async create({ folder, build, number }) {
     const command = build.decode({ model: await modelIn(folder, 'big'), threads: 2, tokens: 24 })
@@ -26,6 +27,7 @@ export const damagedLog = {
   builds: ['pool', 'openmp'],
   by: ['convert', 'why'],
   isUndisturbed: true,
+  isCostUnknown: true,
   rules,
   async create({ folder, build, number }) {
     const command = build.decode({ model: await modelIn(folder, 'tinyMoe'), threads: 2, tokens: 60 })
@@ -56,6 +58,7 @@ export const killedProgram = {
   id: 'killed-program',
   title: 'a program that is killed while it decodes',
   builds: ['pool'],
+  isUndisturbed: true,
   rules,
   async create({ folder, build, number }) {
     const command = build.decode({ model: await modelIn(folder, 'big'), threads: 2, tokens: 400 })

@@ -72,7 +72,7 @@ export const swap = {
     const { enter, undo: remove } = controlGroup('memory', { 'memory.limit_in_bytes': Math.floor(limit / 4096) * 4096 })
     const end = swapFile(join(folder, 'swap'), 192)
     dropFromCache(model)
-    const command = build.decode({ model, threads: 2, prompt: 4, tokens: 6, args: ['--no-mmap', '--no-repack'] })
+    const command = build.decode({ model, threads: 2, prompt: 4, tokens: 6, args: [...build.read, '--no-repack'] })
     const undo = () => {
       end()
       remove()
@@ -116,6 +116,6 @@ export const slowDisk = {
     const limits = { 'blkio.throttle.read_bps_device': `${deviceOf(model)} ${100e6 - 10e6 * number}` }
     const { enter, undo } = controlGroup('blkio', limits)
     dropFromCache(model)
-    return { command: [...enter, ...build.decode({ model, threads: 2, tokens: 12, args: ['--no-mmap'] })], undo }
+    return { command: [...enter, ...build.decode({ model, threads: 2, tokens: 12, args: build.read })], undo }
   },
 }

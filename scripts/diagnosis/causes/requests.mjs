@@ -104,7 +104,7 @@ export const longPrompt = served({
   rule: 'request-stalled',
   args: ['-c', '16384', '-np', '4', '-b', '512'],
   async play(url, number) {
-    const answers = [0, 1].map((i) => begin(url, prompt(20, i), 100))
+    const answers = [0, 1].map((i) => begin(url, prompt(20, i), 400))
     const [one, other] = await Promise.all(answers)
     await Promise.all([one.text(), other.text(), ask(url, prompt(2000 + 100 * number, 9 + number), 1)])
   },

@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
 import { CLI, modelIn } from '../bench-folder.mjs'
 
 const THREADS = [1, 2, 3]
@@ -13,11 +14,13 @@ export const tooManyThreads = {
   async create({ folder, build, number }) {
     const model = await modelIn(folder, 'tinyMoe')
     const commandOf = (threads) => build.decode({ model, threads, prompt: 4, tokens: 8 + number })
+    // Where Debian's programs see the recorder.
+    const env = { ...process.env, XDG_CACHE_HOME: join(folder, 'cache') }
     const beside = (log) =>
       THREADS.map((threads) => {
         const other = log.replace(/ggtrace$/, `${threads}.ggtrace`)
         const record = [CLI, 'record', '-q', '-o', other, '--', ...commandOf(threads)]
-        execFileSync(process.execPath, record, { stdio: 'ignore' })
+        execFileSync(process.execPath, record, { stdio: 'ignore', env })
         return other
       })
     return { command: commandOf(4), beside }

@@ -56,10 +56,13 @@ const GROUPS = `${HOST}
 
 const HAS_HOST = `${HOST} select count(*) from ours`
 
-/** Processes with slices on their threads, as the UI names their groups (v58, ui/src/plugins/dev.perfetto.ProcessThreadGroups). */
+/** The name of a process's group in the UI. Source: Perfetto v55.3 and v58.2, ui/src/plugins/dev.perfetto.ProcessThreadGroups/index.ts. */
+export const PROCESS_GROUP = `iif(ifnull(process.name, '') = '', 'Process', process.name) || ' ' || pid`
+
+/** Processes with slices on their threads. */
 const PROCESSES = `
-  select process.name || ' ' || pid from process join thread using (upid)
-  where process.name != '' and utid in (select utid from thread_track join slice on track_id = thread_track.id) group by upid limit ${PROCESSES_MAX}`
+  select ${PROCESS_GROUP} from process join thread using (upid)
+  where utid in (select utid from thread_track join slice on track_id = thread_track.id) group by upid limit ${PROCESSES_MAX}`
 
 /** The begin and the end of the first burst of a stream's work. */
 const firstBurst = (stream: number) => `
@@ -101,6 +104,6 @@ export function widened([start, end]: readonly [bigint, bigint], share: number):
 }
 
 /** A regular expression for this text. */
-function escaped(text: string): string {
+export function escaped(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')
 }

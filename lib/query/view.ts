@@ -1,4 +1,5 @@
 import { gpuViewOf, widened } from './gpu-view.ts'
+import { otherViewOf } from './other-view.ts'
 import type { QueryResult } from './trace-processor.ts'
 
 /** A slow operator takes this many times the median of its kind. */
@@ -91,7 +92,7 @@ const MARGIN = 0.05
 const WORKSPACE = 'ggml'
 
 /** Names of the rows of a run, as far as it has them: Findings, …; those in its groups are not matched. */
-const ROWS = 'Find.*|Phase|.ueue.*|slot.*|In .*|Benchmark|Tokens.*|tok/s|Graphs|worker.*|Copies|G.*/s'
+const ROWS = 'Find.*|Phase|.ueue.*|slot.*|In .*|Benchmark|Tokens.*|tok/s|Graphs|worker.*|Copies|G.*/s.*'
 /** What the UI adds to names in Chrome JSON: the number of a thread, or the unit of a counter. */
 const OF_JSON = '( [^>]*)?'
 /** CPUs of the scheduler, as the UI draws them. */
@@ -144,13 +145,15 @@ export function viewOf(query: (sql: string) => QueryResult): View {
   const inView = request
     ? ([BigInt(request[0] as number), BigInt(request[1] as number)] as const)
     : shownOf(calls, slow)
-  const ofRun = `([^>]*> )?(${ROWS}${request ? '' : '|Memory|[bK].*|com.*live'})${isRun === 1 ? '' : OF_JSON}`
-  const copied = [...(isRun === 1 || operators !== 0 ? [ofRun, CPUS] : []), ...gpu.rows]
+  const ofRun = `([^>]*> )?(${ROWS}${request ? '' : '|Memory|[bK].*|com.*'})${isRun === 1 ? '' : OF_JSON}`
+  const others = isRun === 1 || operators !== 0 ? { expanded: [], rows: [ofRun, CPUS] } : otherViewOf(query, CPUS)
+  const copied = [...others.rows, ...gpu.rows]
   if (copied.length === 0) return { commands: [] }
+  const expanded = [...others.expanded, ...gpu.expanded]
   const commands = [
     command('CopyTracksToWorkspaceByRegexWithAncestors', `^(${copied.join('|')})$`, WORKSPACE, 'path'),
     command('SwitchWorkspace', WORKSPACE),
-    command('ExpandTracksByRegex', gpu.expanded.length > 0 ? `^(.*LLM.*|${gpu.expanded.join('|')})$` : '.', 'name'),
+    command('ExpandTracksByRegex', expanded.length > 0 ? `^(.*LLM.*|${expanded.join('|')})$` : '.', 'name'),
   ]
   if (operators !== 0) {
     // If operators have no shapes, all those of a prompt would seem slow compared with those of single tokens.

@@ -1,57 +1,14 @@
 import { readFileSync } from 'node:fs'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
-import { type ConvertOptions, convert, type TraceEvent } from '../../lib/index.ts'
-import { openTrace } from '../../lib/node.ts'
+import { convert, type TraceEvent } from '../../lib/index.ts'
 import { findView, type OpenTrace, VIEWER, type View, viewerUrl } from '../../lib/sql.ts'
 import { inLong } from '../long.ts'
 import { input, ORIGIN_NS } from '../sched/schedule.ts'
+import { argsOf, inPieces, pathsIn, traceOf, view, withTrace } from './opened.ts'
 
 const MOE = readFileSync('examples/moe.csv')
 const RECORDED = readFileSync('test/recorded/outside-graphs.ggtrace.gz')
-
-/** What is made once of a log with the same options. */
-function once<T>(make: (log: Uint8Array, options?: ConvertOptions) => Promise<T>): typeof make {
-  const made = new Map<Uint8Array, Map<string, Promise<T>>>()
-  return (log, options = {}) => {
-    const ofLog = made.get(log) ?? new Map<string, Promise<T>>()
-    const key = JSON.stringify(options)
-    made.set(log, ofLog.set(key, ofLog.get(key) ?? make(log, options)))
-    return ofLog.get(key)!
-  }
-}
-
-const traceOf = once(async (log, options) => {
-  const pieces: Uint8Array[] = []
-  for await (const piece of convert({ name: 'log', source: log }, options)) pieces.push(piece)
-  return Buffer.concat(pieces)
-})
-
-async function* inPieces(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  for (let at = 0; at < bytes.length; at += 100_000) yield bytes.subarray(at, at + 100_000)
-}
-
-const view = once(async (log, options) => findView(inPieces(await traceOf(log, options))))
-
-async function withTrace<T>(bytes: Uint8Array, use: (trace: OpenTrace) => T): Promise<T> {
-  const trace = await openTrace(bytes)
-  try {
-    return use(trace)
-  } finally {
-    trace.close()
-  }
-}
-
-const argsOf = ({ commands }: View, id: string) => commands.find((command) => command.id === `dev.perfetto.${id}`)!.args
-
-/** The rows and groups as the UI calls them. */
-const pathsIn = (trace: OpenTrace): string[] =>
-  trace
-    .query(`with recursive rows as (
-      select id, name, iif(type glob 'gpu*', 'GPU > Hardware Queues > ', '') || name as path from track where parent_id is null
-      union all select track.id, track.name, path || ' > ' || track.name from track join rows on rows.id = parent_id)
-      select path from rows where path is not null and name != 'at the top'`)
-    .rows.map(([path]) => `${path}`)
 
 /** Names of the calls that lie whole in view. */
 const callsIn = (trace: OpenTrace, { span }: View) =>
@@ -247,17 +204,13 @@ describe('of a run on GPUs, its first work is in view', () => {
 
   test.each([
     ['nsys/one-gpu.sqlite.gz', ['stream 7 (default), pid 9946'], []],
-    [
-      'nsys/two-processes.sqlite.gz',
-      ['stream 15, ctx 2, pid 112', 'stream 7, pid 111'],
-      ['GPU synchronization', 'Nsight Systems'],
-    ],
+    ['nsys/two-processes.sqlite.gz', ['stream 15, ctx 2, pid 112', 'stream 7, pid 111'], []],
     [
       'chrome-json/h100.json.gz',
       ['stream 7, pid 25286'],
       ['Annotations on the GPU', 'PyTorch profiler', 'python3 25286'],
     ],
-    ['chrome-json/gpu-only.json', ['stream 0, pid 44077'], []],
+    ['chrome-json/gpu-only.json', ['stream 0, pid 44077'], ['PyTorch profiler']],
   ])('%s: groups open, streams beside them', async (name, streams, groups) => {
     const log = fixture(name)
     const found = await view(log)

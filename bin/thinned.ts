@@ -44,7 +44,7 @@ function describeThinned(name: string, { thinned }: Summary): string[] {
     `note: ${name}: in full it is ${all}, over the budget of ${size(budget_bytes)}: ${count(calls_in_full)} of ` +
       `${plural(calls, 'call')} are in full${which.length > 0 ? ` (${which.join(', ')})` : ''}`,
     `  the other ${plural(operators - operators_in_full - operators_outside_calls, 'operator')} are summed up by worker and ` +
-      'name: slices "… ×n (sum)", with their exact times',
+      'name: pale slices "Σ … ×n", with their exact times',
   ]
   if (operators_outside_calls > 0)
     lines.push(`  ${plural(operators_outside_calls, 'operator')} of no call are never summed up`)

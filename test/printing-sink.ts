@@ -14,7 +14,7 @@ import type { Writer } from '../lib/sink/writer.ts'
  *     Ranges/thread 7 | 200–300 outer > inner   `inner` lies within `outer`
  *     Ranges/thread 8 | 250–350 inner →5        the arrow 5 joins it with other slices
  *     Issues | 360 end without a start          an instant
- *     Counters/cache misses | 5 = 0.25          a sample of a counter
+ *     cache misses | 5 = 0.25                   a sample of a counter
  */
 
 /** What is printed. */
@@ -45,7 +45,7 @@ const INSTANT = -Infinity
 interface Draw {
   readonly startNs: number
   endNs: number
-  readonly text: string
+  text: string
 }
 
 interface Row {
@@ -60,6 +60,7 @@ export class PrintingSink implements Writer {
   private readonly rows = new Map<number, Row>()
   private readonly readings: string[] = []
   private originNs: bigint | undefined
+  private arrows = 0
 
   constructor(
     private readonly names: Names,
@@ -122,6 +123,14 @@ export class PrintingSink implements Writer {
     this.row(track).draws.push({ startNs: atNs, endNs: INSTANT, text: `= ${value}` })
   }
 
+  arrow(from: number, to: number, atNs: number): void {
+    const [out, into] = [from, to].map((track) => this.around(track, atNs)) as [Draw, Draw]
+    if (out.startNs > into.startNs) throw new Error(`an arrow from ${out.text} to the earlier ${into.text}`)
+    const id = ++this.arrows
+    out.text += ` →${id}`
+    into.text += ` →${id}|`
+  }
+
   attributes(): void {}
 
   finish(): void {
@@ -130,6 +139,14 @@ export class PrintingSink implements Writer {
 
   take(): Uint8Array {
     return new Uint8Array()
+  }
+
+  /** The innermost slice of a row at a time, as trace_processor finds it. */
+  private around(track: number, atNs: number): Draw {
+    const { path, draws } = this.row(track)
+    const draw = draws.findLast(({ startNs, endNs }) => startNs <= atNs && endNs > atNs)
+    if (!draw) throw new Error(`${path}: an arrow at ${atNs}, where no slice is`)
+    return draw
   }
 
   private row(track: number): Row {

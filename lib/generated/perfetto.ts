@@ -67,6 +67,7 @@ export enum BuiltinClock {
 export enum TrackEvent {
   category_iids = 3,
   debug_annotations = 4,
+  legacy_event = 6,
   type = 9,
   name_iid = 10,
   track_uuid = 11,
@@ -87,6 +88,13 @@ export enum TrackEventType {
   TYPE_SLICE_END = 2,
   TYPE_INSTANT = 3,
   TYPE_COUNTER = 4,
+}
+
+/** Field numbers of the message LegacyEvent. */
+export enum LegacyEvent {
+  phase = 2,
+  unscoped_id = 6,
+  bind_to_enclosing = 12,
 }
 
 /** Field numbers of the message GpuCorrelation. */

@@ -19,7 +19,7 @@ export interface Writer {
   origin(clock: Clock | 'unknown', originNs: bigint): void
   /** The same instant on several clocks. */
   clocks(readings: readonly { readonly clock: Clock; readonly ns: bigint }[]): void
-  /** Defines a track, or replaces its name and description. */
+  /** Defines a track, or replaces its name. Viewers may show the first of its descriptions. */
   track(track: Track): void
   begin(track: number, atNs: number, label: Label): void
   end(track: number, atNs: number): void
@@ -27,6 +27,11 @@ export interface Writer {
   slice(track: number, startNs: number, endNs: number, label: Label, extra?: readonly Arg[]): void
   instant(track: number, atNs: number, label: Label): void
   counter(track: number, atNs: number, value: number): void
+  /**
+   * Draws an arrow between the slices that are around this time on two tracks, both of which were written. The first one begins first, or at the
+   * same time.
+   */
+  arrow(from: number, to: number, atNs: number): void
   /** For formats with scheduler events; without it, the timeline draws CPUs as rows of slices. */
   readonly scheduler?: SchedulerSink
   /** For formats with GPU work; without it, the timeline draws it as slices. */

@@ -20,11 +20,12 @@ export interface Found {
  */
 export function drawFindings(
   { tracks, make }: Pick<TrackContext, 'tracks' | 'make'>,
+  verdict: string | undefined,
   findings: readonly Found[],
   spans: SubjectSpans,
   whole: Span,
 ): void {
-  const rows = tracks.lanes('findings', {}, true)
+  const rows = tracks.lanes('findings', { verdict }, true)
   for (const finding of findings) {
     const label = { name: finding.sentence, category: 'finding', colour: make.names.id(finding.rule) }
     const args = argsOf(finding)
@@ -39,11 +40,14 @@ export function drawFindings(
       make.text('advice', advice),
       make.word('rule', rule),
       make.text('about', `docs/reference/findings.md#${rule}`),
-      make.int('explains_ns', Math.round(time_ns)),
+      ...make.time('explains', Math.round(time_ns)),
       make.text('confidence', `${confidence}: ${confidence_reason}`),
-      ...Object.entries(evidence).map(([key, value]) =>
-        typeof value === 'string' ? make.text(`evidence.${key}`, value) : make.int(`evidence.${key}`, value),
-      ),
+      ...Object.entries(evidence).flatMap(([key, value]) => {
+        if (typeof value === 'string') return [make.text(`evidence.${key}`, value)]
+        return key.endsWith('_ns')
+          ? make.time(`evidence.${key.slice(0, -3)}`, value)
+          : [make.int(`evidence.${key}`, value)]
+      }),
       ...(check.sql === undefined ? [] : [make.text('check_sql', check.sql)]),
       ...(check.command === undefined ? [] : [make.text('check_command', check.command)]),
     ]

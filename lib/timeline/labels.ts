@@ -3,6 +3,7 @@ import type { CounterSet } from '../model/counters.ts'
 import { DefaultMap } from '../model/default-map.ts'
 import { inferredText } from '../model/inferred.ts'
 import type { Names } from '../model/names.ts'
+import { duration } from '../model/units.ts'
 import type { ArgSet, Label } from '../sink/label.ts'
 import type { Detail } from './options.ts'
 
@@ -11,6 +12,9 @@ import type { Detail } from './options.ts'
  * one of the palest and, with the palette "common", a grey blue (v55.3 and v58.2, ui/src/components/colorizer.ts).
  */
 export const PALE = 'nothing'
+
+/** A time from this on is also an argument with its unit: so many nanoseconds are hard to read. */
+export const ROUNDED_NS_MIN = 1e6
 
 /** Labels that are cached by their names. */
 const LABELS_MAX = 1 << 15
@@ -75,6 +79,12 @@ export class ArgMaker {
   int(key: string, value: number): Arg {
     const id = this.names.id(key)
     return Number.isSafeInteger(value) ? { key: id, int: value } : { key: id, double: value }
+  }
+
+  /** `latency_ns`, exact; and, of a millisecond or more, `latency`: rounded, with its unit. `rounded`: its key, where that is something else. */
+  time(key: string, ns: number, rounded = key): Arg[] {
+    const exact = this.int(`${key}_ns`, ns)
+    return ns < ROUNDED_NS_MIN ? [exact] : [exact, this.text(rounded, duration(ns))]
   }
 
   /** A text that is not interned. */

@@ -24,6 +24,7 @@ const workerCounter = {
     `What ${counter} counted on the worker's thread in each operator, ${per} of computing.`,
   unit: 'count',
   axis: ({ counter, per }: of.Counter) => `${counter} ${per}`,
+  ofSummedCalls: 'nothing',
 } as const
 
 /** Of counters that change with each operator. */
@@ -57,11 +58,6 @@ const ROLES = {
 const ROWS_AT_ONCE = 8
 
 const ofFurtherWorkers = ({ worker }: of.Worker) => (worker < ROWS_AT_ONCE ? undefined : 'workers')
-
-/** Added where a trace does not contain all calls in full. */
-const SUMMED =
-  ' Slices called "… ×n (sum)" are sums of n slices, of all calls that are not in full: laid end to end in the time of these ' +
-  'calls, not at the recorded times. The argument count is n; call and to_call are the first call and the last one.'
 
 const CUDA_CALLS = 'Calls of the CUDA runtime, driver and libraries, by thread.'
 const HIP_CALLS = 'Calls of the HIP runtime, by thread.'
@@ -106,10 +102,11 @@ function offsetText(bytes: number): string {
 export const LAYOUT = {
   run: group<of.Run>('trace', { rank: ({ input }) => input, name: runTitle, description: runFacts }),
 
-  findings: track('run', {
+  findings: track<{ readonly verdict: string | undefined }>('run', {
     rank: at(0),
     name: 'Findings',
-    description:
+    description: ({ verdict }) =>
+      `${verdict === undefined ? '' : `${verdict}.\n`}` +
       'What made the run slow, as the command why says it, most time first: over the calls of the phase, or the request, that each is about. ' +
       'Click one for its evidence, how to check it, and what to do.',
   }),
@@ -224,15 +221,15 @@ export const LAYOUT = {
     unit: 'tok/s',
   }),
 
-  graphs: track<{ readonly isSummed: boolean }>('run', {
+  graphs: track('run', {
     rank: at(6),
     rows: 16,
     name: 'Graphs',
-    description: ({ isSummed }) =>
+    description:
       'One slice per split of a graph: the part of it that the scheduler computes on one backend. Between them, the rest of ' +
       'the time of the call, in stretches from 1 µs on: what the program does outside graphs, or waits for. `recorder: describe graph` is a ' +
-      'cost of recording, not of the program.' +
-      (isSummed ? SUMMED : ''),
+      'cost of recording, not of the program.',
+    ofSummedCalls: 'sums',
   }),
 
   workers: group('run', {
@@ -241,15 +238,15 @@ export const LAYOUT = {
     description: `Work of each worker thread from the ${ROWS_AT_ONCE + 1}th on: one slice per operator (node of the graph), then its barrier wait.`,
   }),
 
-  worker: track<of.Worker & { readonly isSummed: boolean; readonly place?: string }>('run', {
+  worker: track<of.Worker & { readonly tid: number; readonly place?: string }>('run', {
     rank: ({ worker }) => (worker < ROWS_AT_ONCE ? at(7) : 0) + 16 * worker,
     beyond: ofFurtherWorkers,
     rows: 16,
     name: ({ worker, place }) => (place === undefined ? `worker ${worker}` : `worker ${worker} · ${place}`),
-    description: ({ worker, isSummed }) =>
+    description: ({ worker, tid }) =>
       `Operators that worker ${worker} (ggml's ith) computed. Slices are compute time; the barrier slice after one is ` +
-      'the wait for the other workers. The thread that served the worker at the time is the argument tid (--detail full).' +
-      (isSummed ? SUMMED : ''),
+      `the wait for the other workers.${tid < 0 ? '' : ` Thread ${tid} computed the first one; where another one follows, its first operator has the argument tid.`}`,
+    ofSummedCalls: 'sums',
   }),
 
   workerState: track<of.Worker & { readonly isFromSwitches: boolean }>('run', {
@@ -284,6 +281,7 @@ export const LAYOUT = {
   }),
 
   'GB/s': counter('run', {
+    ofSummedCalls: 'nothing',
     rank: at(9),
     rows: 16,
     name: 'GB/s',
@@ -295,6 +293,7 @@ export const LAYOUT = {
   }),
 
   'GFLOP/s': counter('run', {
+    ofSummedCalls: 'nothing',
     rank: at(9, 16),
     rows: 16,
     name: 'GFLOP/s',
@@ -310,6 +309,7 @@ export const LAYOUT = {
     description: 'Rates and counts by operator of each worker.',
   }),
   workerRate: counter<of.Worker & of.Nth & { readonly rate: string }>('rates', {
+    ofSummedCalls: 'nothing',
     rank: ({ nth, worker }) => (nth + 1) * 64 + worker,
     name: ({ worker, rate }) => `worker ${worker}: ${rate}`,
     description: ({ rate }) => `${rate} of each operator, from counts that are arguments of the operator.`,
@@ -344,6 +344,7 @@ export const LAYOUT = {
       'tensors in the compute buffers, use of the KV cache, allocations.',
   }),
   offsetRead: counter<of.Buffer & { readonly offsetsFrom: string }>('memory', {
+    ofSummedCalls: 'nothing',
     rank: bufferRank(0),
     name: ({ title }) => `${title}: offset read`,
     description: ({ label, offsetsFrom }) =>
@@ -352,6 +353,7 @@ export const LAYOUT = {
     axis: ({ usage }) => usage,
   }),
   live: counter<of.Buffer>('memory', {
+    ofSummedCalls: 'nothing',
     rank: bufferRank(1),
     ahead: {
       rank: ({ usage, nth }) => (usage === 'compute' && nth <= 2 ? at(9, 129 + nth) : undefined),
@@ -384,6 +386,7 @@ export const LAYOUT = {
     description: ({ rowsMax }) => `Tensors at further offsets: only the first ${rowsMax} offsets have separate rows.`,
   }),
   touched: counter('memory', {
+    ofSummedCalls: 'nothing',
     rank: AFTER_BUFFERS,
     ahead: { rank: () => at(9, 128), name: () => 'bytes touched per operator' },
     name: 'bytes touched per operator',
@@ -543,14 +546,16 @@ export const LAYOUT = {
   }),
   streamWaits: track<of.Stream>('gpuWaits', {
     ...ofStream,
-    ahead: firstRows(2, at(12, 192), ({ device, stream }) => `GPU ${device} waits: ${stream}`),
+    ahead: firstRows<of.Stream>(4, at(12, 192), ({ device, stream }) => `GPU ${device} waits: ${stream}`),
     description: 'Waits for the stream, its events or its context; events that were recorded on it.',
   }),
   series: group('run', { rank: at(13), name: 'Counters', description: 'Numeric series as recorded.' }),
   oneSeries: counter<of.Nth & { readonly name: string; readonly unit: Unit }>('series', {
     rank: ({ nth }) => nth,
+    ahead: firstRows<of.Nth & { readonly name: string }>(4, at(13, 128), ({ name }) => name),
     name: ({ name }) => name,
     description: ({ name }) => `${name}, as recorded.`,
+    ofSummedCalls: 'nothing',
     unit: ({ unit }) => unit,
   }),
   power: group<of.Nth & { readonly device: string }>('run', {

@@ -12,8 +12,6 @@ export interface Run extends Pick<InputEvent, 'format' | 'clock' | 'attributes' 
   readonly backends?: readonly string[]
   /** Identification of the first buffer of weights. */
   readonly weights?: string | undefined
-  /** How fast it was, and why: see `RunVerdict`. */
-  readonly verdict?: string | undefined
 }
 
 /** For a track of a worker: its number. */

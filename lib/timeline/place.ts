@@ -18,6 +18,8 @@ interface Spec<Of> {
   readonly beyond?: (subject: Of) => string | undefined
   /** Of a row of a group: where it is a row of the run instead. */
   readonly ahead?: Ahead<Of>
+  /** What it has of calls that are not in full: sums of slices, or nothing. By default it does not depend on them. */
+  readonly ofSummedCalls?: 'sums' | 'nothing'
   readonly name: Either<string, Of>
   readonly description: Either<string, Of>
   readonly kind?: Either<Track['kind'], Of>
@@ -61,18 +63,35 @@ export const counter = <Of = object>(parent: string, spec: Spec<Of>): Place<Of> 
   ...spec,
 })
 
-/** The track of one worker, thread, … at a place, in its n-th row from 0. */
+/** What is added to names and descriptions where a trace does not contain all calls in full. */
+const WHERE_SUMMED = {
+  sums: {
+    name: '',
+    description:
+      ' Pale slices called "Σ … ×n" are sums of n slices, of all calls that are not in full: laid end to end in the time of these ' +
+      'calls, not at the recorded times. The argument count is n; call and to_call are the first call and the last one.',
+  },
+  nothing: {
+    name: ' · calls in full',
+    description:
+      ' It has values of the calls that are in full: what it shows in the time of others, such as 0, is no figure of theirs.',
+  },
+} as const
+
+/** The track of one worker, thread, … at a place, in its n-th row from 0. `isSummed`: not all calls are in full. */
 export function specOf<Of>(
-  { name, rank, rows, ahead, description, kind, unit, axis, ofProcess, ofThread }: Place<Of>,
+  { name, rank, rows, ahead, description, kind, unit, axis, ofProcess, ofThread, ofSummedCalls }: Place<Of>,
   subject: Of,
   row = 0,
+  isSummed = false,
 ): TrackSpec {
+  const added = isSummed && ofSummedCalls ? WHERE_SUMMED[ofSummedCalls] : undefined
   const rankInRun = ahead?.rank(subject)
   const fixed = <T>(either: Either<T, Of>): T =>
     typeof either === 'function' ? (either as (subject: Of) => T)(subject) : either
   return {
-    name: rowName(rankInRun === undefined ? fixed(name) : ahead!.name(subject), row),
-    description: fixed(description),
+    name: rowName(`${rankInRun === undefined ? fixed(name) : ahead!.name(subject)}${added?.name ?? ''}`, row),
+    description: `${fixed(description)}${added?.description ?? ''}`,
     rank: (rankInRun ?? fixed(rank)) + Math.min(row, fixed(rows ?? 1) - 1),
     kind: fixed(kind ?? 'slices'),
     unit: fixed(unit),
@@ -106,9 +125,8 @@ export function runTitle(run: Run): string {
 }
 
 /** All facts of a run, one per line. */
-export function runFacts({ format, clock, attributes, verdict }: Run): string {
+export function runFacts({ format, clock, attributes }: Run): string {
   const facts = {
-    ...(verdict !== undefined && { verdict }),
     input: format,
     clock: clock === 'unknown' ? 'not recorded' : `CLOCK_${clock}`,
     ...attributes,

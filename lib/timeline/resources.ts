@@ -10,8 +10,10 @@ export function resourceArgs(resources: Resources | undefined, make: ArgMaker): 
     ['minor_faults', minorFaults],
     ['major_faults', majorFaults],
     ['disk_bytes', bytesRead],
-    ['cpu_ns', cpuNs],
-    ['runnable_ns', waitingNs],
   ] as const
-  return values.flatMap(([key, value]) => (value > 0 ? [make.int(key, value)] : []))
+  return [
+    ...values.flatMap(([key, value]) => (value > 0 ? [make.int(key, value)] : [])),
+    ...(cpuNs > 0 ? make.time('cpu', cpuNs, 'cpu_time') : []),
+    ...(waitingNs > 0 ? make.time('runnable', waitingNs) : []),
+  ]
 }

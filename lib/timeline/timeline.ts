@@ -115,13 +115,9 @@ export class Timeline implements EventPass<void> {
     this.stateRows?.finish()
   }
 
-  /** Draws what made the run slow; `whole`: from the first event to the last. Comes after {@link finish}. */
+  /** Draws what made the run slow; `verdict`: how fast it was, and why; `whole`: from the first event to the last. Comes after {@link finish}. */
   findings(verdict: string | undefined, found: readonly Found[], whole: Span): void {
-    if (!this.tracks) return
-    drawFindings({ tracks: this.tracks, make: this.make }, found, this.spans, whole)
-    if (verdict === undefined) return
-    this.run = { ...this.run, verdict }
-    this.tracks.renameRun(this.named)
+    if (this.tracks) drawFindings({ tracks: this.tracks, make: this.make }, verdict, found, this.spans, whole)
   }
 
   private place(event: TraceEvent): void {
@@ -215,7 +211,7 @@ export class Timeline implements EventPass<void> {
     const { isSummed = false, opName = 'role' } = this.options
     if (event.clock !== 'none') writer.origin(event.clock, event.originNs)
     this.run = { ...event, input, isOfScheduler: this.options.isOfScheduler }
-    const tracks = this.host?.tracks?.beside() ?? new Tracks(tree, this.run, this.options.isOpen)
+    const tracks = this.host?.tracks?.beside() ?? new Tracks(tree, this.run, this.options.isOpen, isSummed)
     this.tracks = tracks
     const views = new Views(tensors, (tensor) => names.text(tensor.op))
     this.issues = this.host?.issues ?? new Issues({ tracks, make, writer })

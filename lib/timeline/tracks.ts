@@ -55,7 +55,7 @@ export class TrackTree {
     return uuid
   }
 
-  /** Replaces the name and description of a track. */
+  /** Replaces the name of a track: of its descriptions, trace_processor takes the first one. */
   rename(uuid: number, parent: number, spec: TrackSpec): void {
     this.writer.track({ ...spec, uuid, parent })
   }
@@ -73,18 +73,19 @@ export class Tracks {
 
   /**
    * `run` describes the group of an input; without it, there is none. `isOpen`: rows of the group are at the top instead, see
-   * {@link Drawing}.
+   * {@link Drawing}. `isSummed`: not all calls of the input are in full.
    */
   constructor(
     private readonly tree: TrackTree,
     private readonly run?: Run,
     private readonly isOpen = false,
+    private readonly isSummed = false,
     private readonly groups = new Map<string, number>([['trace', 0]]),
   ) {}
 
   /** Further tracks in the same groups, of an input that has no group of its own. */
   beside(): Tracks {
-    return new Tracks(this.tree, this.run, this.isOpen, this.groups)
+    return new Tracks(this.tree, this.run, this.isOpen, this.isSummed, this.groups)
   }
 
   /**
@@ -97,7 +98,7 @@ export class Tracks {
     return this.tree.add((isAhead ? undefined : group) ?? this.groupOf(key, subject), this.specOf(key, subject, row))
   }
 
-  /** Replaces the name and description of a track. */
+  /** Replaces the name of a track: of its descriptions, trace_processor takes the first one. */
   rename<K extends Key>(track: number, key: K, subject: Of<K>, row = 0, group = this.groupOf(key, subject)): void {
     this.tree.rename(track, group, this.specOf(key, subject, row))
   }
@@ -128,7 +129,7 @@ export class Tracks {
   }
 
   private specOf<K extends Key>(key: K, subject: Of<K>, row: number): TrackSpec {
-    const spec = specOf(LAYOUT[key] as Place<Of<K>>, subject, row)
+    const spec = specOf(LAYOUT[key] as Place<Of<K>>, subject, row, this.isSummed)
     return this.isAtTop(key, subject) ? { ...spec, isAtTop: true } : spec
   }
 

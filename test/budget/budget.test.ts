@@ -113,12 +113,25 @@ describe('a recorded run of some hundred calls', () => {
       await within(600_000),
       `select slice.name, extract_arg(arg_set_id, 'debug.summed'), extract_arg(arg_set_id, 'debug.inferred'),
         extract_arg(track.source_arg_set_id, 'description') glob '*are sums of n slices*', extract_arg(arg_set_id, 'debug.count')
-        from slice join track on track_id = track.id where category = 'operator_sum' and slice.name glob 'ffn_moe_up*' limit 1`,
+        from slice join track on track_id = track.id where category = 'operator_sum' and slice.name glob 'Σ ffn_moe_up*' limit 1`,
     )
     const [name, summed, inferred, isDescribed, count] = row!
-    expect([summed, name]).toEqual(['ffn_moe_up MUL_MAT_ID', `ffn_moe_up MUL_MAT_ID ×${count} (sum)`])
+    expect([summed, name]).toEqual(['ffn_moe_up MUL_MAT_ID', `Σ ffn_moe_up MUL_MAT_ID ×${count}`])
     expect(inferred).toBe('place in time: sums are laid end to end in the time of what they sum')
     expect(isDescribed).toBe(1)
+  })
+
+  test('sums do not look like single slices, nor counters without values like idleness', async () => {
+    const LOOKS = `select distinct slice.category glob '*_sum', slice.name glob 'Σ *', extract_arg(arg_set_id, 'correlation_id') = 'nothing'
+      from slice where category in ('operator', 'operator_sum', 'graph_sum') order by 1`
+    const COUNTERS = `select distinct name from track where type glob '*counter*' and name glob '*/s*' order by 1`
+    const thin = await within(600_000)
+    expect(await rowsIn(thin, LOOKS)).toEqual([
+      [0, 0, null],
+      [1, 1, 1],
+    ])
+    expect((await rowsIn(thin, COUNTERS)).flat()).toEqual(['GB/s · calls in full', 'GFLOP/s · calls in full', 'tok/s'])
+    expect((await rowsIn(full, COUNTERS)).flat()).toEqual(['GB/s', 'GFLOP/s', 'tok/s'])
   })
 
   test('sums are in the time of their calls', async () => {
@@ -214,8 +227,8 @@ test('work of a GPU and calls of its library are summed up by name, exactly', as
     where extract_arg(arg_set_id, 'count') > 1 limit 1`
   const [[name, summed, isInferred]] = open.query(sums).rows as [[string, string, number]]
   open.close()
-  expect(name).toMatch(/ ×\d+ \(sum\)$/)
-  expect(name.startsWith(summed)).toBe(true)
+  expect(name).toMatch(/^Σ .* ×\d+$/)
+  expect(name.startsWith(`Σ ${summed}`)).toBe(true)
   expect(isInferred).toBe(1)
 })
 

@@ -10,7 +10,7 @@ const LOG = fileURLToPath(new URL('../../examples/moe.ggtrace.gz', import.meta.u
 const counts = async (name: string) => {
   const trace = await openTrace(at(name))
   const [[tensors, flows]] = trace.query(
-    "select (select count(*) from slice where category = 'tensor'), (select count(*) from flow)",
+    "select (select count(*) from slice where category = 'tensor'), (select count(*) from flow join slice reader on reader.id = slice_in where reader.category = 'operator')",
   ).rows as [[number, number]]
   trace.close()
   return { tensors, flows }

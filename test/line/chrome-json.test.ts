@@ -108,7 +108,7 @@ describe('the file', () => {
     const times = lines.filter((line) => line.includes('"ts":'))
     expect(times.length).toBeGreaterThan(5000)
     expect(times.filter((line) => !/"ts":\d+\.\d{3}[,}]/.test(line))).toEqual([])
-    expect(new Set(parsed(bytes).traceEvents.map(({ ph }) => ph))).toEqual(new Set(['M', 'B', 'E', 'C']))
+    expect(new Set(parsed(bytes).traceEvents.map(({ ph }) => ph))).toEqual(new Set(['M', 'B', 'E', 'C', 's', 't']))
   })
 
   test('comes in pieces that do not grow with the log', async () => {

@@ -25,7 +25,6 @@ export function operatorArgs(
   tensors: ReadonlyMap<number, TensorEvent>,
   names: Names,
   detail: string,
-  isFirstOfThread: boolean,
   sliceName: string,
 ): Args {
   if (detail === 'names') return {}
@@ -57,8 +56,8 @@ export function operatorArgs(
     const shape = source.ne ? formatShape(source.ne) : ''
     args[`src${i}`] = [names.text(source.name), shape].filter(Boolean).join(' ') || 'unnamed'
   })
-  if (event.tid >= 0 && (detail === 'full' || isFirstOfThread)) args['tid'] = `${event.tid}`
   if (detail !== 'full') return args
+  if (event.tid >= 0) args['tid'] = `${event.tid}`
   Object.assign(args, placeArgs('', tensor), ...sources.map((source, i) => placeArgs(`src${i}_`, source)))
   if (event.cpu >= 0) args['cpu'] = `${event.cpu}`
   return args

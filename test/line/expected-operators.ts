@@ -31,14 +31,17 @@ export function operatorRows(
   }
   return [...tracks.values()].flatMap((own) => {
     const first = own.findIndex(({ event }) => event.waitEndNs > event.endNs)
+    let thread = -1
     return own.flatMap(({ row, track, event, name, args }, i) => {
       const { startNs, endNs, waitEndNs, inferred } = event
       const before = own[i - 1]?.event
       const shown = {
         ...args,
         ...argsAfter(before, event, detail),
+        ...(detail === 'shapes' && event.tid >= 0 && event.tid !== thread && { tid: `${event.tid}` }),
         ...(first >= 0 && i > first && pause(before!, event, detail)),
       }
+      if (event.tid >= 0) thread = event.tid
       const texts = [{ row, text: sliceRow(track, 'operator', name, at(startNs), endNs - startNs, shown) }]
       const isTied = own[i + 1]?.event.startNs === waitEndNs
       if (waitEndNs <= endNs) return texts

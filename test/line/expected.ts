@@ -147,6 +147,8 @@ class Drawing {
     return sumNs > 0 ? [factRow(`${prefix}not_drawn`, text)] : []
   }
 
+  private readonly series = new Set<string>()
+
   private draw(event: TraceEvent): void {
     switch (event.kind) {
       case 'input':
@@ -164,7 +166,7 @@ class Drawing {
       case 'token':
         return this.token(event)
       case 'counter':
-        return this.counter(`Counters/${this.names.text(event.name)}`, event.atNs, event.value)
+        return this.counter(this.seriesRow(this.names.text(event.name)), event.atNs, event.value)
       case 'graph':
       case 'graph-nodes':
       case 'issue':
@@ -194,6 +196,12 @@ class Drawing {
     return track
   }
 
+  /** The first four are rows of the run. */
+  private seriesRow(name: string): string {
+    this.series.add(name)
+    return [...this.series].indexOf(name) < 4 ? name : `Counters/${name}`
+  }
+
   private counter(row: string, atNs: number, value: number): void {
     this.rows.push(counterRow(this.track(row), this.at(atNs), value))
   }
@@ -214,17 +222,12 @@ class Drawing {
     return this.originNs + BigInt(ns)
   }
 
-  /** By worker: the thread of its latest operator. */
-  private readonly threads = new Map<number, number>()
-
   private operator(event: OperatorEvent): void {
     const { worker, startNs, endNs, waitEndNs } = event
     const tensor = this.tensors.get(event.tensor)!
     const row = `worker ${worker}`
-    const isFirst = this.threads.get(worker) !== event.tid
     const name = this.operatorName(tensor)
-    const args = { ...operatorArgs(event, this.tensors, this.names, this.detail, isFirst, name) }
-    if (event.tid >= 0) this.threads.set(worker, event.tid)
+    const args = { ...operatorArgs(event, this.tensors, this.names, this.detail, name) }
     const track = this.slice(row, 'operator', name, startNs, endNs, args, waitEndNs)
     this.operators.push({ row: this.rows.length - 1, track, event, name, args })
   }

@@ -231,7 +231,7 @@ describe('the trace of it', () => {
         ...['Rates', ...[0, 1].map((worker) => `worker ${worker}: cpu_share`), 'Faults and I/O'],
         ...['minor-faults per ms', 'major-faults per ms', 'bytes-read in MB/s'].map((title) => `worker 1: ${title}`),
         ...['Memory', 'Sizes', 'CPU: allocated', 'bytes touched per operator', 'compute buffer: offset read'],
-        ...['weights: offset read', 'KV cache: offset read', 'Counters', 'context switches'],
+        ...['weights: offset read', 'KV cache: offset read', 'context switches'],
         ...['compute buffer: live', 'compute buffer: size', 'KV cache: cells used (inferred)'],
         ...['Rates', 'tok/s', 'GB/s', 'GFLOP/s'],
         ...['Requests', 'slot 0', 'slot 1', 'slots busy', 'thread 700: functions'],

@@ -121,8 +121,8 @@ describe('names', () => {
     expect(await linesOf(report, { rows: /^GPU synchronization|waits/ })).toEqual([
       'GPU 0 waits: stream 7, pid 100 | 100–150 stream synchronize',
       'GPU 1 waits: stream 9, pid 101 | 200–250 stream synchronize',
-      'GPU synchronization/GPU 1: stream 40, pid 101 | 300–350 stream synchronize',
-      'GPU synchronization/GPU 3: 50 (default), ctx 2, pid 101 | 400–450 stream synchronize',
+      'GPU 1 waits: stream 40, pid 101 | 300–350 stream synchronize',
+      'GPU 3 waits: 50 (default), ctx 2, pid 101 | 400–450 stream synchronize',
     ])
   })
 })
@@ -189,9 +189,9 @@ test('memory is counted by its kind', async () => {
     CUDA_GPU_MEMORY_USAGE_EVENTS: [allocation(1, 10, 2), allocation(2, 20, 1), allocation(3, 5, 2)],
   })
   expect(await linesOf(report, { rows: /memory/ })).toEqual([
-    'Counters/GPU 0: memory allocated by process 100 | 1 = 10',
-    'Counters/GPU 0: memory allocated by process 100 | 3 = 15',
-    'Counters/GPU 0: pinned memory allocated by process 100 | 2 = 20',
+    'GPU 0: memory allocated by process 100 | 1 = 10',
+    'GPU 0: memory allocated by process 100 | 3 = 15',
+    'GPU 0: pinned memory allocated by process 100 | 2 = 20',
   ])
 })
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { UNKNOWN } from '../../lib/core.ts'
-import { convert, type EventInput } from '../../lib/index.ts'
+import { convert, type EventInput, eventsOf, Names } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
 import type { OpenTrace } from '../../lib/sql.ts'
 import { inLong } from '../long.ts'
@@ -117,7 +117,60 @@ test('each wait names the worker that computed the node last, and an arrow leads
     starts.get(barrier)! > starts.get(operator)!
   expect(arrows).toEqual(expected.filter(isLater).map(([barrier, , operator]) => [barrier, operator]))
   expect(arrows.length).toBeGreaterThan(0.8 * waits.length)
+  // By default those to waits of 5 µs or more; such a wait may end 1 ns before the next operator.
+  const LONG = `select a.ts, t.name, b.ts, r.name from flow join slice a on a.id = slice_out join slice b on b.id = slice_in
+    join track t on t.id = a.track_id join track r on r.id = b.track_id where b.dur >= 5000 order by b.ts, r.name`
+  const long = full.query(LONG).rows
+  expect(trace.query(LONG).rows).toEqual(long)
+  expect(trace.query('select count(*) from flow').rows).toEqual([[long.length]])
+  expect(long.length).toBeGreaterThan(200)
   full.close()
+})
+
+test('each operator has its thread, of which only the first one in a row has the argument', async () => {
+  const names = new Names()
+  const counts = new Map<string, number>()
+  for await (const batch of eventsOf(inputOf('examples/moe.ggtrace.gz'), names))
+    for (const event of batch) {
+      if (event.kind !== 'operator') continue
+      const key = `${event.worker} ${event.tid}`
+      counts.set(key, (counts.get(key) ?? 0) + 1)
+    }
+  trace.query('include perfetto module ggml.operators')
+  const threads = trace.query('select worker, tid, count(*) from ggml_operators group by 1, 2').rows
+  expect(new Map(threads.map(([worker, tid, count]) => [`${worker} ${tid}`, count]))).toEqual(counts)
+  expect(
+    trace.query(`select count(*) from slice where category = 'operator' and ${arg('tid')} is not null`).rows,
+  ).toEqual([[2]])
+  const [[tid, description]] =
+    trace.query(`select ${arg('tid')}, extract_arg(source_arg_set_id, 'description') from slice
+    join track on track.id = track_id where track.name = 'worker 1' and ${arg('tid')} is not null`).rows as [
+      [number, string],
+    ]
+  expect(description).toContain(`Thread ${tid} computed the first one`)
+})
+
+test('a time of a millisecond or more is an argument with its unit, too', async () => {
+  const shown = { rows: /^(worker|Tokens)/, args: ['inner_wait_ns', 'inner_wait', 'return_ns', 'return'] }
+  const input = (innerWaitNs: number, returnNs: number): EventInput => ({
+    name: 'times',
+    events: (names) => [
+      [
+        { kind: 'input', format: 'test', clock: 'MONOTONIC', originNs: 5n, attributes: {} },
+        { ...UNKNOWN.tensor, id: 0, name: names.id('a-0') },
+        { ...UNKNOWN.operator, tensor: 0, worker: 0, call: 0, startNs: 0, endNs: 4e9, waitEndNs: 4e9, innerWaitNs },
+        { ...UNKNOWN.token, phase: 'decode', call: 0, startNs: 0, endNs: 5e9, tokens: 1, tid: 1, returnNs },
+      ],
+    ],
+  })
+  expect(await drawn(input(1_888_888_888, 999_999), {}, shown)).toEqual([
+    'worker 0 | 0–4000000000 a {inner_wait_ns: 1888888888, inner_wait: 1.89 s}',
+    'Tokens | 0–5000000000 decode 1 · 5 s {return_ns: 999999}',
+  ])
+  expect(await drawn(input(144, 1e6), {}, shown)).toEqual([
+    'worker 0 | 0–4000000000 a {inner_wait_ns: 144}',
+    'Tokens | 0–5000000000 decode 1 · 5 s {return_ns: 1000000, return: 1 ms}',
+  ])
 })
 
 test('where operators of a worker are missing, no wait has a cause', async () => {

@@ -28,6 +28,9 @@ async function drawn(path: string) {
       requests: open.query('include perfetto module ggml.requests; select request, ts, ts + dur from ggml_requests')
         .rows,
       verdict: open.query(`select str_value from metadata where name glob '*verdict*'`).rows,
+      descriptions: open.query(
+        `select extract_arg(source_arg_set_id, 'description') from track where name = 'Findings'`,
+      ).rows,
       errors: open.query(`select sum(value) from stats where severity in ('error', 'data_loss') and value > 0`).rows,
     }
   } finally {
@@ -53,7 +56,7 @@ inParts(describe).each(someOf(LOGS, 6))('%s', (path) => {
 
 test('a finding about a phase is over its calls, and is that of why', async () => {
   const path = 'test/fixtures/profinfer-csv/moe-2threads.csv.gz'
-  const { slices, calls, summary } = await drawn(path)
+  const { slices, calls, summary, verdict, descriptions } = await drawn(path)
   const { findings } = await analyze(fileOf(join(ROOT, path)))
   expect(slices.length).toBeGreaterThan(0)
   for (const [name, startNs, endNs] of slices) {
@@ -61,7 +64,9 @@ test('a finding about a phase is over its calls, and is that of why', async () =
     const phase = calls.find((row) => row[2] === finding.evidence['phase'])
     if (phase) expect([startNs, endNs]).toEqual(phase.slice(0, 2))
   }
-  expect(summary.verdict).toBeDefined()
+  const { sentence } = summary.verdict!
+  expect(verdict).toEqual([[sentence]])
+  expect(descriptions.map(([text]) => `${text}`.startsWith(`${sentence}.\n`))).toEqual([true])
 })
 
 test('a finding about a request is over its time', async () => {

@@ -79,9 +79,9 @@ test('counters are exact, and the origin is known on all clocks', async () => {
   })
   expect(await drawn(counts)).toEqual([
     `REALTIME ${ORIGIN_NS} = BOOTTIME 42`,
-    'Counters/cache misses | 5 = 9007199254740991',
-    'Counters/cache misses | 7 = 0.25',
-    'Counters/cache misses | 10 = -3',
+    'cache misses | 5 = 9007199254740991',
+    'cache misses | 7 = 0.25',
+    'cache misses | 10 = -3',
   ])
   const trace = await openTrace(convert(counts))
   expect(trace.problems()).toEqual([])

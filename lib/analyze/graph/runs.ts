@@ -1,15 +1,19 @@
 import { growColumns } from '../../bytes/resized.ts'
 import { putAt } from '../../model/by-id.ts'
 import type { OperatorEvent } from '../../model/events.ts'
-import { STEP_COLUMNS, StepColumns } from './operators/step-columns.ts'
+import { STEP_COLUMNS, STEPS_FIRST, StepColumns } from './operators/step-columns.ts'
 
 /** Steps that are kept until the operators of all workers were added: a log may contain 13 000 of one worker in a row. */
 const HELD_STEPS_MAX = 1 << 16
 /** Calls whose released runs are remembered, to recognise late operators. */
 const RELEASED_CALLS_MAX = 256
 
+const COLUMNS = [...STEP_COLUMNS, 'slowestNs'] as const
+
 /** One compute of a graph, with all its splits. No node occurs twice. */
 export class GraphRun extends StepColumns {
+  /** When the worker that ended last began, in ns. */
+  slowestNs = new Float64Array(STEPS_FIRST)
   /** -1: not begun, or released. */
   serial = -1
   call = -1
@@ -27,7 +31,7 @@ export class GraphRun extends StepColumns {
 
   /** Adds a step. */
   add({ tensor, fusedTo, startNs, endNs, worker }: OperatorEvent): void {
-    if (this.count === this.tensor.length) growColumns(this, STEP_COLUMNS, 2 * this.count)
+    if (this.count === this.tensor.length) growColumns(this, COLUMNS, 2 * this.count)
     const at = this.count++
     this.tensor[at] = tensor
     this.last[at] = fusedTo ?? tensor
@@ -35,6 +39,12 @@ export class GraphRun extends StepColumns {
     this.endNs[at] = endNs
     this.workers[at] = 1
     this.slowest[at] = worker
+    this.slowestNs[at] = startNs
+  }
+
+  override extend(step: number, startNs: number, endNs: number, worker: number): void {
+    if (endNs > this.endNs[step]!) this.slowestNs[step] = startNs
+    super.extend(step, startNs, endNs, worker)
   }
 }
 

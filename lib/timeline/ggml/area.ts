@@ -22,7 +22,7 @@ import { labelOf } from '../labels.ts'
 import type { MemoryArea } from '../memory/area.ts'
 import { type DrawOptions, isDrawnLate } from '../options.ts'
 import type { Lanes } from '../tracks.ts'
-import { BARRIER_NS_MIN } from './barriers.ts'
+import { BARRIER_NS_MIN, namedFromNs } from './barriers.ts'
 import { Calls } from './calls.ts'
 import { Experts } from './experts.ts'
 import { Flows } from './flows.ts'
@@ -66,7 +66,7 @@ export class GgmlArea {
       this.operators.place(event, wait, arrows),
     )
     if (isDrawnLate(options))
-      this.waits = new Waits(context.input, context.detail === 'full', (event, wait) => this.draw(event, wait))
+      this.waits = new Waits(context.input, namedFromNs(context.detail), (event, wait) => this.draw(event, wait))
     this.counters = new WorkerCounters(context)
     this.experts = new Experts(context)
     this.copies = new Copies(context)

@@ -4,11 +4,18 @@ import { Inferred } from '../../model/events.ts'
 import type { Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
 import { PALE } from '../labels.ts'
+import type { Detail } from '../options.ts'
 
 /** Shorter waits at barriers, and shorter parts of waits, are not drawn, unless all are. */
 export const BARRIER_NS_MIN = 1000
-/** From this on, a wait for a worker names it as an argument, too. */
+/** From this on, a wait for a worker names it as an argument, too, and an arrow leads to it; in full, all do. */
 const NAMED_NS_MIN = 5000
+
+/** The same at a level of detail. */
+export function namedFromNs(detail: Detail): number {
+  if (detail === 'names') return Infinity
+  return detail === 'full' ? 0 : NAMED_NS_MIN
+}
 
 /** Bit of a wait: the next operator begins where the wait ends, and may be written before it. */
 export const TIED = 1
@@ -29,14 +36,14 @@ export class Barriers {
   private readonly names: (readonly Arg[] | undefined)[] = []
   /** The argument of the first wait of a row. */
   private readonly drawnFrom: readonly Arg[] | undefined
-  private readonly namedFromNs: number
+  readonly namedFromNs: number
 
   /** `isWhole`: all waits are drawn, however short. */
   constructor(
     private readonly context: TrackContext,
     readonly isWhole: boolean,
   ) {
-    this.namedFromNs = context.detail === 'names' ? Infinity : context.detail === 'full' ? 0 : NAMED_NS_MIN
+    this.namedFromNs = namedFromNs(context.detail)
     if (!isWhole) this.drawnFrom = [context.make.int('drawn_from_ns', BARRIER_NS_MIN)]
   }
 

@@ -105,8 +105,8 @@ export class Calls {
     extra.push(...resourceArgs(event.resources, make))
     if (this.context.detail === 'full' && event.tid >= 0) extra.push(make.int('tid', event.tid))
     const recorderNs = this.graphs.recorderNs(event)
-    if (recorderNs > 0) extra.push(make.int('recorder_ns', recorderNs))
-    if (returnNs !== undefined) extra.push(make.int('return_ns', returnNs - startNs))
+    if (recorderNs > 0) extra.push(...make.time('recorder', recorderNs))
+    if (returnNs !== undefined) extra.push(...make.time('return', returnNs - startNs))
     const { arrows, args } = this.areas.requests.ofCall(event)
     const toGraphs = this.graphs.arrowsOf(event)
     const arrowsOut = toGraphs.length > 0 ? [...(arrows ?? []), ...toGraphs] : arrows
@@ -182,7 +182,7 @@ export class Calls {
 
   private stepArgs({ requests, launchNs, gpuWork, endOf, launchesWithoutWork: unknown }: EngineStep): Arg[] {
     const { make } = this.context
-    const extra = [make.int('launch_ns', launchNs), make.int('gpu_work', gpuWork), make.word('end_of', endOf)]
+    const extra = [...make.time('launch', launchNs), make.int('gpu_work', gpuWork), make.word('end_of', endOf)]
     if (requests >= 0) extra.push(make.int('requests', requests))
     if (unknown > 0) extra.push(make.int('launches_without_work', unknown))
     return extra

@@ -76,7 +76,7 @@ export class Graphs {
 
   constructor(private readonly context: TrackContext) {
     this.sums = new Sums(context)
-    this.lanes = context.tracks.lanes('graphs', { isSummed: context.isSummed }, true)
+    this.lanes = context.tracks.lanes('graphs', {}, true)
   }
 
   define(event: GraphNodesEvent): void {

@@ -42,7 +42,11 @@ export class LateWaits {
   private readonly begun = new Map<number, number>()
   private latestWorker = -1
 
-  constructor(private readonly barriers: Barriers) {}
+  /** `arrow` draws an arrow to a wait that begins on a track at this time, from the operator of the worker that was waited for. */
+  constructor(
+    private readonly barriers: Barriers,
+    private readonly arrow: (worker: number, track: number, atNs: number) => void,
+  ) {}
 
   /** `flags`: see {@link Barriers.place}. */
   hold(
@@ -119,7 +123,11 @@ export class LateWaits {
       // A single worker waits for nobody; where one is missing, it may be the last.
       const worker = all < 2 || run.workers[ofRun] !== all ? -1 : run.slowest[ofRun]!
       const lastNs = run.endNs[ofRun]!
-      this.barriers.place(track[at]!, fromNs[at]!, toNs[at]!, inferred[at]!, flags[at]!, worker, lastNs)
+      const from = fromNs[at]!
+      this.barriers.place(track[at]!, from, toNs[at]!, inferred[at]!, flags[at]!, worker, lastNs)
+      // None to a wait that begins before the operator: trace_processor turns arrows so that they lead to the later slice.
+      const isNamed = worker >= 0 && Math.min(lastNs, toNs[at]!) - from >= this.barriers.namedFromNs
+      if (isNamed && run.slowestNs[ofRun]! < from) this.arrow(worker, track[at]!, from)
       this.held--
     }
     this.next[last] = this.free

@@ -6,7 +6,7 @@ import { getOrMake } from '../../model/default-map.ts'
 import { Inferred, type OperatorEvent, type SumsEvent } from '../../model/events.ts'
 import type { ArgSet, Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
-import { countArgs } from '../labels.ts'
+import { countArgs, ROUNDED_NS_MIN } from '../labels.ts'
 import type { DrawOptions } from '../options.ts'
 import { Barriers } from './barriers.ts'
 import { LateWaits } from './late-waits.ts'
@@ -37,8 +37,6 @@ export class Operators {
   private readonly nodeNames: NodeNames
   private readonly nodeArgs: NodeArgs
   private readonly allSums: Sums
-  /** By worker: the thread of its last operator. */
-  private readonly servedBy: number[] = []
   private readonly isFull: boolean
   /** The argument of operators that waited within. */
   private readonly inner: { key: number; int: number }[]
@@ -57,7 +55,8 @@ export class Operators {
     const isWhole = this.isFull || barriers === 'all'
     const drawing = new Barriers(context, isWhole)
     const short = isWhole ? undefined : { count: 0, sumNs: 0 }
-    this.waits = { barriers: drawing, late: new LateWaits(drawing), short }
+    const late = new LateWaits(drawing, (worker, track, atNs) => this.arrow(worker, track, atNs))
+    this.waits = { barriers: drawing, late, short }
     this.afterPause = [context.make.word('gap_before', 'pause')]
   }
 
@@ -68,12 +67,15 @@ export class Operators {
 
   /** `wait`: what is known about the wait after it; `flows`: arrows that begin or end at the slice; `at`: its step of a graph run, which is completed later. */
   place(event: OperatorEvent, wait?: Wait, flows?: readonly number[], at?: StepOfRun): void {
-    const row = (this.workers[event.worker] ?? this.addWorker(event.worker)).take(event)
+    const row = (this.workers[event.worker] ?? this.addWorker(event)).take(event)
     if (!row) return
     const isAfterPause = row.begin(event)
-    const isOtherCall = row.call !== event.call
-    row.call = event.call
-    const extra = this.perRunArgs(event, this.isFull ? event.call >= 0 : isOtherCall, isAfterPause)
+    const { call, tid } = event
+    const isOtherCall = row.call !== call
+    const isOtherThread = tid >= 0 && row.tid !== tid
+    row.call = call
+    if (isOtherThread) row.tid = tid
+    const extra = this.perRunArgs(event, this.isFull ? call >= 0 : isOtherCall, isOtherThread, isAfterPause)
     const arrowsOut = wait?.arrowsOut
     const known = this.label(event)
     const label = flows || arrowsOut ? { ...known, flows, arrowsOut } : known
@@ -82,7 +84,7 @@ export class Operators {
 
   /** Draws sums of a worker's operators and waits. */
   sums(event: SumsEvent): void {
-    const rows = this.workers[event.worker] ?? this.addWorker(event.worker)
+    const rows = this.workers[event.worker] ?? this.addWorker(event)
     rows.finish()
     this.allSums.place(event, rows.lanes)
   }
@@ -98,10 +100,12 @@ export class Operators {
 
   /** Adds to the names of workers where they run. */
   nameWorkers(places: ReadonlyMap<number, string>): void {
-    const { tracks, isSummed } = this.context
-    for (const [worker, place] of places)
-      for (const [row, track] of (this.workers[worker]?.lanes.tracks ?? []).entries())
-        tracks.rename(track, 'worker', { worker, isSummed, place }, row)
+    const { tracks } = this.context
+    for (const [worker, place] of places) {
+      const rows = this.workers[worker]
+      for (const [row, track] of (rows?.lanes.tracks ?? []).entries())
+        tracks.rename(track, 'worker', { worker, tid: rows!.tid, place }, row)
+    }
   }
 
   /** Number of workers so far. */
@@ -109,11 +113,17 @@ export class Operators {
     return this.workers.filter(Boolean).length
   }
 
-  private addWorker(worker: number): WorkerRows {
-    const { tracks, writer, isSummed } = this.context
-    const rows = new WorkerRows(tracks.lanes('worker', { worker, isSummed }), writer, this.waits)
+  private addWorker({ worker, tid }: OperatorEvent | SumsEvent): WorkerRows {
+    const { tracks, writer } = this.context
+    const rows = new WorkerRows(tracks.lanes('worker', { worker, tid }), tid, writer, this.waits)
     this.workers[worker] = rows
     return rows
+  }
+
+  /** Draws an arrow to a wait, from the operator of a worker. Where this has several rows, the one of the operator is not known. */
+  private arrow(worker: number, track: number, atNs: number): void {
+    const [from, ...others] = this.workers[worker]!.lanes.tracks
+    if (from !== undefined && others.length === 0) this.context.writer.arrow(from, track, atNs)
   }
 
   /** The label of the slices of this node, the same in each graph run. */
@@ -141,31 +151,35 @@ export class Operators {
   }
 
   /**
-   * Arguments that differ from graph run to graph run. `hasCall`: with its call, which operators of the same one in a row do not
-   * repeat. They are valid until the next operator: the array of the most frequent one is used again.
+   * Arguments that differ from graph run to graph run. `hasCall`, `isOtherThread`: with its call and its thread, which operators of the same ones in
+   * a row do not repeat. They are valid until the next operator: the array of the most frequent one is used again.
    */
-  private perRunArgs(event: OperatorEvent, hasCall: boolean, isAfterPause: boolean): readonly Arg[] | undefined {
-    const { experts, innerWaitNs, counts, worker, tid } = event
-    const isOther = tid >= 0 && this.servedBy[worker] !== tid
-    if (isOther) putAt(this.servedBy, worker, tid, -1)
+  private perRunArgs(
+    event: OperatorEvent,
+    hasCall: boolean,
+    isOtherThread: boolean,
+    isAfterPause: boolean,
+  ): readonly Arg[] | undefined {
+    const { experts, innerWaitNs, counts } = event
     // The fast path: most operators have at most the time that they waited within.
-    if (!experts && !counts && !hasCall && !this.isFull && !isOther && !isAfterPause) {
+    const isPlain = !experts && !counts && (innerWaitNs ?? 0) < ROUNDED_NS_MIN
+    if (isPlain && !hasCall && !this.isFull && !isOtherThread && !isAfterPause) {
       if (!innerWaitNs || this.context.detail === 'names') return undefined
       this.inner[0]!.int = innerWaitNs
       return this.inner
     }
     const pause = isAfterPause ? this.afterPause : undefined
-    return this.context.detail === 'names' ? pause : this.allArgs(event, hasCall, isOther, pause)
+    return this.context.detail === 'names' ? pause : this.allArgs(event, hasCall, isOtherThread, pause)
   }
 
-  private allArgs(event: OperatorEvent, hasCall: boolean, isOther: boolean, pause: readonly Arg[] = []) {
+  private allArgs(event: OperatorEvent, hasCall: boolean, isOtherThread: boolean, pause: readonly Arg[] = []) {
     const { make } = this.context
     const { experts, innerWaitNs, counts, fusedTo, startNs, endNs, call, tid, cpu } = event
     const args: Arg[] = hasCall ? [make.int('call', call)] : []
     if (experts) args.push(make.text('experts', experts.join(',')))
-    if (innerWaitNs) args.push({ key: this.innerWait, int: innerWaitNs })
+    if (innerWaitNs) args.push(...make.time('inner_wait', innerWaitNs))
     if (counts) args.push(...this.counts(counts, endNs - startNs))
-    if (tid >= 0 && (this.isFull || isOther)) args.push(make.int('tid', tid))
+    if (tid >= 0 && (this.isFull || isOtherThread)) args.push(make.int('tid', tid))
     if (this.isFull) {
       if (endNs > startNs && fusedTo === undefined) args.push(...this.rateArgs(event))
       if (cpu >= 0) args.push(make.int('cpu', cpu))

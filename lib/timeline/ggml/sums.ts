@@ -9,8 +9,8 @@ import type { Lanes } from '../tracks.ts'
 /** Names that are interned: stretches of calls have few different counts. */
 const NAMES_MAX = 1 << 14
 
-/** The name of a sum of slices of one name. */
-export const sumName = (name: string, count: number) => `${name} ×${count} (sum)`
+/** The name of a sum of slices of one name. The sign comes first: viewers cut names at the end. */
+export const sumName = (name: string, count: number) => `Σ ${name} ×${count}`
 
 /** What a sum is of: the name of the slices, their number, the first call and the last one. */
 export function sumArgs(
@@ -43,11 +43,10 @@ export class Sums {
     const { make, names, counters } = this.context
     const { what, name, count, innerWaitNs, counts } = sum
     const extra = sumArgs(make, name, { count, call: event.call, toCall: event.toCall })
-    if (innerWaitNs > 0) extra.push(make.int('inner_wait_ns', innerWaitNs))
+    if (innerWaitNs > 0) extra.push(...make.time('inner_wait', innerWaitNs))
     if (counts) extra.push(...countArgs(make, counters, counts))
     extra.push(...make.inferred(Inferred.Place))
-    const colour = what === 'barrier' ? names.id(PALE) : name
-    return labelOf(this.nameOf(sum), `${what}_sum`, make.shown(extra), colour)
+    return labelOf(this.nameOf(sum), `${what}_sum`, make.shown(extra), names.id(PALE)) // in the colour of an operator, it would look like one
   }
 
   private nameOf({ name, count }: SliceSum): number | string {

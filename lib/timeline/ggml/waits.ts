@@ -72,10 +72,10 @@ export class Waits {
   private nextArrow: number
   private workers = 2
 
-  /** `draw` gets the operators in the order in which they came; with `hasArrows`, with their arrows. */
+  /** `draw` gets the operators in the order in which they came, with arrows to waits that last as long as `arrowsFromNs`. */
   constructor(
     input: number,
-    private readonly hasArrows: boolean,
+    private readonly arrowsFromNs: number,
     private readonly draw: (event: OperatorEvent, wait: Wait | undefined) => void,
   ) {
     this.nextArrow = IDS_START + (input % INPUTS) * IDS_PER_INPUT
@@ -155,7 +155,9 @@ export class Waits {
     const [lastStart, lastEnd] = [startNs[held.at(slowest)]!, endNs[held.at(slowest)]!]
     const worker = held.worker[held.at(slowest)]!
     const at = held.at(number)
-    if (!this.hasArrows || (number !== slowest && !(waitEndNs[at]! > endNs[at]! && endNs[at]! < lastEnd))) {
+    const waitNs = (other: number) => Math.min(lastEnd, waitEndNs[other]!) - endNs[other]!
+    const isWaiting = (other: number) => waitNs(other) > 0 && waitNs(other) >= this.arrowsFromNs
+    if (this.arrowsFromNs === Infinity || (number !== slowest && !isWaiting(at))) {
       return { worker, lastNs: lastEnd, arrowsOut: undefined, arrowsIn: undefined }
     }
     // An arrow for each operator of the step, by its place in the chain.
@@ -165,8 +167,7 @@ export class Waits {
       if (!held.has(one)) return undefined
       if (number === slowest ? one === number : one !== number) continue
       const other = held.at(one)
-      const isWaiting = waitEndNs[other]! > endNs[other]! && endNs[other]! < lastEnd
-      if (!isWaiting || endNs[other]! <= lastStart) continue
+      if (!isWaiting(other) || endNs[other]! <= lastStart) continue
       if (arrows) arrows.unshift(arrow)
       else arrows = [arrow]
     }

@@ -23,8 +23,10 @@ export class WorkerRows {
   /** The row of the last slice. */
   private last: WorkerRow | undefined
 
+  /** `tid`: the thread of the first operator. */
   constructor(
     readonly lanes: Lanes,
+    readonly tid: number,
     private readonly writer: Writer,
     private readonly waits: WaitDrawing,
   ) {}
@@ -56,8 +58,9 @@ export class WorkerRows {
  * exact as a slice. The first wait of a row is always drawn, and says so; {@link begin} finds gaps that are no wait.
  */
 export class WorkerRow {
-  /** The call of the last operator. */
+  /** The call of the last operator, and its thread. */
   call = -1
+  tid = -1
   private isFirst = true
   /** The end of the last slice; -Infinity: its gap to the next one is no pause to be marked. */
   private untilNs = -Infinity

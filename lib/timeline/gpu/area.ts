@@ -21,7 +21,7 @@ import type { TrackContext } from '../context.ts'
 import { NodeArgs } from '../ggml/node-args.ts'
 import { NodeNames } from '../ggml/node-names.ts'
 import { sumArgs, sumName } from '../ggml/sums.ts'
-import { type ArgMaker, labelOf } from '../labels.ts'
+import { type ArgMaker, labelOf, PALE } from '../labels.ts'
 import { LAYOUT } from '../layout.ts'
 import type { NestedRows } from '../nested.ts'
 import { specOf } from '../place.ts'
@@ -36,7 +36,9 @@ interface Stream {
   readonly queue: GpuQueue
   /** For writers without a {@link GpuSink}. */
   readonly work: Lanes | undefined
-  readonly waits: Lanes
+  readonly subject: { readonly device: number; readonly stream: string }
+  /** Rows of waits for it, if there are any. */
+  waits?: Lanes
 }
 
 /** The name of a node's slices, and their common arguments. */
@@ -48,6 +50,8 @@ interface NodeLabel {
 /** Draws GPU work by stream, the waits for it, and the calls that launched it. */
 export class GpuArea {
   private readonly streams = new Map<string, Stream>()
+  /** Streams that were waited for. */
+  private waited = 0
   private readonly calls = new Map<string, NestedRows>()
   private latestCall: ApiEvent | undefined
   private latestRows: NestedRows | undefined
@@ -129,7 +133,9 @@ export class GpuArea {
   private sync(event: GpuSyncEvent): void {
     const { name, startNs, endNs, correlation, facts } = event
     const extra = this.context.make.shown([...this.correlationArg(correlation), ...this.factArgs(facts)])
-    this.stream(event).waits.place(startNs, endNs, { name, category: 'sync', extra })
+    const stream = this.stream(event)
+    stream.waits ??= this.context.tracks.lanes('streamWaits', { ...stream.subject, nth: this.waited++ }, true)
+    stream.waits.place(startNs, endNs, { name, category: 'sync', extra })
   }
 
   private call(event: ApiEvent): void {
@@ -158,7 +164,7 @@ export class GpuArea {
     const { name, startNs, endNs, launched, call } = event
     const extra = [...this.sumArgs(name, call!, summed)]
     if (launched > 0 && extra.length > 0) extra.push({ key: this.keys.work, int: launched })
-    const label = labelOf(this.sumName(name, summed), 'api_sum', extra, name)
+    const label = labelOf(this.sumName(name, summed), 'api_sum', extra, this.context.names.id(PALE))
     this.rowsOf(event).place(startNs, endNs, label)
   }
 
@@ -215,14 +221,15 @@ export class GpuArea {
       const { names, tracks, tree, writer } = this.context
       const isVulkan = place.queue !== undefined
       const name = isVulkan ? names.text(place.queue!) : titleOf(place, names.text(streamName), names.text(contextName))
-      const subject = { device, stream: name, nth: this.streams.size }
+      const subject = { device, stream: name }
+      const nth = this.streams.size
       const about = [context >= 0 && `Context ${context}.`, pid >= 0 && `Process ${pid}.`].filter(Boolean)
-      const description = [specOf(LAYOUT.streamWork, subject).description, ...about].join(' ')
+      const description = [specOf(LAYOUT.streamWork, { ...subject, nth }).description, ...about].join(' ')
       const api = isVulkan ? 'VULKAN' : 'CUDA'
       return {
         queue: { id: tree.addQueue(), name, description, gpu: Math.max(0, device), pid, api },
-        work: writer.gpu ? undefined : tracks.lanes('streamWork', subject, true),
-        waits: tracks.lanes('streamWaits', subject, true),
+        subject,
+        work: writer.gpu ? undefined : tracks.lanes('streamWork', { ...subject, nth }, true),
       }
     })
   }

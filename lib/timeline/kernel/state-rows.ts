@@ -75,7 +75,10 @@ const NAMED_MAX = 5
 function takenBy(make: ArgMaker, { known, unknownNs }: CpuShares): Arg[] {
   const [longest] = known
   if (!longest) return []
-  const args = [make.text('taken_by', threadText(longest, make.names)), make.int('taken_by_ns', longest.ns)]
+  const args = [
+    make.text('taken_by', threadText(longest, make.names)),
+    ...make.time('taken_by', longest.ns, 'taken_by_time'),
+  ]
   if (known.length === 1 && unknownNs === 0) return args
   const all = known.slice(0, NAMED_MAX).map((thread) => `${threadText(thread, make.names)}: ${duration(thread.ns)}`)
   const others = known.slice(NAMED_MAX)

@@ -48,7 +48,7 @@ class NvtxOnGpu {
   place(event: NvtxGpuEvent): void {
     const { name, startNs, endNs, launched, busyNs, domain } = event
     const { make } = this.context
-    const extra = [make.int('gpu_work', launched), make.int('busy_ns', busyNs)]
+    const extra = [make.int('gpu_work', launched), ...make.time('busy', busyNs)]
     if (domain !== 0) extra.push(make.name('domain', domain))
     this.rowsOf(event).place(startNs, endNs, { name, category: 'nvtx_gpu', extra: make.shown(extra) })
   }

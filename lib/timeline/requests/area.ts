@@ -137,11 +137,14 @@ export class RequestArea {
     const add = (key: string, value: number | null | undefined, isKnown = (value ?? -1) >= 0) => {
       if (isKnown) args.push(make.int(key, value!))
     }
+    const addTime = (key: string, ns: number | null | undefined) => {
+      if ((ns ?? -1) >= 0) args.push(...make.time(key, ns!))
+    }
     add('task', task)
     add('slot', slot)
-    add('latency_ns', latencyNs)
-    add('queue_ns', launchNs - startNs, isTimed && launchNs >= startNs)
-    add('ttft_ns', ttftNs)
+    addTime('latency', latencyNs)
+    addTime('queue', isTimed ? launchNs - startNs : -1)
+    addTime('ttft', ttftNs)
     add('unplaced', 1, !isTimed)
     add('prompt_tokens', event.promptTokens)
     add('reused_tokens', event.reusedTokens)
@@ -151,8 +154,8 @@ export class RequestArea {
     add('lost_tokens', lost?.tokens)
     add('lost_from', lost?.position)
     if (lost?.reason) args.push({ key: make.names.id('lost_why'), name: lost.reason })
-    add('stated_prompt_ns', stated?.promptNs)
-    add('stated_generation_ns', stated?.generationNs)
+    addTime('stated_prompt', stated?.promptNs)
+    addTime('stated_generation', stated?.generationNs)
     if (event.error) args.push({ key: make.names.id('error'), name: event.error })
     args.push(...make.inferred(event.inferred))
     return args

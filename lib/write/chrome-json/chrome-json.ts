@@ -26,6 +26,8 @@ const HEAD = encode('{"displayTimeUnit":"ns","traceEvents":[')
 const ARGS = encode(',"args":{')
 const CLOSE_TWO = encode('}}')
 const FLOW = encode(',"bp":"e","cat":"flow","name":"flow","id":')
+/** Ids are unique by category and name: these are of {@link ChromeJsonWriter.arrow}. */
+const LATE_FLOW = encode(',"bp":"e","cat":"wait","name":"wait","id":')
 
 /** First number of rows and groups that are no threads and processes of the system, in a trace with such: Linux has no larger ones. */
 const UNREAL = 2 ** 22
@@ -75,6 +77,7 @@ export class ChromeJsonWriter implements Writer {
   private readonly alone: (Piece | undefined)[] = []
   private readonly withExtra: (Piece | undefined)[] = []
   private readonly flows = new Set<number>()
+  private lateFlows = 0
   private readonly clockFacts: Record<string, unknown> = {}
   private facts: Readonly<Record<string, string | number>> = {}
   private zeroNs: bigint | undefined
@@ -162,6 +165,12 @@ export class ChromeJsonWriter implements Writer {
     this.out.piece(row.counterName)
     this.out.number(value)
     this.out.raw(CLOSE_TWO)
+  }
+
+  arrow(from: number, to: number, atNs: number): void {
+    const id = ++this.lateFlows
+    this.arrowEnd(this.rows[from]!.flowStart, atNs, id, LATE_FLOW)
+    this.arrowEnd(this.rows[to]!.flowStep, atNs, id, LATE_FLOW)
   }
 
   attributes(attributes: Readonly<Record<string, string | number>>): void {
@@ -280,8 +289,8 @@ export class ChromeJsonWriter implements Writer {
     if (extra) this.args(out, extra, args === undefined || args.args.length === 0)
     if (args || extra) out.raw(CLOSE_TWO)
     else out.sign(Ascii.CloseCurly)
-    if (arrowsOut) for (const arrow of arrowsOut) this.arrow(row.flowStart, atNs, arrow)
-    if (arrowsIn) for (const arrow of arrowsIn) this.arrow(row.flowStep, atNs, arrow)
+    if (arrowsOut) for (const arrow of arrowsOut) this.arrowEnd(row.flowStart, atNs, arrow)
+    if (arrowsIn) for (const arrow of arrowsIn) this.arrowEnd(row.flowStep, atNs, arrow)
     if (flows) this.flow(row, atNs, flows)
     if (!flowEnds) return
     this.flow(row, atNs, flowEnds)
@@ -314,14 +323,14 @@ export class ChromeJsonWriter implements Writer {
   /** Writes arrows at the slice or instant right before: the first event with an id starts an arrow. */
   private flow(row: Row, atNs: number, flows: readonly number[]): void {
     for (const flow of flows) {
-      this.arrow(this.flows.has(flow) ? row.flowStep : row.flowStart, atNs, flow)
+      this.arrowEnd(this.flows.has(flow) ? row.flowStep : row.flowStart, atNs, flow)
       this.flows.add(flow)
     }
   }
 
-  private arrow(start: Piece, atNs: number, id: number): void {
+  private arrowEnd(start: Piece, atNs: number, id: number, flow = FLOW): void {
     this.event(start, atNs)
-    this.out.raw(FLOW)
+    this.out.raw(flow)
     this.out.number(id)
     this.out.sign(Ascii.CloseCurly)
   }

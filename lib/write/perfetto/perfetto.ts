@@ -20,6 +20,7 @@ import type { Track } from '../../sink/track.ts'
 import type { Machine, Writer } from '../../sink/writer.ts'
 import { Piece } from '../byte-writer.ts'
 import { ArgEncoder } from './args.ts'
+import { ARROW_ENDS, writeArrowEnd } from './arrows.ts'
 import { PerfettoScheduler } from './ftrace.ts'
 import { PerfettoGpu, writeLaunch } from './gpu-stages.ts'
 import { Iids } from './iids.ts'
@@ -59,6 +60,7 @@ export class PerfettoWriter implements Writer {
   private readonly colourIids = new Iids()
   private readonly atTop = new Set<number>()
   private events = 0
+  private arrows = 0
   private gpuSequence: Sequence | undefined
   private sequenceCount = 0
   private readonly clock = new TraceClock(this.out)
@@ -173,6 +175,15 @@ export class PerfettoWriter implements Writer {
     if (ts >= 0 && value >= 0 && Number.isSafeInteger(value))
       return out.sample(highOf(ts), lowOf(ts), sequence.name, value)
     this.rareSample(sequence, atNs, value)
+  }
+
+  arrow(from: number, to: number, atNs: number): void {
+    const id = ++this.arrows
+    for (const end of ARROW_ENDS) {
+      const packet = this.packet(this.sequence(end === 'begin' ? from : to, atNs), atNs)
+      writeArrowEnd(this.out, end, id)
+      this.out.end(packet)
+    }
   }
 
   machine(machine: Machine): void {

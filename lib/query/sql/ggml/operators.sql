@@ -89,7 +89,8 @@ ORDER BY operator_id;
 CREATE PERFETTO TABLE _ggml_call_phases AS
 SELECT run_id, call, phase, id, ts, dur FROM ggml_calls WHERE call IS NOT NULL ORDER BY call;
 
--- Numbers of the calls of operators. Only the first one of a call in a row has it as an argument; -1: those that follow are of none.
+-- Numbers of the calls of operators, and their threads. Only the first one of a call, or a thread, in a row has it as an argument; call -1: those
+-- that follow are of none.
 CREATE PERFETTO TABLE _ggml_operator_calls AS
 WITH
   numbered AS (
@@ -97,13 +98,23 @@ WITH
       slice.id,
       slice.ts,
       slice.track_id,
-      extract_arg(slice.arg_set_id, 'debug.call') AS call
+      extract_arg(slice.arg_set_id, 'debug.call') AS call,
+      extract_arg(slice.arg_set_id, 'debug.tid') AS tid
     FROM slice
     JOIN _ggml_worker_tracks USING (track_id)
     WHERE slice.category = 'operator'
   ),
-  grouped AS (SELECT *, count(call) OVER (PARTITION BY track_id ORDER BY ts, id) AS nth FROM numbered)
-SELECT id, nullif(max(call) OVER (PARTITION BY track_id, nth), -1) AS call FROM grouped ORDER BY id;
+  grouped AS (
+    SELECT *, count(call) OVER in_row AS nth_call, count(tid) OVER in_row AS nth_tid
+    FROM numbered
+    WINDOW in_row AS (PARTITION BY track_id ORDER BY ts, id)
+  )
+SELECT
+  id,
+  nullif(max(call) OVER (PARTITION BY track_id, nth_call), -1) AS call,
+  max(tid) OVER (PARTITION BY track_id, nth_tid) AS tid
+FROM grouped
+ORDER BY id;
 
 -- The last word of the name of an operator; its number is a word of its own in `op 104`.
 CREATE PERFETTO MACRO _ggml_last_word(name Expr)
@@ -142,6 +153,8 @@ CREATE PERFETTO VIEW ggml_operators(
   run_id JOINID(track.id),
   -- Number of the worker.
   worker LONG,
+  -- The thread that was the worker; null if it is not recorded. Needs --detail shapes.
+  tid LONG,
   -- Name of the slice.
   name STRING,
   -- Op, such as `MUL_MAT`; of fused nodes the first and the last one, such as `RMS_NORM+MUL`.
@@ -181,6 +194,7 @@ WITH
       slice.arg_set_id,
       worker.run_id,
       worker.worker,
+      call.tid,
       slice.name,
       -- The argument is there where the name does not end with the op.
       CASE
@@ -212,6 +226,7 @@ SELECT
   named.track_id,
   named.run_id,
   worker,
+  named.tid,
   named.name,
   op,
   CASE

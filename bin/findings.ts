@@ -40,8 +40,11 @@ export function coloursOf(
   }
 }
 
-/** A finding: its sentence, what of it is measured, what to do; and how to check it, with `query`: the command that runs SQL on the trace of the same logs. */
-export function describeFinding(finding: Finding, number: number, query?: string): string[] {
+/**
+ * A finding: its sentence, what of it is measured, what to do; and how to check it, with `query`: the command that runs SQL on the trace of the same logs.
+ * `removal`: what the run would be without it.
+ */
+export function describeFinding(finding: Finding, number: number, query?: string, removal?: string): string[] {
   const { sentence, time_ns, confidence, confidence_reason, evidence, check, advice } = finding
   const indent = ' '.repeat(`${number}. `.length)
   const time = time_ns > 0 ? `explains ${duration(time_ns)}; ` : ''
@@ -51,6 +54,7 @@ export function describeFinding(finding: Finding, number: number, query?: string
     `${indent}${time}confidence ${confidence}: ${confidence_reason}`,
     `${indent}measured: ${evidenceText(evidence)}`,
     `${indent}to do: ${advice}`,
+    ...(removal === undefined ? [] : [`${indent}without it: ${removal}`]),
     ...(query === undefined ? [] : [`${indent}check of ${labelOf(check.evidence)}: ${command}`]),
   ]
 }

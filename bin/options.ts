@@ -198,6 +198,9 @@ export function whole(option: string, least = 1): (value: string) => number {
   }
 }
 
+/** For yargs' `coerce`: whole numbers from 1, separated by commas. */
+export const wholes = (option: string) => (value: string) => words(option)(value).map(whole(option))
+
 const TIME_UNITS: Readonly<Record<string, number>> = { us: 1e-3, µs: 1e-3, ms: 1, s: 1000, min: 60_000 }
 
 /** For yargs' `coerce`: a duration; `1.5s` is 1500. */

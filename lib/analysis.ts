@@ -16,6 +16,13 @@ export { costAt, costUpTo, decodeBytes, prefillFlop, type StaticOptions } from '
 export * from './analyze/operators/groups.ts'
 export * from './analyze/scaling/scaling.ts'
 export * from './analyze/what-if/figures.ts'
+export {
+  KERNELS_SCHEMA,
+  type KernelTimes,
+  type NodeTime,
+  type ProductTime,
+  parseKernelFile,
+} from './analyze/what-if/kernels.ts'
 export { DAG_SCHEMA, type Dag, type DagEdge, type DagNode, type DagRange, dagOf, type Range } from './dag/dag.ts'
 export * from './dag/diff.ts'
 export { type DagDrawOptions, draw, type NodeValues } from './dag/draw.ts'
@@ -36,4 +43,4 @@ export { type AnalyzeOptions, analyze } from './pipeline/analyze.ts'
 export type { LogInput } from './pipeline/inputs.ts'
 export { type ModelAnalysis, modelOf } from './pipeline/models.ts'
 export { readAnalysis } from './pipeline/read-analysis.ts'
-export { WHAT_IF_SERIES, type WhatIfOptions, whatIf } from './pipeline/what-if.ts'
+export { type RunOfWhatIf, WHAT_IF_SERIES, type WhatIfOptions, whatIf } from './pipeline/what-if.ts'

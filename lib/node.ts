@@ -2,6 +2,7 @@
 export { checkTrace, convertFile, inputOf, openTrace, type PathOrBytes, summarizeFile } from './node/api.ts'
 export { fileSource } from './node/files.ts'
 export { drawSvg } from './node/graphviz.ts'
+export { type KernelsOptions, keptKernels, measureKernels } from './node/kernels.ts'
 export type { NativeOptions } from './node/native.ts'
 export { keptPeaks, measurePeaks, type Peak, type PeakOfThreads, type Peaks, type PeaksOptions } from './node/peaks.ts'
 export type { MemRecording } from './node/record/memory.ts'

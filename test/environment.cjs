@@ -17,7 +17,7 @@ const cache = join(tmpdir(), 'ggml2perfetto-test-cache')
 process.env['XDG_CACHE_HOME'] = cache
 const hasPeaks = () =>
   existsSync(`${cache}/ggml2perfetto`) &&
-  readdirSync(`${cache}/ggml2perfetto`).some((name) => name.startsWith('peaks-'))
+  readdirSync(`${cache}/ggml2perfetto`).some((name) => /^(peaks|kernels)-/.test(name))
 
 /** What one test file had V8 compile of trace_processor, the next one need not: V8 shares the code while some module of it lives. */
 const vendored = join(__dirname, '../vendor/trace_processor.wasm')
@@ -97,7 +97,8 @@ class PlainEnvironment extends TestEnvironment {
   /** Peaks in the common cache would be in the figures of other test files: who measures sets XDG_CACHE_HOME. */
   async teardown() {
     await super.teardown()
-    if (hasPeaks()) throw new Error(`${cache} contains peaks that this test file, or one beside it, measured`)
+    if (hasPeaks())
+      throw new Error(`${cache} contains peaks or kernels that this test file, or one beside it, measured`)
   }
 }
 

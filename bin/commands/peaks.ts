@@ -1,40 +1,115 @@
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
-import { measurePeaks, type Peak, type Peaks } from '../../lib/cli.ts'
+import {
+  type KernelTimes,
+  measureKernels,
+  measurePeaks,
+  type Peak,
+  type Peaks,
+  UsageError,
+  WHAT_IF_SERIES,
+} from '../../lib/cli.ts'
 import { io } from '../io.ts'
-import { flag } from '../options.ts'
+import { flag, once, valued, wholes, words } from '../options.ts'
+import { analysisOf } from '../stats/inputs.ts'
 import { note, print, printJson, table } from '../terminal.ts'
-import { plural, threeDigits } from '../units.ts'
+import { duration, plural, threeDigits } from '../units.ts'
+
+/** Rows of measured products that are printed. */
+const ROWS = 60
 
 const OPTIONS = {
-  json: flag('Print JSON: bytes and operations per second'),
+  types: valued(words('--types'), "Measure ggml's products of these types with the weights of <log>: q4_0,q8_0"),
+  threads: valued(wholes('--threads'), 'With --types: with these numbers of threads, too: 1,2,4'),
+  batch: valued(wholes('--batch'), 'With --types: with these numbers of sequences that decode at once, too: 8'),
+  context: valued(wholes('--context'), 'With --types: with prompts of these lengths, too: 512'),
+  ggml: valued(once('--ggml'), "With --types: folder of ggml's libraries", 'that of <log>'),
+  json: flag('Print JSON: bytes and operations per second; of --types ns'),
   fresh: flag('Measure now, even if an earlier result is stored'),
 } as const
 
-type Arguments = InferredOptionTypes<typeof OPTIONS>
+interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
+  log: string | undefined
+}
 
 /** `ggml2perfetto peaks` */
 export const peaksCommand: CommandModule<object, Arguments> = {
-  command: 'peaks',
-  describe: 'Measure the peak rates of this machine: memory bandwidth, FP32, INT8 (Linux)',
+  command: 'peaks [log]',
+  describe: "Measure the peak rates of this machine: memory bandwidth, FP32, INT8; or ggml's products (Linux)",
   builder: (yargs) =>
     yargs
       .usage(
-        '$0 peaks [options]\n\nMeasures the peak rates of this machine: reading memory, multiply-adds of FP32, dot products of ' +
+        '$0 peaks [options]\n$0 peaks <log> --types <types>\n\nMeasures the peak rates of this machine: reading memory, multiply-adds of FP32, dot products of ' +
           'INT8; with one thread, and with one on each CPU that it may use (taskset applies). This takes about two seconds. ' +
           'Nothing else should compute in this time: a result under load is printed as disturbed, and not kept. One that is kept is what ' +
-          'stats, why and report compare runs on this machine with.',
+          "stats, why and report compare runs on this machine with.\n\nWith --types, measures what ggml's own products of the weights of a run take, at its types and " +
+          'others, by its libraries. The times are kept: what-if predicts --type, --threads and --batch by them.',
       )
+      .positional('log', {
+        type: 'string',
+        describe:
+          'With --types: a log of this machine (record --level op), or its Analysis, whose shapes of weights are measured',
+      })
       .options(OPTIONS)
       .example('$0 peaks', 'for people')
       .example('$0 peaks --json | jq .read_bytes.all', 'for scripts: bytes/s')
-      .example('taskset -c 0-3 $0 peaks --fresh', 'of four CPUs'),
+      .example('taskset -c 0-3 $0 peaks --fresh', 'of four CPUs')
+      .example('$0 peaks run.ggtrace --types q8_0,q4_K', 'for what-if run.ggtrace --type q8_0'),
   handler,
 }
 
-async function handler({ json, fresh }: ArgumentsCamelCase<Arguments>): Promise<void> {
+async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
+  const { json, fresh, types, log } = args
   const onBuild = (compiler: string) => void note(`building the measuring program with ${compiler}, once`)
+  if (types !== undefined) return handleKernels(args, types, onBuild)
+  const given = (['threads', 'batch', 'context', 'ggml'] as const).find((option) => args[option] !== undefined)
+  if (given !== undefined) throw new UsageError(`--${given}: only with --types`)
+  if (log !== undefined) throw new UsageError(`${log}: a log is measured with --types only\nhint: --types q4_0,q8_0`)
   const peaks = await measurePeaks({ env: io().env, fresh, onBuild })
   await (json ? printJson(JSON.stringify(peaks, null, 2)) : print(describe(peaks)))
+}
+
+async function handleKernels(
+  args: ArgumentsCamelCase<Arguments>,
+  types: readonly string[],
+  onBuild: (compiler: string) => void,
+): Promise<void> {
+  const { json, fresh, log, threads, batch: batches, context: contexts, ggml } = args
+  if (fresh) throw new UsageError('--fresh: --types always measures')
+  if (log === undefined)
+    throw new UsageError('--types: no log is given\nhint: ggml2perfetto peaks run.ggtrace --types q8_0')
+  const analysis = await analysisOf({ inputs: [log] }, { series: WHAT_IF_SERIES })
+  const onStart = (count: number) =>
+    void note(`measuring ${plural(count, 'product')}, about ${Math.ceil(count / 3)} s: nothing else should compute`)
+  const times = await measureKernels(analysis, {
+    env: io().env,
+    types,
+    threads,
+    batches,
+    contexts,
+    ggml,
+    onBuild,
+    onStart,
+  })
+  await (json ? printJson(JSON.stringify(times, null, 2)) : print(describeKernels(times)))
+}
+
+/** The latest measured ones, which are those of this time. */
+function describeKernels({ cpu, build, products, nodes }: KernelTimes): string[] {
+  const rows = products
+    .slice(-ROWS)
+    .map(({ type, columns, rows, buffer, tokens, threads, ns }) => [
+      `${type} ${columns} × ${rows}`,
+      buffer,
+      `${tokens}`,
+      `${threads}`,
+      duration(ns),
+      `${threeDigits((2 * columns * rows * tokens) / ns)} GFLOP/s`,
+    ])
+  return [
+    `${cpu}, ggml ${build}: ${plural(products.length, 'product')} are kept`,
+    ...table([['weights', 'buffer', 'tokens', 'threads', 'time', ''], ...rows], [0, 1]),
+    ...nodes.map(({ threads, ns }) => `start and barrier of a node, ${plural(threads, 'thread')}: ${duration(ns)}`),
+  ]
 }
 
 function describe(peaks: Peaks): string[] {

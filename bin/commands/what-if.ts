@@ -1,8 +1,23 @@
+import { readFile } from 'node:fs/promises'
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
-import { DISTURBANCES, predict, WHAT_IF_SERIES, type WhatIf, type WhatIfPart } from '../../lib/cli.ts'
-import { CLOCKS, flag, inputsOf, oneOrMore, READING, valued, whole } from '../options.ts'
+import {
+  type Analysis,
+  DISTURBANCES,
+  type KernelTimes,
+  keptKernels,
+  keptPeaks,
+  parseKernelFile,
+  peaksOfMachine,
+  predict,
+  UsageError,
+  WHAT_IF_SERIES,
+  type WhatIf,
+  type WhatIfPart,
+} from '../../lib/cli.ts'
+import { io } from '../io.ts'
+import { CLOCKS, flag, inputsOf, once, oneOrMore, READING, valued, whole } from '../options.ts'
 import { analysisOf } from '../stats/inputs.ts'
-import { print, printJson, table } from '../terminal.ts'
+import { print, printJson, systemReason, table } from '../terminal.ts'
 import { duration } from '../units.ts'
 
 /** Parts of a phase that are printed. */
@@ -16,6 +31,21 @@ const OPTIONS = {
     oneOrMore('--without', DISTURBANCES),
     `Without what disturbed the run: some of ${DISTURBANCES.join(', ')}`,
   ),
+  threads: valued(whole('--threads', 1), 'With so many threads'),
+  with: {
+    type: 'string',
+    array: true,
+    requiresArg: true,
+    describe:
+      'Runs of the same program with other numbers of threads, for --threads: logs of one run each, or Analyses',
+  },
+  type: valued(once('--type'), 'With weights of this type of ggml, such as q8_0'),
+  batch: valued(whole('--batch', 1), 'With so many sequences that are decoded at once'),
+  kernels: valued(
+    once('--kernels'),
+    'Measured products of the machine, for --type, --threads and --batch: a file of `peaks <log> --types … --json`',
+    'kept ones',
+  ),
   json: flag('Print JSON; docs/reference/what-if.md describes it'),
   ...CLOCKS,
   ...READING,
@@ -28,7 +58,7 @@ interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
 /** `ggml2perfetto what-if <logs…>` */
 export const whatIfCommand: CommandModule<object, Arguments> = {
   command: 'what-if <inputs..>',
-  describe: 'Predict a run with changes: another context, or without what disturbed it',
+  describe: 'Predict a run with changes: context, threads, type of weights, batch, or without what disturbed it',
   builder: (yargs) =>
     yargs
       .positional(
@@ -39,14 +69,41 @@ export const whatIfCommand: CommandModule<object, Arguments> = {
       )
       .options(OPTIONS)
       .example('$0 what-if run.ggtrace --without preempted', 'as if no thread had lost its CPU')
-      .example('$0 what-if run.ggtrace --context 4096', 'a prompt of 4096 tokens, and decoding after it'),
+      .example('$0 what-if run.ggtrace --context 4096', 'a prompt of 4096 tokens, and decoding after it')
+      .example('$0 what-if t1.ggtrace --threads 2 --with t2.ggtrace', 'by a run with other threads')
+      .example('$0 what-if run.ggtrace --type q8_0 --batch 4', 'by what peaks --types measured, else between bounds'),
   handler,
 }
 
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
-  const { context, without, json } = args
-  const result = predict(await analysisOf(args, { series: WHAT_IF_SERIES }), { context, without })
+  const { context, without, threads, type, batch, json, with: paths = [] } = args
+  if (paths.length > 0 && threads === undefined) throw new UsageError('--with: only with --threads')
+  const depth = { series: WHAT_IF_SERIES, distributions: false }
+  const analysis = await analysisOf(args, depth)
+  const others: Analysis[] = []
+  for (const path of paths) others.push(await analysisOf({ ...args, inputs: [path] }, depth))
+  const peaks = await keptPeaks(io().env)
+  const result = predict(
+    analysis,
+    { context, without, threads, type, batch },
+    { others, kernels: await kernelsOf(args.kernels, analysis), peaks: peaks && peaksOfMachine(peaks) },
+  )
   await (json ? printJson(JSON.stringify(result, null, 2)) : print(describe(result)))
+}
+
+/** Those of a file, or those that are kept of the run's ggml. */
+async function kernelsOf(path: string | undefined, { run }: Analysis): Promise<KernelTimes | undefined> {
+  if (path === undefined) return run.build === null ? undefined : await keptKernels(io().env, run.build)
+  const text = await readFile(path, 'utf8').catch((error) => {
+    const reason = systemReason(error)
+    if (reason === undefined) throw error
+    throw new UsageError(`--kernels ${path}: cannot read: ${reason}`)
+  })
+  const kernels = parseKernelFile(text)
+  if (kernels) return kernels
+  throw new UsageError(
+    `--kernels ${path}: expected the JSON that \`ggml2perfetto peaks <log> --types … --json\` prints`,
+  )
 }
 
 function describe({ sentence, parts, basis, ...figures }: WhatIf): string[] {

@@ -1,14 +1,17 @@
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
 import {
   type Analysis,
+  type Disturbance,
   type Finding,
   findings,
   lookedAt,
+  predict,
   type RequestRow,
   requestsWith,
   type ScalingFigures,
   threadScaling,
   UsageError,
+  WHAT_IF_SERIES,
   type WhichRequest,
   whyRequest,
 } from '../../lib/cli.ts'
@@ -63,7 +66,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   if (runs.length > 1) return printOfRuns(await scalingOf(runs, args), args)
   const { request, task } = args
   const isOfOne = request !== undefined || task !== undefined
-  const series = isOfOne ? (['requests'] as const) : []
+  const series = isOfOne ? (['requests'] as const) : args.json ? [] : WHAT_IF_SERIES
   const analysis = await analysisOf(args, { series, ...(await machineOf(args)) })
   if (isOfOne) return printRequest(analysis, { request, task }, args)
   const found = findings(analysis)
@@ -73,8 +76,23 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const [first, ...rest] = verdictLines(analysis.verdict, names)
   const colours = coloursOf(analysis.verdict, found)
   const verdict = [{ text: first!, colour: colours.verdict }, ...rest]
-  const all = describeAll(found, query, colours.findings)
+  const all = describeAll(found, query, colours.findings, (finding) => removalOf(analysis, finding))
   await printText([...verdict, '', ...all, ...describeFigures(lookedAt(analysis))])
+}
+
+/** What `what-if` can take out, by the rule that finds it. */
+const REMOVED: Readonly<Record<string, Disturbance>> = {
+  preempted: 'preempted',
+  'page-faults': 'faults',
+  'first-call': 'first-call',
+}
+
+/** What the run would be without what a finding names; undefined where it cannot be said. */
+function removalOf(analysis: Analysis, { rule }: Finding): string | undefined {
+  const without = REMOVED[rule]
+  if (without === undefined || !analysis.series?.calls || !analysis.series.steps) return undefined
+  const { sentence, is_unchanged, basis } = predict(analysis, { without: [without] })
+  return basis.length === 0 || is_unchanged ? undefined : sentence
 }
 
 /** What the time of one answer went to. */
@@ -150,10 +168,11 @@ function describeAll(
   found: readonly Finding[],
   query: string | undefined,
   colours: readonly Coloured['colour'][] = [],
+  removalOf: (finding: Finding) => string | undefined = () => undefined,
 ): (string | Coloured)[] {
   if (found.length === 0) return ['no findings: nothing is unusual in what was recorded', '']
   return found.flatMap((finding, i) => {
-    const [text, ...lines] = describeFinding(finding, i + 1, query)
+    const [text, ...lines] = describeFinding(finding, i + 1, query, removalOf(finding))
     return [{ text: text!, colour: colours[i] }, ...lines, '']
   })
 }

@@ -16,7 +16,7 @@ const PRIVATE = /^(-p|--prompt|-sys|--system-prompt|-f|--file|-r|--reverse-promp
  */
 export function redacted(analysis: Analysis): Analysis {
   const { run, inputs } = analysis
-  const folders = [...inputs.map(({ name }) => name), ...run.model_files]
+  const folders = [...inputs.map(({ name }) => name), ...run.model_files, run.ggml_library ?? '.']
     .map(dirname)
     .filter((folder) => folder !== '.')
   const text = [...new Set(folders)]

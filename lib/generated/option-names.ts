@@ -7,7 +7,7 @@ export const GGTRACE_WRITER_OPTIONS: readonly string[] = ["blockBytes","originNs
 export const TRACE_WRITER_OPTIONS: readonly string[] = ["clock","unit"]
 
 /** Options of `analyze`. */
-export const ANALYZE_OPTIONS: readonly string[] = ["cacheTypes","call","checkEvents","clocks","everything","expertCaches","flopsPerToken","formats","from","onProgress","opTable","osRuntime","peaks","series","signal","strict"]
+export const ANALYZE_OPTIONS: readonly string[] = ["cacheTypes","call","checkEvents","clocks","distributions","everything","expertCaches","flopsPerToken","formats","from","onProgress","opTable","osRuntime","peaks","series","signal","strict"]
 
 /** Options of `checkTrace`. */
 export const CHECK_TRACE_OPTIONS: readonly string[] = ["wasm"]
@@ -44,6 +44,9 @@ export const FLEET_REPORT_HTML_OPTIONS: readonly string[] = ["title"]
 
 /** Options of `inspect`. */
 export const INSPECT_OPTIONS: readonly string[] = ["onProgress","signal"]
+
+/** Options of `measureKernels`. */
+export const MEASURE_KERNELS_OPTIONS: readonly string[] = ["batches","contexts","env","ggml","onBuild","onStart","threads","types"]
 
 /** Options of `measurePeaks`. */
 export const MEASURE_PEAKS_OPTIONS: readonly string[] = ["arch","env","fresh","onBuild","platform"]
@@ -85,7 +88,7 @@ export const SUMMARIZE_FILE_OPTIONS: readonly string[] = ["checkEvents","finding
 export const TABLES_OF_OPTIONS: readonly string[] = ["checkEvents","clocks","compression","everything","format","formats","from","onProgress","opTable","osRuntime","signal","strict","traceId"]
 
 /** Options of `whatIf`. */
-export const WHAT_IF_OPTIONS: readonly string[] = ["cacheTypes","checkEvents","clocks","everything","expertCaches","flopsPerToken","formats","from","onProgress","opTable","osRuntime","peaks","signal","strict"]
+export const WHAT_IF_OPTIONS: readonly string[] = ["cacheTypes","checkEvents","clocks","everything","expertCaches","flopsPerToken","formats","from","kernels","onProgress","opTable","osRuntime","others","peaks","signal","strict"]
 
 /** Options of `whyRequest`. */
 export const WHY_REQUEST_OPTIONS: readonly string[] = ["request","task"]

@@ -1,5 +1,7 @@
 /** An element type of ggml: elements are stored in blocks. */
 export interface GgmlType {
+  /** In `enum ggml_type`. */
+  readonly number: number
   readonly name: string
   /** Elements of a block, and its bytes. */
   readonly elements: number
@@ -48,7 +50,7 @@ const TABLE: readonly (readonly [number, string, number, number])[] = [
   [42, 'q2_0', 64, 18],
 ]
 
-const BY_NUMBER = new Map(TABLE.map(([number, name, elements, bytes]) => [number, { name, elements, bytes }]))
+const BY_NUMBER = new Map(TABLE.map(([number, name, elements, bytes]) => [number, { number, name, elements, bytes }]))
 const BY_NAME = new Map([...BY_NUMBER.values()].map((type) => [type.name.toLowerCase(), type]))
 
 /** The type with this number; undefined for one that is not known. */

@@ -75,12 +75,12 @@ export function cacheFolder(env: Environment): string {
   return join(wanted?.startsWith('/') ? wanted : join(env['HOME'] || homedir(), '.cache'), 'ggml2perfetto')
 }
 
-/** Builds of other versions that remain, and files of peaks of other numbers of CPUs; the latest. */
+/** Builds of other versions that remain, and files of peaks and kernels of other numbers of CPUs and versions of ggml; the latest. */
 const KEPT_MAX = 8
 /** Younger ones may be in use. */
 const KEPT_MS = 7 * 24 * 3600e3
 /** Names of what this program has put there. */
-const isKept = (name: string) => /-[0-9a-f]{16}(?:\.json)?$/.test(name) && /^(?:\d+\.\d|peaks-)/.test(name)
+const isKept = (name: string) => /-[0-9a-f]{16}(?:\.json)?$/.test(name) && /^(?:\d+\.\d|peaks-|kernels-)/.test(name)
 
 /** Removes older builds and files from the cache; one that cannot be removed remains. */
 async function trimCache(folder: string): Promise<void> {

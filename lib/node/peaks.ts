@@ -66,12 +66,13 @@ export interface PeaksOptions {
   readonly arch?: string | undefined
 }
 
-const PROGRAM: NativeTarget = {
+/** The measuring program: of peaks, and of ggml's products. */
+export const PEAKS_PROGRAM: NativeTarget = {
   name: 'peaks',
   title: 'the measuring program',
   isSource: (path) => path.startsWith('peaks/'),
   flags: ['-std=gnu11', '-O2', '-pthread'],
-  libraries: [],
+  libraries: ['-ldl'],
   works: async (path, env) => (await run(path, ['--help'], env).catch(() => undefined)) !== undefined,
   isUsableAt: () => true,
 }
@@ -94,10 +95,10 @@ export async function measurePeaks(options: PeaksOptions): Promise<Peaks> {
     )
   }
   const native = { env, platform, arch, onBuild }
-  const program = await nativeHash(PROGRAM, native)
+  const program = await nativeHash(PEAKS_PROGRAM, native)
   const kept = fresh ? undefined : await readKept(env)
   if (kept?.program === program) return kept.peaks
-  const path = await nativeFile(PROGRAM, native)
+  const path = await nativeFile(PEAKS_PROGRAM, native)
   const measured = JSON.parse(await run(path, [], env).catch(explainRun)) as object
   const facts = { cpu: cpuName(), cpus: cpus().length, ...measured, measured_at: new Date().toISOString() }
   const peaks = parsePeaks(facts)
@@ -114,7 +115,8 @@ export async function keptPeaks(env: Environment): Promise<Peaks | undefined> {
   return (await readKept(env))?.peaks
 }
 
-const cpuName = () => cpus()[0]?.model.trim() || 'unknown'
+/** The processor's name, as logs have it. */
+export const cpuName = (): string => cpus()[0]?.model.trim() || 'unknown'
 
 /** Of this host and number of CPUs; the host's name is hashed. */
 function keptPath(env: Environment): string {

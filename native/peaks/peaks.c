@@ -373,8 +373,10 @@ static void report(const char * name, const struct peaks_kernel * kernels, const
 }
 
 int main(int count, char ** arguments) {
+    if (count == 3 && strcmp(arguments[1], "--ggml") == 0) return measure_ggml(arguments[2]);
     if (count > 1) {
-        puts("usage: peaks; prints what this machine can do at most, a second, as JSON");
+        puts("usage: peaks; prints what this machine can do at most, a second, as JSON\n"
+             "       peaks --ggml FOLDER; times matrix products of ggml, by jobs on stdin");
         return strcmp(arguments[1], "--help") ? 2 : 0;
     }
     struct cpu * cpus;

@@ -1,6 +1,6 @@
 /*
- * Measures the peak rates of a processor: loops that read memory, multiply and add. Only the program `peaks` uses them;
- * the recorder does not contain them.
+ * Measures the peak rates of a processor: loops that read memory, multiply and add; and what ggml's own matrix products take. Only the
+ * program `peaks` uses them; the recorder does not contain them.
  */
 #pragma once
 
@@ -18,3 +18,6 @@ struct peaks_kernel {
 
 /* The best first; the last one runs anywhere. */
 extern const struct peaks_kernel peaks_read[], peaks_fp32[], peaks_int8[];
+
+/* Times ggml's products with the libraries in a folder: jobs on stdin, results on stdout. Returns the exit status. */
+int measure_ggml(const char * folder);

@@ -1,3 +1,6 @@
+/** Types of weights that are made. */
+export type TensorType = 'Q4_0' | 'Q8_0' | 'TQ2_0' | 'Q4_K' | 'Q5_K' | 'Q6_K' | 'F16' | 'F32'
+
 /** The shape of a model with random weights; with `experts` a mixture of experts. */
 export interface ModelSpec {
   readonly name?: string
@@ -13,16 +16,16 @@ export interface ModelSpec {
   readonly experts?: number
   readonly expertsUsed?: number
   /** Default `Q4_0`. */
-  readonly weights?: 'Q4_0' | 'F16' | 'F32'
+  readonly weights?: TensorType
   /** Types of weights of a layer by name, such as `ffn_down`, where it is another one. */
-  readonly types?: Readonly<Record<string, 'Q4_0' | 'Q8_0' | 'TQ2_0' | 'F16' | 'F32'>>
+  readonly types?: Readonly<Record<string, TensorType>>
   /** Default 1. */
   readonly seed?: number
 }
 
 export interface ModelTensor {
   readonly name: string
-  readonly type: 'F32' | 'F16' | 'Q4_0' | 'Q8_0'
+  readonly type: TensorType
   /** ggml's order: the first number counts the elements of a row. */
   readonly shape: readonly number[]
   /** In bytes from the start of the file. */

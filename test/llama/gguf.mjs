@@ -19,7 +19,10 @@ const POOL_BLOCKS = 65_521 // a prime: no two rows or experts of a tensor come o
 const RELATIVE_BUCKETS = 32
 
 /** ggml's type number, elements of a block, bytes of a block. */
-const TYPES = { F32: [0, 1, 4], F16: [1, 1, 2], Q4_0: [2, 32, 18], Q8_0: [8, 32, 34], TQ2_0: [35, 256, 66] }
+const TYPES = {
+  ...{ F32: [0, 1, 4], F16: [1, 1, 2], Q4_0: [2, 32, 18], Q8_0: [8, 32, 34], TQ2_0: [35, 256, 66] },
+  ...{ Q4_K: [12, 256, 144], Q5_K: [13, 256, 176], Q6_K: [14, 256, 210] },
+}
 
 export const presets = {
   tinyDense: { layers: 8, width: 512, feedForward: 1408, heads: 8, kvHeads: 4, vocabulary: 2048, context: 2048 },
@@ -249,7 +252,20 @@ const nibbles = (word) => {
 }
 
 /** The spread of the weights of a block, before its scale. */
-const SPREAD = { Q4_0: 4.2, Q8_0: 74, TQ2_0: 0.9 }
+const SPREAD = { Q4_0: 4.2, Q8_0: 74, TQ2_0: 0.9, Q4_K: 250, Q5_K: 500, Q6_K: 1350 }
+/** Half floats of a block: its scale, and what its minimum is multiplied by, as a part of that, which makes the mean about zero. */
+const HALVES = {
+  TQ2_0: [[64, 1]],
+  Q6_K: [[208, 1]],
+  Q4_K: [
+    [0, 1],
+    [2, 7.5],
+  ],
+  Q5_K: [
+    [0, 1],
+    [2, 15.5],
+  ],
+}
 
 /** Random half floats for rows of this length. */
 const halvesFor = (rowLength, seed) => {
@@ -273,10 +289,11 @@ const poolFor = (type, rowLength, seed) => {
   const scale = 1 / (SPREAD[type] * Math.sqrt(rowLength))
   const weights = type === 'Q4_0' ? () => nibbles(random()) : random
   for (let at = 0; at < pool.length; at += bytes) {
-    // TQ2_0 has its scale at the end.
-    const [ofScale, ofWeights] = type === 'TQ2_0' ? [bytes - 2, 0] : [0, 2]
-    pool.writeUInt16LE(halfOf(scale * (0.5 + random() / 2 ** 32)), at + ofScale)
-    for (let word = 0; word < bytes - 2; word += 4) pool.writeUInt32LE(weights(), at + ofWeights + word)
+    const halves = HALVES[type] ?? [[0, 1]]
+    const ofWeights = halves[0][0] === 0 ? 2 * halves.length : 0
+    const own = Math.max(scale * (0.5 + random() / 2 ** 32), 2 ** -14) // a normal number
+    for (let word = 0; word < bytes - 2 * halves.length; word += 4) pool.writeUInt32LE(weights(), at + ofWeights + word)
+    for (const [place, factor] of halves) pool.writeUInt16LE(halfOf(own * factor), at + place)
   }
   return pool
 }

@@ -156,6 +156,10 @@ test('what_if: the prediction of the command, and what it refuses', async () => 
   expect(evidence).toMatchObject({ tpot_ns: predicted.tpot_ns, ttft_ns: predicted.ttft_ns, basis: predicted.basis })
   expect(evidence.parts).toEqual(predicted.parts.slice(0, evidence.parts.length))
   expect(evidence.parts.length + (left?.count ?? 0)).toBe(predicted.parts.length)
+  const settings = { threads: 2, with: ['preempted.ggtrace'], type: 'q8_0', batch: 1 }
+  const options = ['--threads', '2', '--with', 'preempted.ggtrace', '--type', 'q8_0', '--batch', '1']
+  const other = await agent.ask('what_if', { logs: ['prompt.ggtrace'], ...settings })
+  expect(other.verdict).toBe(jsonOf('what-if', 'prompt.ggtrace', ...options).sentence)
   const refused = await agent.ask('what_if', { logs: ['prompt.ggtrace'], context: 1_000_000 })
   expect(refused.verdict).toMatch(/^cannot say: /)
 })

@@ -51,6 +51,7 @@ const OF_DOCS: readonly (readonly [placeholder: RegExp, text: string])[] = [
   [/<program> …|<program>( \[arguments\])?/, 'llama-cli -m model.gguf'],
   [/<trace or logs>|<trace>/, 'run.pftrace'],
   [/what-if <logs…>/, 'what-if run.ggtrace --context 200'],
+  [/^(ggml2perfetto peaks) (?:run\.ggtrace|<log>)/, '$1 now.ggtrace'],
   [/<logs?…?>/, 'run.ggtrace'],
   [/<topic>|<command>/, 'stats'],
   [/--clock …/, '--clock smi.csv=UTC'],

@@ -1,11 +1,15 @@
 import { DISTURBANCES, type WhatIf } from '../../../lib/cli.ts'
 import { callOf, withMost } from '../answer.ts'
-import { FROM, LOGS, list, object, oneOf, placesOf, runOn, type Tool, whole } from '../tool.ts'
+import { FROM, LOGS, list, object, oneOf, paths, placesOf, runOn, type Tool, text, whole } from '../tool.ts'
 
 interface Arguments {
   readonly logs: readonly string[]
   readonly context?: number
   readonly without?: readonly string[]
+  readonly threads?: number
+  readonly with?: readonly string[]
+  readonly type?: string
+  readonly batch?: number
   readonly from?: number
 }
 
@@ -14,7 +18,7 @@ export const whatIfTool: Tool<Arguments> = {
   name: 'what_if',
   title: 'Prediction of a changed run',
   description:
-    'Predicts the run with a longer or shorter context, or without what disturbed it, from its own calls, with an interval of 90 %; says where it cannot.',
+    'Predicts the run with another context, number of threads, type of weights or batch, or without what disturbed it, from its own calls, with an interval of 90 %; says where it cannot.',
   input: {
     logs: LOGS,
     context: whole('A prompt of so many tokens, and decoding after it', 1),
@@ -23,6 +27,10 @@ export const whatIfTool: Tool<Arguments> = {
       items: oneOf(DISTURBANCES, 'A disturbance'),
       maxItems: DISTURBANCES.length,
     },
+    threads: whole('With so many threads', 1),
+    with: paths('Runs of the same program with other numbers of threads, for `threads`: a log, or an Analysis, each'),
+    type: text('With weights of this type of ggml, such as q8_0', 20),
+    batch: whole('With so many sequences that are decoded at once', 1),
     from: FROM,
   },
   required: ['logs'],
@@ -38,15 +46,20 @@ export const whatIfTool: Tool<Arguments> = {
   },
   isReadOnly: true,
   async run(args, session, call) {
-    const { logs, context, without = [], from = 0 } = args
+    const { logs, context, without = [], threads, with: others = [], type, batch, from = 0 } = args
     const places = await placesOf(logs, session)
+    const otherPlaces = await placesOf(others, session)
     const options = [
       ...(context === undefined ? [] : ['--context', `${context}`]),
       ...(without.length === 0 ? [] : ['--without', without.join(',')]),
+      ...(threads === undefined ? [] : ['--threads', `${threads}`]),
+      ...(type === undefined ? [] : ['--type', type]),
+      ...(batch === undefined ? [] : ['--batch', `${batch}`]),
+      ...(others.length === 0 ? [] : ['--with', ...otherPlaces.map(({ path }) => path)]),
     ]
     const command = ['what-if', ...places.map(({ path }) => path), ...options, '--json']
     const { sentence, schema, changes, parts, ...figures } = JSON.parse(
-      (await runOn(places, command, session, call)).stdout,
+      (await runOn([...places, ...otherPlaces], command, session, call)).stdout,
     ) as WhatIf
     return withMost(parts.slice(from), (shown) => {
       const count = Math.max(parts.length - from - shown.length, 0)

@@ -57,6 +57,7 @@ export function runOf(main: LogContents, logs: readonly LogContents[], undetermi
     cpus_used: main.figures.cpus_used,
     kernel: machine('kernel', 'kernel_release'),
     build: text('ggml.version', 'build'),
+    ggml_library: text('library.ggml'),
     version: text('llama.version'),
     limits: limitsOf(attributes),
     variables: Object.fromEntries(

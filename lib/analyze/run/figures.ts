@@ -52,6 +52,8 @@ export interface RunFacts {
   readonly kernel: string | null
   /** Version of ggml. */
   readonly build: string | null
+  /** Path of ggml's library, `libggml-base`. */
+  readonly ggml_library: string | null
   /** Version of llama.cpp, of versions that have one (from 0.5.0 on). */
   readonly version: string | null
   /** What limited the process from outside; null where it was not recorded. */

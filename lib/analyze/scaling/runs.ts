@@ -13,7 +13,7 @@ const OF_TOO_MANY = ['cpu-limit', 'preempted', 'blocked-workers']
 export type ScaledPhase = 'decode' | 'prefill'
 
 /** CPUs whose time a run could use: those of its affinity, within its quota. Undefined: not known. */
-function usableCpus({ run }: Analysis): number | undefined {
+export function usableCpus({ run }: Analysis): number | undefined {
   const { limits, cpus } = run
   const known = [limits?.cpus ?? cpus, limits?.cpu_time].filter((value) => value != null)
   return known.length > 0 ? Math.min(...known) : undefined

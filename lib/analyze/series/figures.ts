@@ -38,6 +38,9 @@ export interface StepGroup {
   /** Type, and elements of one step, of the weights that a step reads as a matrix; empty and 0 without. Of experts, all of them. */
   readonly type: string
   readonly weight_elements: number
+  /** Of the matrix, of experts of each: elements of a row, and rows. */
+  readonly weight_columns: number
+  readonly weight_rows: number
 }
 
 /** The steps of a call. Lists are by group, and may be shorter: the rest is 0. */

@@ -168,12 +168,14 @@ export class StepTimes implements Statistic {
     const weight = /^MUL_MAT/.test(op) ? this.weightOf(node) : undefined
     const type = weight ? names.text(weight.type) : ''
     const weight_elements = weight?.ne?.reduce((product, n) => product * n, 1) ?? 0
-    const key = `${op}\0${role}\0${type}\0${weight_elements}`
+    const [weight_columns = 0, weight_rows = 0] = weight?.ne ?? []
+    const key = `${op}\0${role}\0${type}\0${weight_elements}\0${weight_columns}`
     let group = this.byKey.get(key)
     if (group === undefined) {
       group = Math.min(this.groups.length, GROUPS_MAX - 1)
       if (group === this.groups.length) {
-        this.groups.push({ op, role, block: blockOf(role, names.text(node.op)), type, weight_elements })
+        const block = blockOf(role, names.text(node.op))
+        this.groups.push({ op, role, block, type, weight_elements, weight_columns, weight_rows })
         this.overheads.push({ sumNs: 0, steps: 0 })
       }
       this.byKey.set(key, group)

@@ -30,6 +30,8 @@ export interface ModelCall {
   readonly isFirst: boolean
   readonly isPreempted: boolean
   readonly hasFaults: boolean
+  /** By group. */
+  readonly steps: readonly number[]
   readonly measured: State
   /** Without preemption. */
   readonly undisturbed: State
@@ -123,6 +125,7 @@ function callOf(
     workers: steps.workers,
     isPreempted: lostNs + lostBeforeNs > 0 || steps.undisturbed_ns.some((ns, group) => ns < timeOf!(group)),
     hasFaults: (steps.major_faults ?? 0) > 0,
+    steps: list((group) => steps.steps[group] ?? 0),
     measured: { compute: list(computeOf!), overhead: list(overheadOf), outsideNs, betweenNs },
     undisturbed: {
       compute: list((group) => computeOf!(group) * shareOf(group)),

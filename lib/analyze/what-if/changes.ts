@@ -1,4 +1,5 @@
 import { checkNames, UsageError } from '../../errors.ts'
+import { typeNamed } from '../../model/ggml-types.ts'
 import type { Changes, Disturbance } from './figures.ts'
 
 /** All values of {@link Disturbance}. */
@@ -6,12 +7,19 @@ export const DISTURBANCES = ['preempted', 'faults', 'first-call'] as const satis
 
 /** Throws UsageError for changes that nothing can be predicted for. */
 export function checkChanges(changes: Changes): void {
-  checkNames('what-if', changes, ['context', 'without'])
-  const { context, without = [] } = changes
-  if (context === undefined && without.length === 0)
-    throw new UsageError('what-if: no change is given\nhint: such as --context 4096, or --without preempted')
-  if (context !== undefined && !(Number.isInteger(context) && context >= 1))
-    throw new UsageError(`what-if: context ${context}: expected tokens, a whole number from 1 on`)
+  checkNames('what-if', changes, ['context', 'without', 'threads', 'type', 'batch'])
+  const { context, without = [], threads, type, batch } = changes
+  if ([context, threads, type, batch].every((change) => change === undefined) && without.length === 0)
+    throw new UsageError(
+      'what-if: no change is given\nhint: such as --context 4096, --threads 8, or --without preempted',
+    )
+  const counts = { context: [context, 'tokens'], threads: [threads, 'threads'], batch: [batch, 'sequences'] } as const
+  for (const [name, [value, what]] of Object.entries(counts)) {
+    if (value !== undefined && !(Number.isInteger(value) && value >= 1))
+      throw new UsageError(`what-if: ${name} ${value}: expected ${what}, a whole number from 1 on`)
+  }
+  if (type !== undefined && !typeNamed(type))
+    throw new UsageError(`what-if: type ${type}: no type of ggml\nhint: such as q4_0, q4_K, q8_0 or f16`)
   const unknown = without.find((what) => !DISTURBANCES.includes(what))
   if (unknown !== undefined)
     throw new UsageError(`what-if: without ${unknown}: expected one of ${DISTURBANCES.join(', ')}`)

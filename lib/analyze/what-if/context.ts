@@ -1,7 +1,9 @@
 import type { StepGroup } from '../series/figures.ts'
 import { type ModelCall, type State, sumOf, totalNs } from './calls.ts'
 import { type Line, lineOf } from './lines.ts'
+import { appliedKernels, promptFactor } from './measured.ts'
 import { type PlanContext, type Planned, type Refusal, refuse, type Scenario } from './plan.ts'
+import { settingOf } from './setting.ts'
 
 /** Of a normal error, 5 % are beyond so many standard errors on each side. */
 const Z = 1.645
@@ -113,8 +115,9 @@ function cacheOf(calls: readonly ModelCall[]): (call: ModelCall, tokens: number)
   return ({ cacheTokens, contextTokens }, tokens) => (cacheTokens / rounded(contextTokens)) * rounded(tokens)
 }
 
-/** The time of a prompt: attention by positions that its tokens see, all other work by tokens. */
-function promptOf(tokens: number, { model, calls }: PlanContext): Planned {
+/** The time of a prompt: attention by positions that its tokens see, all other work by tokens, but the last matrix where only the last token has outputs. */
+function promptOf(tokens: number, context: PlanContext): Planned {
+  const { model, calls } = context
   const { sequences } = calls[0]!
   const prompt = sumOf(calls.map((call) => call.tokens)) / sequences
   if (tokens === prompt) return 'unchanged'
@@ -127,21 +130,35 @@ function promptOf(tokens: number, { model, calls }: PlanContext): Planned {
   const by = { attention: seen(tokens) / seen(prompt), other: tokens / prompt }
   const growing = new Set(model.groups.flatMap((group, i) => (growsWithContext(group) ? [i] : [])))
   const sign: Record<Scenario, number> = { low: -1, expected: 0, high: 1 }
+  const { kernels } = appliedKernels(settingOf(context), settingOf(context), context)
+  const measured = model.groups.map((_, i) => promptFactor(i, tokens, { ...context, kernels }))
+  const arePerToken = measured.every((factor) => factor === undefined)
   return {
     basis: [
-      `a prompt of ${tokens} tokens from one of ${prompt}: attention by the positions that each token sees, other work by tokens`,
+      `a prompt of ${tokens} tokens from one of ${prompt}: attention by the positions that each token sees, ${arePerToken ? '' : 'products as measured (peaks --types), '}other work by tokens`,
     ],
     apply: (_, state, scenario) => {
-      const factor = (what: 'attention' | 'other') => {
+      const factor = (what: 'attention' | 'other', expected = by[what]) => {
         const error = PROMPT_ERROR[what] * Math.min(Math.abs(Math.log2(by[what])), 1)
-        return Math.max(by[what] * (1 + sign[scenario] * error), 0)
+        return Math.max(expected * (1 + sign[scenario] * error), 0)
       }
-      for (let group = 0; group < state.compute.length; group++) {
-        const what = growing.has(group) ? 'attention' : 'other'
-        state.compute[group]! *= factor(what)
-        state.overhead[group]! *= factor(what)
+      for (const [i, group] of model.groups.entries()) {
+        const times = isOfOutputs(group, i, context)
+          ? 1
+          : growing.has(i)
+            ? factor('attention')
+            : factor('other', measured[i])
+        state.compute[i]! *= times
+        state.overhead[i]! *= times
       }
       state.outsideNs *= factor('other')
     },
   }
+}
+
+/** Does the last matrix compute hardly more in the prompt than in decode? */
+function isOfOutputs({ block }: StepGroup, i: number, { model, calls, stateOf }: PlanContext): boolean {
+  if (block !== 'LM head' || model.decode.length === 0) return false
+  const mean = (calls: readonly ModelCall[]) => sumOf(calls.map((call) => stateOf(call).compute[i]!)) / calls.length
+  return mean(calls) < (calls[0]!.tokens / 2) * mean(model.decode)
 }

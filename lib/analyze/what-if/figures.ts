@@ -12,6 +12,12 @@ export interface Changes {
   /** Tokens of the prompt; decoding follows it, with as many tokens as in the run. */
   readonly context?: number | undefined
   readonly without?: readonly Disturbance[] | undefined
+  /** Threads that compute, in both phases. */
+  readonly threads?: number | undefined
+  /** Type of all weights that products read, except those in f32: a name of ggml, such as `q8_0`. */
+  readonly type?: string | undefined
+  /** Sequences that are decoded at once, each with the context of those of the run. */
+  readonly batch?: number | undefined
 }
 
 /** A figure of the run, and what the changes make of it. */

@@ -7,7 +7,7 @@ export const LEVEL = 0.9
 const ERROR_MIN = 0.02
 /** The same for what is predicted from a single call. */
 export const ERROR_OF_ONE = 0.05
-/** A larger error says nothing. */
+/** A larger error says nothing of a change that is smaller. */
 export const ERROR_MAX = 0.5
 /** Blocks of successive calls that are held out by turns. */
 const BLOCKS = 16

@@ -1,11 +1,26 @@
+import type { RunFacts } from '../run/figures.ts'
 import type { StepGroup } from '../series/figures.ts'
 import type { ModelCall, RunModel, State } from './calls.ts'
+import type { KernelTimes } from './kernels.ts'
 import { at, type Line, lineOf } from './lines.ts'
 
 /** Bounds of the time, and what is most likely. */
 export type Scenario = 'low' | 'expected' | 'high'
 /** All scenarios. */
 export const SCENARIOS = ['low', 'expected', 'high'] as const satisfies readonly Scenario[]
+
+/** A factor of a time. */
+export type Factor = Readonly<Record<Scenario, number>>
+
+/** No change. */
+export const SAME: Factor = { low: 1, expected: 1, high: 1 }
+
+/** Both factors, one after the other. */
+export const times = (a: Factor, b: Factor): Factor => ({
+  low: a.low * b.low,
+  expected: a.expected * b.expected,
+  high: a.high * b.high,
+})
 
 /** A phase that is predicted. */
 export type PlannedPhase = 'decode' | 'prefill'
@@ -38,9 +53,24 @@ export interface PlanContext {
   readonly model: RunModel
   readonly phase: PlannedPhase
   readonly calls: readonly ModelCall[]
+  readonly run: Pick<RunFacts, 'cpu' | 'build' | 'weights'>
+  /** CPUs that the run could use; null: not known. */
+  readonly cpus: number | null
+  /** Measured products of ggml. */
+  readonly kernels: KernelTimes | undefined
+  /** Bytes per second that so many threads read from memory; undefined: not measured. */
+  readonly bandwidth: ((threads: number) => number | undefined) | undefined
+  /** Runs of the same program with other numbers of threads. */
+  readonly others: readonly RunModel[]
   /** Of a call, before the changes: what lines are fitted on. */
   stateOf(call: ModelCall): State
 }
+
+/** Of a call, the time of a group's steps in ns, with their barriers, before the changes. */
+export const wallOf =
+  ({ stateOf }: PlanContext, group: number) =>
+  (call: ModelCall): number =>
+    stateOf(call).compute[group]! + stateOf(call).overhead[group]!
 
 /** Decode calls that are necessary: fewer show neither what is usual nor how much it varies. */
 export const CALLS_MIN = 16

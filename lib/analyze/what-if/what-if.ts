@@ -1,11 +1,15 @@
 import { UsageError } from '../../errors.ts'
 import { ANALYSIS_SCHEMA, type Analysis } from '../analysis.ts'
 import { ANALYSIS_HINT, checkGiven } from '../common/given.ts'
+import type { PeakFigures } from '../model/figures.ts'
+import { obstaclesOf, usableCpus } from '../scaling/runs.ts'
 import { copyOf, type ModelCall, modelOf, type RunModel, sumOf, totalNs } from './calls.ts'
 import { checkChanges } from './changes.ts'
 import { withContext } from './context.ts'
 import { type Changes, type Predicted, WHAT_IF_SCHEMA, type WhatIf } from './figures.ts'
 import { conformalError, ERROR_MAX, ERROR_OF_ONE, LEVEL, resampled } from './intervals.ts'
+import type { KernelTimes } from './kernels.ts'
+import { withThreadsOf } from './other-threads.ts'
 import { partsOf } from './parts.ts'
 import {
   CALLS_MIN,
@@ -21,28 +25,38 @@ import {
   type Scenario,
 } from './plan.ts'
 import { sentenceOf } from './sentence.ts'
+import { withSettings } from './settings.ts'
 import { withoutDisturbance } from './without.ts'
 
 export * from './figures.ts'
+
+/** What a prediction may rest on in addition to the run. */
+export interface Evidence {
+  /** Of the same program with other numbers of threads, with the same series. */
+  readonly others?: readonly Analysis[] | undefined
+  /** Measured products of ggml. */
+  readonly kernels?: KernelTimes | undefined
+  readonly peaks?: PeakFigures | undefined
+}
 
 /**
  * Predicts what changes make of a run, from its own calls: each is taken apart into its steps, and the changed parts are put in. `analysis`:
  * with the series `calls` and `steps`. Deterministic. Throws UsageError for changes that are none, and for an Analysis without these series;
  * what the run does not show is refused in the document (`why`).
  */
-export function predict(analysis: Analysis, changes: Changes): WhatIf {
-  checkGiven('what-if: analysis', analysis, [ANALYSIS_SCHEMA], ANALYSIS_HINT)
+export function predict(analysis: Analysis, changes: Changes, evidence: Evidence = {}): WhatIf {
+  const { others = [] } = evidence
+  for (const given of [analysis, ...others]) checkSeries(given)
   checkChanges(changes)
   const model = modelOf(analysis)
-  if (analysis.series?.calls === undefined || analysis.series.steps === undefined)
-    throw new UsageError(
-      `what-if: the Analysis has no series of calls and steps\nhint: analyze(log, { series: ['calls', 'steps'] }), or stats <logs> --json --series calls,steps`,
-    )
   const { decode_tokens_per_s, tpot_ns, ttft_ns } = analysis.calls
-  const decode = phaseAfter('decode', model, changes)
-  const prefill = phaseAfter('prefill', model, changes)
+  const facts = factsOf(analysis, evidence)
+  const decode = phaseAfter('decode', model, changes, facts)
+  const prefill = phaseAfter('prefill', model, changes, facts)
+  const sequences = model?.decode[0]?.sequences
+  const perCall = sequences === undefined ? 1 : (changes.batch ?? sequences) / sequences
   const inverse = (ns: Predicted): Predicted => {
-    const by = (value: number | null) => (value === null ? null : (decode_tokens_per_s! * tpot_ns!) / value)
+    const by = (value: number | null) => (value === null ? null : (perCall * decode_tokens_per_s! * tpot_ns!) / value)
     return { now: decode_tokens_per_s, expected: by(ns.expected), low: by(ns.high), high: by(ns.low), why: ns.why }
   }
   const tpot = predicted(tpot_ns, decode, 'no decode calls were timed')
@@ -62,6 +76,48 @@ export function predict(analysis: Analysis, changes: Changes): WhatIf {
   }
 }
 
+function checkSeries(analysis: Analysis): void {
+  checkGiven('what-if: analysis', analysis, [ANALYSIS_SCHEMA], ANALYSIS_HINT)
+  if (analysis.series?.calls === undefined || analysis.series.steps === undefined)
+    throw new UsageError(
+      `what-if: the Analysis has no series of calls and steps\nhint: analyze(log, { series: ['calls', 'steps'] }), or stats <logs> --json --series calls,steps`,
+    )
+}
+
+/** What is known of the run as a whole, and of what was given with it. */
+interface Facts extends Pick<PlanContext, 'run' | 'cpus' | 'kernels' | 'bandwidth'> {
+  /** Or why they cannot be compared with the run. */
+  readonly others: readonly RunModel[] | Refusal
+}
+
+function factsOf(analysis: Analysis, { others = [], kernels, peaks }: Evidence): Facts {
+  const { run } = analysis
+  const cpus = usableCpus(analysis) ?? null
+  const arePeaksOwn = peaks && (peaks.device == null || peaks.device === run.cpu)
+  return {
+    ...{ run, cpus, kernels },
+    bandwidth: arePeaksOwn
+      ? (threads) =>
+          peaks.by_threads?.find((rates) => rates.threads >= threads)?.bytes_per_s ?? peaks.bytes_per_s ?? undefined
+      : undefined,
+    others: others.length > 0 ? othersOf(analysis, others) : [],
+  }
+}
+
+function othersOf(analysis: Analysis, others: readonly Analysis[]): readonly RunModel[] | Refusal {
+  const differences = obstaclesOf([analysis, ...others])
+  if (differences.length > 0) {
+    const texts = differences.map(({ what, before, after }) => `${what} ${before} and ${after}`)
+    return refuse(`the runs are not comparable: ${texts.join('; ')}`)
+  }
+  const models = others.flatMap((other) => modelOf(other) ?? [])
+  if (models.length < others.length) return refuse('a run of --with has no operators of calls (record --level op)')
+  const weightsOf = ({ run }: Analysis) => JSON.stringify(run.weights)
+  return others.some((other) => weightsOf(other) !== weightsOf(analysis))
+    ? refuse('the runs are not comparable: they have other weights')
+    : models
+}
+
 function predicted(now: number | null, after: PhaseAfter | Refusal, missing: string): Predicted {
   const none = { now, expected: null, low: null, high: null }
   if (now === null) return { ...none, why: missing }
@@ -70,8 +126,15 @@ function predicted(now: number | null, after: PhaseAfter | Refusal, missing: str
   return { now, expected: now * expected, low: now * low, high: now * high, why: null }
 }
 
-function phaseAfter(phase: PlannedPhase, model: RunModel | undefined, changes: Changes): PhaseAfter | Refusal {
+function phaseAfter(
+  phase: PlannedPhase,
+  model: RunModel | undefined,
+  changes: Changes,
+  facts: Facts,
+): PhaseAfter | Refusal {
   if (!model) return refuse('no operators of calls were recorded (record --level op)')
+  const { others } = facts
+  if ('refused' in others) return others
   const calls = model[phase]
   if (calls.length < (phase === 'decode' ? CALLS_MIN : 1))
     return refuse(
@@ -80,7 +143,7 @@ function phaseAfter(phase: PlannedPhase, model: RunModel | undefined, changes: C
         : 'no prefill call with operators and a known context before the first decode',
     )
   const stateOf = ({ measured, undisturbed }: ModelCall) => (model.hasStates ? undisturbed : measured)
-  const planned = plansOf(changes, { model, phase, calls, stateOf })
+  const planned = plansOf(changes, { ...facts, others, model, phase, calls, stateOf })
   const refused = planned.find(isRefusal)
   if (refused) return refused
   const plans = planned.filter((plan): plan is Plan => plan !== 'unchanged')
@@ -98,10 +161,13 @@ function phaseAfter(phase: PlannedPhase, model: RunModel | undefined, changes: C
 
 /** What is taken out comes first: other changes act on what remains. */
 function plansOf(changes: Changes, context: PlanContext): Planned[] {
-  const { without = [], context: tokens } = changes
+  const { without = [], context: tokens, threads } = changes
+  const areThreadsMeasured = threads !== undefined && context.others.length > 0
   return [
     ...[...new Set(without)].sort(preemptedFirst).map((what) => withoutDisturbance(what, context)),
     ...(tokens === undefined ? [] : [withContext(tokens, context)]),
+    withSettings(areThreadsMeasured ? { ...changes, threads: undefined } : changes, context),
+    ...(areThreadsMeasured ? [withThreadsOf(threads, context)] : []),
   ]
 }
 
@@ -120,19 +186,18 @@ function factorOf(
   const isFew = calls.length < CALLS_MIN
   const areDisturbed = calls.some(({ isPreempted }) => isPreempted)
   const error = isFew ? ERROR_OF_ONE : conformalError(calls, ns.expected)
-  if (error > ERROR_MAX)
+  const tail = (1 - LEVEL) / 2
+  const bound = (scenario: 'low' | 'high', quantile: number) =>
+    (resampled(ns[scenario], isFew ? 0.5 : quantile) * calls.length) / nowNs
+  const expected = sumOf(ns.expected) / nowNs
+  const low = Math.min(bound('low', tail) / (1 + error), expected)
+  const high = Math.max(bound('high', 1 - tail) * (1 + error), expected)
+  // Of a change that is larger than the error, even a large one says something.
+  if (error > ERROR_MAX && low <= 1 && high >= 1)
     return refuse(
       areDisturbed && plans.every(({ removesPreemption }) => !removesPreemption)
         ? 'calls lost their CPUs, so that successive ones differ by more than half of their time: --without preempted, too'
         : 'successive calls differ by more than half of their time, and the log does not contain why',
     )
-  const tail = (1 - LEVEL) / 2
-  const bound = (scenario: 'low' | 'high', quantile: number) =>
-    (resampled(ns[scenario], isFew ? 0.5 : quantile) * calls.length) / nowNs
-  const expected = sumOf(ns.expected) / nowNs
-  return {
-    low: Math.min(bound('low', tail) / (1 + error), expected),
-    expected,
-    high: Math.max(bound('high', 1 - tail) * (1 + error), expected),
-  }
+  return { low, expected, high }
 }

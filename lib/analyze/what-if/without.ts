@@ -35,9 +35,13 @@ function withoutPreempted({ model, phase, calls }: PlanContext): Planned {
         others.map(({ undisturbed }) => totalNs(undisturbed)),
       )
     : undefined
+  // A call that lost its CPU takes at most what the slowest other one takes, by what is usual at its context.
+  const slowest = usual
+    ? Math.max(...others.map(({ undisturbed, contextTokens }) => totalNs(undisturbed) / valueAt(usual, contextTokens)))
+    : 1
   const lostIn = `${plural(preempted.length, `${phase} call`)} of ${calls.length} lost CPUs`
   const basis = usual
-    ? `${lostIn}: they take what the other ${others.length} take at their context, at most what their steps take without the lost time`
+    ? `${lostIn}: they take what the other ${others.length} take at their context, at most what the slowest of these takes, and what their steps take without the lost time`
     : `${lostIn}: their steps without the lost time, to ${REPLAY_LOW * 100} % of it, as too few calls without preemption were recorded`
   return {
     basis: [basis],
@@ -48,9 +52,9 @@ function withoutPreempted({ model, phase, calls }: PlanContext): Planned {
       const replayedNs = totalNs(replayed)
       Object.assign(state, replayed)
       const usualNs = usual && Math.max(valueAt(usual, call.contextTokens), 0)
-      if (scenario === 'high') return
-      const by = usualNs === undefined ? (scenario === 'low' ? REPLAY_LOW : 1) : Math.min(usualNs / replayedNs, 1)
-      scale(state, by)
+      const times = scenario === 'high' ? slowest : 1
+      if (usualNs !== undefined) scale(state, Math.min((times * usualNs) / replayedNs, 1))
+      else if (scenario === 'low') scale(state, REPLAY_LOW)
     },
   }
 }
@@ -64,7 +68,7 @@ function withoutFaults({ model, phase, calls, stateOf }: PlanContext): Planned {
     return refuse(
       `${faulting.length} of ${plural(calls.length, `${phase} call`)} had page faults that read; the others are too few to show what a call takes without`,
     )
-  return usualInstead(faulting, others, { model, phase, calls, stateOf }, 'had page faults that read')
+  return usualInstead(faulting, others, { model, phase, stateOf }, 'had page faults that read')
 }
 
 function withoutFirst({ model, phase, calls, stateOf }: PlanContext): Planned {
@@ -74,14 +78,14 @@ function withoutFirst({ model, phase, calls, stateOf }: PlanContext): Planned {
     return refuse(
       `only ${plural(others.length, `${phase} call`)} after the first: too few to show what a first call takes without being first`,
     )
-  return usualInstead(first, others, { model, phase, calls, stateOf }, 'is the first of its phase')
+  return usualInstead(first, others, { model, phase, stateOf }, 'is the first of its phase')
 }
 
 /** These calls take what the others take at their context. */
 function usualInstead(
   these: readonly ModelCall[],
   others: readonly ModelCall[],
-  { model, phase, stateOf }: PlanContext,
+  { model, phase, stateOf }: Pick<PlanContext, 'model' | 'phase' | 'stateOf'>,
   why: string,
 ): Planned {
   const alike = phase === 'decode' ? others : others.filter(({ tokens }) => tokens === these[0]!.tokens)

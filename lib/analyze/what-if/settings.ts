@@ -1,0 +1,139 @@
+import { typeNamed } from '../../model/ggml-types.ts'
+import { plural } from '../../model/units.ts'
+import { between, boundedFactor } from './bounds.ts'
+import type { Changes } from './figures.ts'
+import { type KernelTimes, nodeNs } from './kernels.ts'
+import { appliedKernels, measuredFactor } from './measured.ts'
+import { type Factor, type PlanContext, type Planned, type Refusal, refuse, SAME } from './plan.ts'
+import { type Setting, settingOf } from './setting.ts'
+import { hasWeights, isQuantisable, typeOf } from './weights.ts'
+
+/** Threads and sequences are predicted up to so many times those of the run. */
+const TIMES_MAX = { threads: 8, batch: 64 }
+/** Barriers of a number of threads take between this part and so many times what was measured: some threads come late. */
+const BARRIER = { low: 0.5, high: 3 }
+/** With one thread nobody waits: what remains of barriers and gaps is the start of a node. */
+const ALONE: Factor = { low: 0, expected: 0.5, high: 1 }
+const NOTHING: Factor = { low: 0, expected: 0, high: 0 }
+
+/** Other threads, type of weights, or number of sequences. */
+export function withSettings({ threads, type, batch }: Changes, context: PlanContext): Planned {
+  const { model, phase } = context
+  const now = settingOf(context)
+  const isOtherBatch = batch !== undefined && batch !== model.decode[0]?.sequences
+  const isOtherType = type !== undefined && model.groups.some((group) => typeOf(group, type) !== group.type)
+  const then: Setting = {
+    threads: threads ?? now.threads,
+    type: isOtherType ? typeNamed(type)!.name : undefined,
+    sequences: isOtherBatch ? batch : now.sequences,
+  }
+  if (then.threads === now.threads && !isOtherType && !isOtherBatch) return 'unchanged'
+  const refused = refusalOf(now, then, context)
+  if (refused) return refused
+  const { kernels, source, basis } = appliedKernels(now, then, context)
+  const factors = model.groups.map((_, i) => factorsOf(i, now, then, context, kernels))
+  const kinds = model.groups.filter(isQuantisable).length
+  const measured = factors.filter(({ isMeasured }) => isMeasured).length
+  // Work of the program for each sequence, such as sampling.
+  const host = phase === 'decode' ? between([1, then.sequences / now.sequences]) : SAME
+  return {
+    basis: [
+      ...basis,
+      ...(measured > 0 ? [`${phase}: ${measured} of ${plural(kinds, 'kind')} of products by ${source}`] : []),
+      ...(measured < kinds ? unmeasured(now, then, context) : []),
+    ],
+    apply: ({ steps }, state, scenario) => {
+      for (const [group, { compute, overhead, addedNs }] of factors.entries()) {
+        const added = addedNs[scenario] * steps[group]!
+        state.compute[group]! *= compute[scenario]
+        state.overhead[group] = Math.max(state.overhead[group]! * overhead[scenario] + added, 0)
+      }
+      state.betweenNs *= host[scenario]
+    },
+  }
+}
+
+function refusalOf(now: Setting, then: Setting, { model, phase, cpus }: PlanContext): Refusal | undefined {
+  const { groups } = model
+  if (!groups.some(hasWeights)) return refuse('no product with weights was recorded on the CPU')
+  if (then.sequences !== now.sequences && phase === 'prefill')
+    return refuse(`the prompts of ${plural(then.sequences, 'sequence')} are not predicted`)
+  if (then.sequences > TIMES_MAX.batch * now.sequences)
+    return refuse(
+      `${then.sequences} sequences are more than ${TIMES_MAX.batch} times those of the run, ${now.sequences}`,
+    )
+  if (then.threads !== now.threads && now.threads === 0) return refuse('the number of threads was not recorded')
+  if (then.threads > now.threads && cpus !== null && then.threads > cpus)
+    return refuse(`${then.threads} threads on ${plural(cpus, 'CPU')} would take them from each other`)
+  if (then.threads > TIMES_MAX.threads * now.threads)
+    return refuse(
+      `${then.threads} threads are more than ${TIMES_MAX.threads} times those of the run, ${now.threads}, and no run with others is given (--with)`,
+    )
+  return then.type === undefined ? undefined : typeRefusal(then.type, groups)
+}
+
+function typeRefusal(type: string, groups: PlanContext['model']['groups']): Refusal | undefined {
+  const { elements } = typeNamed(type)!
+  const odd = groups.find((group) => isQuantisable(group) && group.weight_columns % elements !== 0)
+  if (odd)
+    return refuse(
+      `${type} has blocks of ${elements} elements, which do not divide the rows of ${odd.role}, ${odd.weight_columns}`,
+    )
+  const unknown = groups.find((group) => isQuantisable(group) && !typeNamed(group.type))
+  return unknown && refuse(`the type of the weights of ${unknown.role} is not known: ${unknown.type}`)
+}
+
+/** The time after the change, by that before it. */
+interface Factors {
+  readonly compute: Factor
+  readonly overhead: Factor
+  /** To the overhead of each step. */
+  readonly addedNs: Factor
+  readonly isMeasured: boolean
+}
+
+function factorsOf(
+  i: number,
+  now: Setting,
+  then: Setting,
+  context: PlanContext,
+  kernels: KernelTimes | undefined,
+): Factors {
+  const measured = kernels && measuredFactor(i, now, then, context, kernels)
+  // What was measured contains the barrier.
+  if (measured) return { compute: measured, overhead: measured, addedNs: NOTHING, isMeasured: true }
+  const compute = boundedFactor(i, now, then, context)
+  const unchanged = { compute, overhead: SAME, addedNs: NOTHING, isMeasured: false }
+  if (then.threads === now.threads) return unchanged
+  if (then.threads === 1) return { ...unchanged, overhead: ALONE }
+  const [before, after] = [now, then].map(({ threads }) => kernels && nodeNs(kernels, threads))
+  if (before === undefined || after === undefined) return unchanged
+  const ns = after - before
+  return { ...unchanged, addedNs: between([BARRIER.low * ns, BARRIER.high * ns], ns) }
+}
+
+/** What is between bounds only, and what would measure it. */
+function unmeasured(now: Setting, then: Setting, { run, bandwidth }: PlanContext): string[] {
+  const ceiling = bandwidth ? ', down to what the bandwidth of the memory permits,' : ''
+  const found = [
+    then.type !== undefined && {
+      says: `${then.type}: between proportional to bytes and the slowest type of the run`,
+      option: '',
+    },
+    then.sequences !== now.sequences && {
+      says: `${plural(then.sequences, 'sequence')}: between weights that are read once for all and once for each`,
+      option: ` --batch ${then.sequences}`,
+    },
+    then.threads !== now.threads && {
+      says: `${plural(then.threads, 'thread')} from ${now.threads}: between perfect scaling${ceiling} and none`,
+      option: ` --threads ${then.threads}`,
+    },
+  ].filter((part) => part !== false)
+  const types = new Set((run.weights ?? []).map(({ type }) => type).filter((type) => type !== 'f32'))
+  const named = then.type ?? ([...types].join(',') || 'q8_0')
+  const options = found.map(({ option }) => option).join('')
+  return [
+    ...found.map(({ says }) => `without calibration, ${says}`),
+    `what measures it, on the machine: ggml2perfetto peaks <log> --types ${named}${options}`,
+  ]
+}

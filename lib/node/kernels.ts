@@ -1,0 +1,165 @@
+import { spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { readFile, writeFile } from 'node:fs/promises'
+import { availableParallelism, cpus, arch as hostArch, hostname, platform as hostPlatform } from 'node:os'
+import { dirname, join } from 'node:path'
+import type { Analysis } from '../analyze/analysis.ts'
+import { modelOf } from '../analyze/what-if/calls.ts'
+import { KERNELS_SCHEMA, type KernelTimes, type ProductTime, parseKernelFile } from '../analyze/what-if/kernels.ts'
+import { type ProductJob, productJobs, type Sought } from '../analyze/what-if/weights.ts'
+import { checkNames, UsageError } from '../errors.ts'
+import { MEASURE_KERNELS_OPTIONS } from '../generated/option-names.ts'
+import { typeNamed } from '../model/ggml-types.ts'
+import { cacheFolder, nativeFile, placeFile } from './native.ts'
+import { cpuName, PEAKS_PROGRAM } from './peaks.ts'
+import { systemName } from './record/diagnosis.ts'
+import type { Environment } from './record/program.ts'
+
+/** Options of {@link measureKernels}. */
+export interface KernelsOptions {
+  /** The environment, such as `process.env`: it determines the cache folder and the compiler. */
+  readonly env: Environment
+  /** Types of weights in addition to those of the run, such as `q8_0`. */
+  readonly types: readonly string[]
+  /** Numbers of threads, and of sequences that are decoded at once, in addition to those of the run. */
+  readonly threads?: readonly number[] | undefined
+  readonly batches?: readonly number[] | undefined
+  /** Lengths of prompts, in tokens, in addition to those of the run. */
+  readonly contexts?: readonly number[] | undefined
+  /** Folder of ggml's libraries; by default that of the run. */
+  readonly ggml?: string | undefined
+  /** Called before the measuring program is built, which takes a second. */
+  readonly onBuild?: ((compiler: string) => void) | undefined
+  /** Called before measuring, with the number of measurements: each takes a third of a second. */
+  readonly onStart?: ((measurements: number) => void) | undefined
+}
+
+/** Products that are kept of a ggml; the latest. */
+const KEPT_MAX = 4096
+
+/**
+ * Measures what ggml's own matrix products take on this machine: of the weights of a run, at its types and others, with its numbers of threads and
+ * tokens and others. Takes a third of a second for each kind of product, type and number, during which nothing else should compute. The results
+ * are kept for this host, its processor and this version of ggml, with those of earlier measurements; all of them are returned. `run`: with the series
+ * `calls` and `steps`, recorded on this machine. Linux only. Throws UsageError where it cannot be measured.
+ */
+export async function measureKernels(run: Analysis, options: KernelsOptions): Promise<KernelTimes> {
+  checkNames('measureKernels', options, MEASURE_KERNELS_OPTIONS)
+  const { env, types, threads = [], batches = [], contexts = [], onBuild, onStart } = options
+  if (hostPlatform() !== 'linux')
+    throw new UsageError(`peaks --types: runs on Linux only so far, this is ${systemName(hostPlatform())}`)
+  const { build, cpu } = run.run
+  if (build === null) throw new UsageError('peaks --types: the log does not contain the version of ggml')
+  if (cpu !== cpuName())
+    throw new UsageError(`peaks --types: the log was recorded on "${cpu ?? 'unknown'}", this is "${cpuName()}"`)
+  const jobs = jobsOf(run, { types, threads, batches, contexts })
+  const folder = options.ggml ?? (run.run.ggml_library === null ? undefined : dirname(run.run.ggml_library))
+  if (folder === undefined)
+    throw new UsageError("peaks --types: the log does not contain where ggml's libraries are\nhint: --ggml <folder>")
+  const native = { env, platform: hostPlatform(), arch: hostArch(), onBuild }
+  const program = await nativeFile(PEAKS_PROGRAM, native)
+  onStart?.(jobs.reduce((sum, { runs }) => sum + runs.length, 0))
+  const lines = await measured(program, folder, jobs, env)
+  const times = merged(await keptKernels(env, build), { build, lines })
+  await placeFile(keptPath(env, build), (to) => writeFile(to, `${JSON.stringify(times)}\n`)).catch(() => undefined)
+  return times
+}
+
+function jobsOf(run: Analysis, sought: Sought): ProductJob[] {
+  for (const type of sought.types)
+    if (!typeNamed(type))
+      throw new UsageError(`peaks --types ${type}: no type of ggml\nhint: such as q4_0, q4_K, q8_0 or f16`)
+  const model = modelOf(run)
+  const jobs = model ? productJobs(model, sought) : []
+  if (jobs.length === 0)
+    throw new UsageError(
+      'peaks --types: the log contains no products of weights on the CPU\nhint: record with --level op, a prompt and some tokens',
+    )
+  return jobs
+}
+
+/** The products that {@link measureKernels} kept on this host of this version of ggml; undefined: none. */
+export async function keptKernels(env: Environment, build: string): Promise<KernelTimes | undefined> {
+  return parseKernelFile(await readFile(keptPath(env, build), 'utf8').catch(() => ''))
+}
+
+/** The host's name is hashed. */
+function keptPath(env: Environment, build: string): string {
+  const parts = [hostname(), cpuName(), availableParallelism(), build]
+  const key = createHash('sha256').update(parts.join('\0')).digest('hex').slice(0, 16)
+  return join(cacheFolder(env), `kernels-${key}.json`)
+}
+
+/** A line that the program prints. */
+type Line =
+  | ProductTime
+  | { readonly nodes: true; readonly threads: number; readonly ns: number; readonly best_ns: number }
+
+function merged(
+  kept: KernelTimes | undefined,
+  { build, lines }: { build: string; lines: readonly Line[] },
+): KernelTimes {
+  const isNode = (line: Line) => 'nodes' in line && line.nodes === true
+  const products = lines.flatMap((line) => (isNode(line) ? [] : [productOf(line as ProductTime)]))
+  const nodes = lines.filter(isNode).map(({ threads, ns, best_ns }) => ({ threads, ns, best_ns }))
+  const keyOf = ({ type, columns, rows, copies, tokens, threads }: ProductTime) =>
+    [type, columns, rows, copies, tokens, threads].join()
+  const [fresh, counts] = [new Set(products.map(keyOf)), new Set(nodes.map(({ threads }) => threads))]
+  const older = (kept?.products ?? []).filter((product) => !fresh.has(keyOf(product)))
+  return {
+    schema: KERNELS_SCHEMA,
+    ...{ cpu: cpuName(), cpus: cpus().length, build },
+    products: [...older, ...products].slice(-KEPT_MAX),
+    nodes: [...(kept?.nodes ?? []).filter(({ threads }) => !counts.has(threads)), ...nodes],
+  }
+}
+
+const productOf = ({
+  type,
+  columns,
+  rows,
+  copies,
+  buffer,
+  tokens,
+  threads,
+  ns,
+  best_ns,
+}: ProductTime): ProductTime => ({
+  ...{ type, columns, rows, copies, buffer, tokens, threads, ns, best_ns },
+})
+
+/** Runs the program, and returns what it prints. */
+function measured(program: string, folder: string, jobs: readonly ProductJob[], env: Environment): Promise<Line[]> {
+  const counts = [...new Set(jobs.flatMap(({ runs }) => runs.map(({ threads }) => threads)))]
+  const input = [
+    ...counts.map((threads) => `nodes ${threads}`),
+    ...jobs.flatMap(({ type, columns, rows, copies, runs }) => [
+      `weights ${typeNamed(type)!.number} ${typeNamed(type)!.name} ${columns} ${rows} ${copies}`,
+      ...runs.map(({ tokens, threads }) => `products ${tokens} ${threads}`),
+    ]),
+  ]
+  const child = spawn(program, ['--ggml', folder], { env: { ...env, LD_PRELOAD: undefined }, stdio: 'pipe' })
+  return new Promise((resolve, reject) => {
+    let [stdout, stderr] = ['', '']
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      stdout += text
+    })
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      stderr += text
+    })
+    child.stdin.on('error', () => undefined) // it has ended: its exit code and stderr say why
+    child.on('error', ({ message }) => reject(new UsageError(`peaks --types: cannot measure: ${message}`)))
+    child.on('close', (code, signal) => {
+      if (code === 0)
+        return resolve(
+          stdout
+            .trim()
+            .split('\n')
+            .map((line) => JSON.parse(line) as Line),
+        )
+      const why = stderr.trim().split('\n').at(-1) || `exit code ${code ?? signal}`
+      reject(new UsageError(`peaks --types: ${why.replace(/^peaks: /, '')}\nhint: --ggml <folder of libggml-base.so>`))
+    })
+    child.stdin.end(`${input.join('\n')}\n`)
+  })
+}

@@ -1,0 +1,137 @@
+/**
+ * How near `what-if` comes to runs that are measured afterwards, on this machine. Draws runs and changes by a seed; records both by turns, predicts the
+ * changed one from the first recording of the other, and compares. Prints a line for each trial, then errors, coverage of the intervals and each miss.
+ *   node scripts/what-if/trial.mjs --seed N [--trials 60] [--first 0] [--json FILE] [--kernels no]
+ * Needs dist (npm run build), cc, and llama.cpp in vendor/ (scripts/fetch-llama.mjs). With the right to it, programs run with SCHED_FIFO: what else runs
+ * does not take their CPUs.
+ */
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { appendFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { analyze } from 'ggml2perfetto'
+import { parseKernelFile, WHAT_IF_SERIES, whatIf } from 'ggml2perfetto/analysis'
+import { inputOf } from 'ggml2perfetto/node'
+import { cachedModel } from '../../test/llama/gguf.mjs'
+import { draw, modelOf, nameOf, sideText } from './draw.mjs'
+import { compared, scoreText } from './score.mjs'
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: 'string' },
+    trials: { type: 'string', default: '60' },
+    first: { type: 'string', default: '0' },
+    json: { type: 'string' },
+    kernels: { type: 'string', default: 'yes' },
+  },
+})
+if (!/^\d+$/.test(values.seed ?? '')) throw new Error('--seed: expected a number')
+
+const at = (path) => fileURLToPath(new URL(`../../${path}`, import.meta.url))
+const CLI = at('dist/ggml2perfetto.js')
+const LIBS = at('vendor/llama/lib')
+/** Recordings of each side, by turns. */
+const TURNS = 2
+/** Nothing takes the CPUs of such a program. */
+const FIRST = spawnSync('chrt', ['-f', '1', 'true']).status === 0 ? ['chrt', '-f', '1'] : []
+
+/** A program that computes on a CPU until it is ended. */
+const HOG = ['-c', '0', process.execPath, '-e', 'for (;;);']
+
+const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-what-if-'))
+process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1))
+const LOG = join(folder, 'run.ggtrace')
+const env = { ...process.env, XDG_CACHE_HOME: join(folder, 'cache') }
+mkdirSync(env.XDG_CACHE_HOME)
+
+const program = join(folder, 'run')
+const linked = [`-L${LIBS}`, `-Wl,-rpath,${LIBS}`, '-lllama', '-lggml', '-lggml-base', '-lpthread']
+execFileSync('cc', [
+  '-std=gnu11',
+  '-O2',
+  `-I${at('vendor/llama/include')}`,
+  at('test/llama/run.c'),
+  '-o',
+  program,
+  ...linked,
+])
+
+/** Records a side; returns its Analysis. */
+async function record(side) {
+  const { path } = await cachedModel(modelOf(side), join(folder, 'models'))
+  rmSync(LOG, { force: true })
+  const numbers = { threads: side.threads, prompt: side.prompt, decode: side.decode, parallel: side.parallel }
+  const options = Object.entries(numbers).flatMap(([name, value]) => [`--${name}`, `${value}`])
+  const run = [program, '--lib', LIBS, '--model', path, '--threadpool', '--warmup', '--batch', '8192', ...options]
+  // A hog takes turns with ordinary programs only.
+  const first = side.hog ? [] : FIRST
+  const hog = side.hog ? spawn('taskset', HOG, { stdio: 'ignore' }) : undefined
+  try {
+    const args = [CLI, 'record', '-o', LOG, '--', ...first, ...run]
+    const { status, stderr } = spawnSync(process.execPath, args, { env, encoding: 'utf8' })
+    if (status !== 0) throw new Error(`${run.join(' ')}: exit code ${status}\n${stderr}`)
+  } finally {
+    hog?.kill('SIGKILL')
+  }
+  return await analyze(await inputOf(LOG), { series: WHAT_IF_SERIES })
+}
+
+/** Measures the products of a run as the change needs them. `log`: the latest recording. */
+function kernelsFor({ changes, before }) {
+  const { threads, type, batch, context } = changes
+  if (values.kernels === 'no' || changes.without) return undefined
+  const options = [
+    ...['--types', type ?? nameOf(before.type)],
+    ...(threads === undefined ? [] : ['--threads', `${threads}`]),
+    ...(batch === undefined ? [] : ['--batch', `${batch}`]),
+    ...(context === undefined ? [] : ['--context', `${context}`]),
+  ]
+  const [file, ...args] = [...FIRST, process.execPath, CLI, 'peaks', LOG, ...options, '--json']
+  const { status, stdout, stderr } = spawnSync(file, args, { env, encoding: 'utf8', maxBuffer: 1 << 26 })
+  if (status !== 0) throw new Error(`peaks ${options.join(' ')}: exit code ${status}\n${stderr}`)
+  return parseKernelFile(stdout)
+}
+
+const meanOf = (numbers) => numbers.reduce((sum, number) => sum + number, 0) / numbers.length
+
+async function run(trial) {
+  const { before, after, changes } = trial
+  const sides = { before: [], after: [] }
+  let kernels
+  for (let turn = 0; turn < TURNS; turn++) {
+    sides.before.push(await record(before))
+    kernels ??= kernelsFor(trial)
+    sides.after.push(await record(after))
+  }
+  const [analysis] = sides.before
+  const predicted = await whatIf(analysis, changes, { kernels })
+  const measured = (key) => meanOf(sides.after.map(({ calls }) => calls[key]))
+  const drift = sides.before[1].calls.tpot_ns / analysis.calls.tpot_ns - 1
+  const keys = changes.batch === undefined ? ['tpot_ns', 'ttft_ns'] : ['tpot_ns']
+  const figures = keys.map((key) => compared(key.slice(0, 4).toUpperCase(), predicted[key], measured(key)))
+  return { ...trial, figures, drift, basis: predicted.basis }
+}
+
+const percent = (share) => `${(100 * share).toFixed(1)} %`
+const figureText = ({ what, measured, expected, low, high, error, isWithin, why }) => {
+  const ms = (ns) => (ns / 1e6).toPrecision(3)
+  if (expected === undefined) return `${what} refused (${why})`
+  return `${what} ${ms(expected)} ms (${ms(low)} to ${ms(high)}), measured ${ms(measured)}: ${percent(error)}${isWithin ? '' : ' OUTSIDE'}`
+}
+
+const trials = []
+const [seed, first, count] = [values.seed, values.first, values.trials].map(Number)
+for (let number = first; number < first + count; number++) {
+  const trial = draw(seed, number)
+  const done = await run(trial).catch(({ message }) => console.log(`NOT MEASURED ${number}: ${message}`))
+  if (!done) continue
+  trials.push(done)
+  console.log(
+    `${number} ${sideText(trial.before)} ${JSON.stringify(trial.changes)}: ${done.figures.map(figureText).join('; ')} (drift ${percent(done.drift)})`,
+  )
+  if (values.json !== undefined) appendFileSync(values.json, `${JSON.stringify(done)}\n`)
+}
+console.log(`\n${scoreText(trials)}`)

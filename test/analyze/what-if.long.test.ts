@@ -1,0 +1,56 @@
+import { readdirSync } from 'node:fs'
+import { beforeAll, expect, test } from '@jest/globals'
+import type { KernelTimes, WhatIf } from '../../lib/analysis.ts'
+import { at, run, useFolder } from '../cli/helpers.ts'
+import { ensureLlama, hasLlama, LIB, model, runner } from '../llama/testbed.ts'
+
+/** Measures ggml's own products of a run that is recorded here, and predicts by them. */
+
+const llamaTest = hasLlama() ? test : test.skip
+useFolder()
+beforeAll(async () => {
+  process.env['XDG_CACHE_HOME'] = at('cache')
+  if (hasLlama()) await ensureLlama()
+})
+
+llamaTest(
+  'peaks --types measures the products of a log with its ggml, keeps them, and what-if predicts by them',
+  async () => {
+    const shape = { layers: 2, width: 256, feedForward: 512, heads: 4, kvHeads: 2, vocabulary: 512, context: 512 }
+    const { path } = await model({ name: 'what-if', ...shape, weights: 'Q4_0' })
+    const log = at('run.ggtrace')
+    const args = ['--lib', LIB, '--model', path, '--threadpool', '--prompt', '48', '--decode', '40']
+    const recorded = run(['record', '-o', log, '--', await runner(), ...args])
+    expect(recorded.code).toBe(0)
+    const before = JSON.parse(run(['what-if', log, '--type', 'q8_0', '--json']).stdout) as WhatIf
+    expect(before.basis.join()).toContain('without calibration')
+    const types = ['--types', 'q8_0,q6_K', '--batch', '2']
+    const { stdout, stderr, code } = run(['peaks', log, ...types, '--json'])
+    expect(code).toBe(0)
+    expect(stderr).toMatch(/measuring \d+ products, about \d+ s/)
+    const { products, nodes, schema } = JSON.parse(stdout) as KernelTimes
+    expect([schema, nodes.map(({ threads }) => threads)]).toEqual(['ggml2perfetto.kernels/1', [1]])
+    for (const type of ['q4_0', 'q8_0', 'q6_K']) {
+      const own = products.filter((product) => product.type === type)
+      expect(new Set(own.map(({ tokens }) => tokens))).toEqual(new Set([1, 2, 48]))
+      expect(new Set(own.map(({ columns, rows }) => `${columns} ${rows}`))).toEqual(
+        new Set(['256 256', '256 128', '256 512', '512 256']),
+      )
+      for (const { ns, best_ns } of own) expect([best_ns > 0, ns >= best_ns]).toEqual([true, true])
+    }
+    expect(
+      readdirSync(at('cache/ggml2perfetto')).filter((name) => /^kernels-[0-9a-f]{16}\.json$/.test(name)),
+    ).toHaveLength(1)
+    const after = JSON.parse(run(['what-if', log, '--type', 'q8_0', '--json']).stdout) as WhatIf
+    expect(after.basis.join()).toMatch(/8 of 8 kinds of products by what ggml's own take with q8_0, 1 thread/)
+    const text = run(['peaks', log, '--types', 'q4_0', '--threads', '1'])
+    expect(text.stdout).toMatch(/\n {2}q4_0 256 × 512 +\w+ +1 +1 +/)
+    const missing = run(['peaks', log, '--types', 'q8_0', '--ggml', at('nothing')])
+    expect([missing.code, missing.stderr]).toEqual([
+      1,
+      expect.stringMatching(/cannot load libggml-base.so[\s\S]*hint: --ggml/),
+    ])
+    const unknown = run(['peaks', log, '--types', 'iq2_xxs'])
+    expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringMatching(/without an importance matrix: iq2_xxs/)])
+  },
+)

@@ -30,7 +30,7 @@ export { coreKindsIn, cpusOfWorker, kindsOfWorker, machineWords } from './analyz
 export { weightMemoryText } from './analyze/weights/words.ts'
 export { DISTURBANCES } from './analyze/what-if/changes.ts'
 export type { Disturbance } from './analyze/what-if/figures.ts'
-export { type KernelTimes, type ProductTime, parseKernelFile } from './analyze/what-if/kernels.ts'
+export { type KernelTimes, parseKernelFile } from './analyze/what-if/kernels.ts'
 export { predict, type WhatIf, type WhatIfPart } from './analyze/what-if/what-if.ts'
 export { backendsOf, type Dag, dagOf, type Range } from './dag/dag.ts'
 export { type DagDiff, type DiffNode, type DiffPart, diffDags, type NamedDag } from './dag/diff.ts'

@@ -78,10 +78,9 @@ export const whatIfCommand: CommandModule<object, Arguments> = {
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const { context, without, threads, type, batch, json, with: paths = [] } = args
   if (paths.length > 0 && threads === undefined) throw new UsageError('--with: only with --threads')
-  const depth = { series: WHAT_IF_SERIES, distributions: false }
-  const analysis = await analysisOf(args, depth)
+  const analysis = await analysisOf(args, { series: WHAT_IF_SERIES })
   const others: Analysis[] = []
-  for (const path of paths) others.push(await analysisOf({ ...args, inputs: [path] }, depth))
+  for (const path of paths) others.push(await analysisOf({ ...args, inputs: [path] }, { series: WHAT_IF_SERIES }))
   const peaks = await keptPeaks(io().env)
   const result = predict(
     analysis,

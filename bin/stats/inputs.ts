@@ -12,7 +12,7 @@ export type StatsInputs = { readonly inputs: readonly string[] } & Readonly<
 >
 
 type MachineKey = 'expertCache' | 'peaks' | 'peakGflops' | 'peakGbs' | 'flopsPerToken' | 'cacheType'
-type More = 'series' | 'distributions' | 'call' | 'expertCaches' | 'peaks' | 'flopsPerToken' | 'cacheTypes'
+type More = 'series' | 'call' | 'expertCaches' | 'peaks' | 'flopsPerToken' | 'cacheTypes'
 
 /**
  * The Analysis of logs of one run, or the one that is stored in the only input. Shows the progress of reading. Throws UsageError for

@@ -7,7 +7,7 @@ export const GGTRACE_WRITER_OPTIONS: readonly string[] = ["blockBytes","originNs
 export const TRACE_WRITER_OPTIONS: readonly string[] = ["clock","unit"]
 
 /** Options of `analyze`. */
-export const ANALYZE_OPTIONS: readonly string[] = ["cacheTypes","call","checkEvents","clocks","distributions","everything","expertCaches","flopsPerToken","formats","from","onProgress","opTable","osRuntime","peaks","series","signal","strict"]
+export const ANALYZE_OPTIONS: readonly string[] = ["cacheTypes","call","checkEvents","clocks","everything","expertCaches","flopsPerToken","formats","from","onProgress","opTable","osRuntime","peaks","series","signal","strict"]
 
 /** Options of `checkTrace`. */
 export const CHECK_TRACE_OPTIONS: readonly string[] = ["wasm"]

@@ -35,8 +35,6 @@ import { type LogPass, RunInputs, type RunOptions } from './run-inputs.ts'
 export interface AnalyzeOptions extends RunOptions {
   /** Figures over time that are added as {@link Analysis.series}; by default none. `calls`: a table of calls. */
   readonly series?: readonly SeriesName[] | undefined
-  /** Distributions of the durations of operators; by default true. Without them, rows of operators have none, and a long log takes less time. */
-  readonly distributions?: boolean | undefined
   /** Number of the call that the series `graph` and `memory` show; by default a decode call. */
   readonly call?: number | undefined
   /** What the machine can do: rooflines are compared with it. */
@@ -75,7 +73,7 @@ export async function analyze(inputs: Input | readonly Input[], options: Analyze
     const { logs, companions } = run
     const { profiles } = companions.definitions
     const placing = run.placing(options)
-    const { series, call, expertCaches, distributions = true } = options
+    const { series, call, expertCaches } = options
     const { ahead, later } = await placeAll(placing, logs)
     const accesses = await readAccesses(run, names, read)
     const threads = new ThreadHistory(names, {
@@ -86,7 +84,7 @@ export async function analyze(inputs: Input | readonly Input[], options: Analyze
     const hostOperators = new HostOperatorPass(names)
     const shared = {
       ...{ names, threads, power, accesses, kernels, hostOperators },
-      ...{ series, call, expertCaches, distributions, model: shape },
+      ...{ series, call, expertCaches, model: shape },
     }
     const analysed = ahead.map(({ log, placed }) => new Analysed(log, placed, shared))
     const open = new Set(analysed.filter(({ log }) => !log.isOfScheduler))
@@ -147,7 +145,6 @@ interface Shared {
   readonly hostOperators: HostOperatorPass
   readonly kernels: ProfilePass
   readonly series: AnalyzeOptions['series']
-  readonly distributions: boolean
   readonly expertCaches: AnalyzeOptions['expertCaches']
   readonly model: ModelShape | undefined
   readonly call: AnalyzeOptions['call']
@@ -165,10 +162,10 @@ class Analysed implements LogPass {
     readonly placed: Placed,
     private readonly shared: Shared,
   ) {
-    const { names, threads, series, call, expertCaches, distributions, model } = shared
+    const { names, threads, series, call, expertCaches, model } = shared
     this.join = joinOf(shared.accesses, log, names)
     this.alone = new LogPasses(names)
-    this.figures = new AnalysisPass(names, threads, { distributions, series, call, expertCaches, model })
+    this.figures = new AnalysisPass(names, threads, { distributions: true, series, call, expertCaches, model })
   }
 
   /** States of threads before this time are no longer needed for it, on the trace's clock. */

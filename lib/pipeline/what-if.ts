@@ -11,7 +11,7 @@ import type { Input } from './inputs.ts'
 export type RunOfWhatIf = Analysis | Input | readonly Input[]
 
 /** How inputs are read, and what a prediction may rest on in addition to the run. */
-export interface WhatIfOptions extends Omit<AnalyzeOptions, 'series' | 'call' | 'distributions'> {
+export interface WhatIfOptions extends Omit<AnalyzeOptions, 'series' | 'call'> {
   /** Runs of the same program with other numbers of threads: `threads` is predicted by them. */
   readonly others?: readonly RunOfWhatIf[] | undefined
   /** Measured products of ggml (`measureKernels`), for `threads`, `type` and `batch`. They apply to runs on their machine with their ggml only. */
@@ -31,7 +31,7 @@ export async function whatIf(from: RunOfWhatIf, changes: Changes, options: WhatI
   checkNames('whatIf', options, WHAT_IF_OPTIONS)
   const { others = [], kernels, ...reading } = options
   const analysisOf = async (run: RunOfWhatIf) =>
-    'schema' in run ? run : await analyze(run, { ...reading, series: WHAT_IF_SERIES, distributions: false })
+    'schema' in run ? run : await analyze(run, { ...reading, series: WHAT_IF_SERIES })
   const analysis = await analysisOf(from)
   const analyses: Analysis[] = []
   for (const other of others) analyses.push(await analysisOf(other))

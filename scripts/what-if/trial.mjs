@@ -1,6 +1,7 @@
 /**
  * How near `what-if` comes to runs that are measured afterwards, on this machine. Draws runs and changes by a seed; records both by turns, predicts the
- * changed one from the first recording of the other, and compares. Prints a line for each trial, then errors, coverage of the intervals and each miss.
+ * changed one from each recording of the other, and compares the means: what
+ * the machine does otherwise from one minute to the next is in both. Both are without preemption by other programs (--without preempted). Prints a line for each trial, then errors, coverage of the intervals and each miss.
  *   node scripts/what-if/trial.mjs --seed N [--trials 60] [--first 0] [--json FILE] [--kernels no]
  * Needs dist (npm run build), cc, and llama.cpp in vendor/ (scripts/fetch-llama.mjs). With the right to it, programs run with SCHED_FIFO: what else runs
  * does not take their CPUs.
@@ -95,6 +96,7 @@ function kernelsFor({ changes, before }) {
   return parseKernelFile(stdout)
 }
 
+const QUIET = { without: ['preempted'] }
 const meanOf = (numbers) => numbers.reduce((sum, number) => sum + number, 0) / numbers.length
 
 async function run(trial) {
@@ -107,12 +109,21 @@ async function run(trial) {
     sides.after.push(await record(after))
   }
   const [analysis] = sides.before
-  const predicted = await whatIf(analysis, changes, { kernels })
-  const measured = (key) => meanOf(sides.after.map(({ calls }) => calls[key]))
+  const predictions = []
+  for (const from of sides.before) predictions.push(await whatIf(from, { ...changes, ...QUIET }, { kernels }))
+  const quiet = []
+  for (const from of sides.after) quiet.push(await whatIf(from, QUIET))
+  const refused = (key) => predictions.find((predicted) => predicted[key].expected === null)
+  const predicted = (key) =>
+    refused(key)?.[key] ??
+    Object.fromEntries(
+      ['expected', 'low', 'high'].map((bound) => [bound, meanOf(predictions.map((made) => made[key][bound]))]),
+    )
+  const measured = (key) => meanOf(quiet.map((after) => after[key].expected ?? after[key].now))
   const drift = sides.before[1].calls.tpot_ns / analysis.calls.tpot_ns - 1
   const keys = changes.batch === undefined ? ['tpot_ns', 'ttft_ns'] : ['tpot_ns']
-  const figures = keys.map((key) => compared(key.slice(0, 4).toUpperCase(), predicted[key], measured(key)))
-  return { ...trial, figures, drift, basis: predicted.basis }
+  const figures = keys.map((key) => compared(key.slice(0, 4).toUpperCase(), predicted(key), measured(key)))
+  return { ...trial, figures, drift, basis: predictions[0].basis }
 }
 
 const percent = (share) => `${(100 * share).toFixed(1)} %`

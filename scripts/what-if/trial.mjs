@@ -3,8 +3,8 @@
  * changed one from each recording of the other, and compares the means: what
  * the machine does otherwise from one minute to the next is in both. Both are without preemption by other programs (--without preempted). Prints a line for each trial, then errors, coverage of the intervals and each miss.
  *   node scripts/what-if/trial.mjs --seed N [--trials 60] [--first 0] [--json FILE] [--kernels no]
- * Needs dist (npm run build), cc, and llama.cpp in vendor/ (scripts/fetch-llama.mjs). With the right to it, programs run with SCHED_FIFO: what else runs
- * does not take their CPUs.
+ * Needs dist (npm run build), cc, and llama.cpp in vendor/ (scripts/fetch-llama.mjs). Nothing else should
+ * run meanwhile.
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { appendFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
@@ -35,9 +35,6 @@ const CLI = at('dist/ggml2perfetto.js')
 const LIBS = at('vendor/llama/lib')
 /** Recordings of each side, by turns. */
 const TURNS = 2
-/** Nothing takes the CPUs of such a program. */
-const FIRST = spawnSync('chrt', ['-f', '1', 'true']).status === 0 ? ['chrt', '-f', '1'] : []
-
 /** A program that computes on a CPU until it is ended. */
 const HOG = ['-c', '0', process.execPath, '-e', 'for (;;);']
 
@@ -67,11 +64,9 @@ async function record(side) {
   const numbers = { threads: side.threads, prompt: side.prompt, decode: side.decode, parallel: side.parallel }
   const options = Object.entries(numbers).flatMap(([name, value]) => [`--${name}`, `${value}`])
   const run = [program, '--lib', LIBS, '--model', path, '--threadpool', '--warmup', '--batch', '8192', ...options]
-  // A hog takes turns with ordinary programs only.
-  const first = side.hog ? [] : FIRST
   const hog = side.hog ? spawn('taskset', HOG, { stdio: 'ignore' }) : undefined
   try {
-    const args = [CLI, 'record', '-o', LOG, '--', ...first, ...run]
+    const args = [CLI, 'record', '-o', LOG, '--', ...run]
     const { status, stderr } = spawnSync(process.execPath, args, { env, encoding: 'utf8' })
     if (status !== 0) throw new Error(`${run.join(' ')}: exit code ${status}\n${stderr}`)
   } finally {
@@ -90,8 +85,8 @@ function kernelsFor({ changes, before }) {
     ...(batch === undefined ? [] : ['--batch', `${batch}`]),
     ...(context === undefined ? [] : ['--context', `${context}`]),
   ]
-  const [file, ...args] = [...FIRST, process.execPath, CLI, 'peaks', LOG, ...options, '--json']
-  const { status, stdout, stderr } = spawnSync(file, args, { env, encoding: 'utf8', maxBuffer: 1 << 26 })
+  const args = [CLI, 'peaks', LOG, ...options, '--json']
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { env, encoding: 'utf8', maxBuffer: 1 << 26 })
   if (status !== 0) throw new Error(`peaks ${options.join(' ')}: exit code ${status}\n${stderr}`)
   return parseKernelFile(stdout)
 }

@@ -109,12 +109,15 @@ interface CallSpan {
   readonly endTs: bigint
 }
 
-/** The decode calls, or the other calls if there are none: only calls with recorded operators. */
+/** The decode calls, or the other calls if there are none: only calls with recorded operators, of the first of several runs. */
 const CALLS = `
   with operators as (select ifnull(min(ts), 0) as firstTs from slice where category = 'operator'),
-  calls as (
-    select slice.name, slice.ts, slice.ts + slice.dur as endTs, slice.name glob 'decode [0-9]*' as decode
-    from slice, operators where category = 'token' and dur > 0 and slice.ts + slice.dur > firstTs)
+  every as (
+    select slice.name, slice.ts, slice.ts + slice.dur as endTs, slice.name glob 'decode [0-9]*' as decode, root.id as run,
+      extract_arg(root.source_arg_set_id, 'sibling_order_rank') as rank
+    from slice join track on track.id = track_id left join track root on root.id = track.parent_id, operators
+    where slice.category = 'token' and dur > 0 and slice.ts + slice.dur > firstTs),
+  calls as (select * from every where run is (select run from every order by rank limit 1))
   select name, ts, endTs, decode from calls where decode = (select max(decode) from calls) order by ts`
 
 /** The request that took longest. */

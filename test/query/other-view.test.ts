@@ -1,7 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
-import { argsOf, pathsIn, traceOf, view, withTrace } from './opened.ts'
+import { convert } from '../../lib/index.ts'
+import { inputOf } from '../../lib/node.ts'
+import { findView } from '../../lib/sql.ts'
+import { argsOf, inPieces, pathsIn, traceOf, view, withTrace } from './opened.ts'
 
 describe('of a trace without a run, each row of its group is shown, and no row twice', () => {
   test.each([
@@ -46,5 +49,20 @@ describe('of a trace without a run, each row of its group is shown, and no row t
       expect(processes.map(([name]) => shown.test(`${name}`))).toEqual(processes.map((_, i) => i < 4))
     })
     expect(shown.test('CPU > Scheduling')).toBe(true)
+  })
+})
+
+test('of several runs, calls of the first one are in view', async () => {
+  const logs = ['examples/moe.csv', 'test/recorded/outside-graphs.ggtrace.gz'].map(inputOf)
+  const pieces: Uint8Array[] = []
+  for await (const piece of convert(logs, { grouped: true })) pieces.push(piece)
+  const bytes = Buffer.concat(pieces)
+  const { span } = await findView(inPieces(bytes))
+  await withTrace(bytes, (trace) => {
+    const runs =
+      trace.query(`select root.name, sum(slice.ts >= ${span![0]} and slice.ts + slice.dur <= ${span![1]}) from slice
+      join track on track.id = track_id join track root on root.id = track.parent_id where category = 'token'
+      group by 1 order by extract_arg(root.source_arg_set_id, 'sibling_order_rank')`).rows
+    expect(runs.map(([, calls]) => calls)).toEqual([3, 0])
   })
 })

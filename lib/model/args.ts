@@ -42,6 +42,18 @@ export type ArgValue =
 /** An argument of a slice. `key` is an id of the shared `Names`. */
 export type Arg = ArgValue & { readonly key: number }
 
+/** An argument by its fields: one of the values is defined. Looking for a field is slower than reading it, where arguments have many shapes. */
+export interface ArgFields {
+  readonly key: number
+  readonly int?: number
+  readonly double?: number
+  readonly big?: bigint
+  readonly pointer?: number
+  readonly name?: number
+  readonly text?: string
+  readonly json?: number | Nested
+}
+
 /** Are these arguments, and not values by their keys? */
 export function areArgs<T>(args: T | readonly Arg[]): args is readonly Arg[] {
   return Array.isArray(args)

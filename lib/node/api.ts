@@ -5,13 +5,7 @@ import type { ByteSource } from '../input/byte-source.ts'
 import type { InputOptions, LogInput } from '../pipeline/inputs.ts'
 import { convert, summarize } from '../pipeline/known-formats.ts'
 import type { ConvertOptions } from '../pipeline/options.ts'
-import {
-  type CheckResult,
-  checkTrace as check,
-  type OpenOptions,
-  type OpenTrace,
-  openTrace as open,
-} from '../query/open-trace.ts'
+import type { CheckResult, OpenOptions, OpenTrace } from '../query/open-trace.ts'
 import { gzip } from '../write/gzip.ts'
 import { traceKindOf } from '../write/index.ts'
 import { fileSource, isSameFile, pathOf, writeFileWhole } from './files.ts'
@@ -54,14 +48,16 @@ export function summarizeFile(
   return summarize(inputOf(from), options)
 }
 
+// trace_processor and what it asks are loaded for those who open a trace.
+
 /** Opens a trace as `openTrace` of `ggml2perfetto/sql` does, also a file. Throws UsageError if that cannot be read. */
-export function openTrace(trace: PathOrBytes | ByteSource, options: OpenOptions = {}): Promise<OpenTrace> {
-  return open(sourceOf(trace), options)
+export async function openTrace(trace: PathOrBytes | ByteSource, options: OpenOptions = {}): Promise<OpenTrace> {
+  return (await import('../query/open-trace.ts')).openTrace(sourceOf(trace), options)
 }
 
 /** Checks a trace as `checkTrace` of `ggml2perfetto/sql` does, also a file. Throws UsageError if that cannot be read. */
-export function checkTrace(trace: PathOrBytes | ByteSource, options: OpenOptions = {}): Promise<CheckResult> {
-  return check(sourceOf(trace), options)
+export async function checkTrace(trace: PathOrBytes | ByteSource, options: OpenOptions = {}): Promise<CheckResult> {
+  return (await import('../query/open-trace.ts')).checkTrace(sourceOf(trace), options)
 }
 
 const isPath = (from: PathOrBytes | ByteSource): from is string | URL => typeof from === 'string' || 'href' in from

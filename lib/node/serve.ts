@@ -1,13 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { endianness } from 'node:os'
 import * as self from 'node:process'
 import { pipeline } from 'node:stream/promises'
 import { UsageError } from '../errors.ts'
-import { EXTENSION } from '../query/extension.ts'
-import { VIEWER } from '../query/view.ts'
+import { EXTENSION_PATH, VIEWER } from '../query/view.ts'
 import { callerOfSudo } from './outputs.ts'
 
 const HOST = '127.0.0.1'
@@ -61,7 +60,7 @@ export class TraceServer {
    * it.
    */
   static async listen(port = PORT): Promise<TraceServer> {
-    const server = createServer()
+    const server = (await import('node:http')).createServer()
     await new Promise<void>((resolve, reject) => {
       server.once('error', (error) => reject(explainListenError(error, port)))
       server.listen(port, HOST, resolve)
@@ -111,8 +110,7 @@ export class TraceServer {
     if (url === '/' && method === 'GET' && headers.origin === undefined) return this.redirect(request, response)
     if (headers.origin !== VIEWER) return refuse(response, 403, `Origin: expected ${VIEWER}`)
     response.setHeader('Access-Control-Allow-Origin', VIEWER)
-    const text = EXTENSION.get(url!)
-    if (text !== undefined && method === 'GET') return extend(response, text)
+    if (url!.startsWith(`${EXTENSION_PATH}/`) && method === 'GET') return void extend(response, url!)
     // The UI also fetches /status, to find a running trace_processor: there is none.
     const isKnown = url === this.path || (url === this.ownPath && isOwnPeer(request.socket))
     if (!this.trace || !isKnown) return refuse(response, 404, 'no such trace')
@@ -187,7 +185,9 @@ function refuse(response: ServerResponse, status: number, reason: string): void 
 }
 
 /** Answers with a file of the extension server: the UI keeps a copy. */
-function extend(response: ServerResponse, text: string): void {
+async function extend(response: ServerResponse, url: string): Promise<void> {
+  const text = (await import('../query/extension.ts')).EXTENSION.get(url)
+  if (text === undefined) return refuse(response, 404, 'no such trace')
   response.writeHead(200, { 'Content-Type': 'application/json', Connection: 'close' }).end(text)
 }
 

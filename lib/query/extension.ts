@@ -1,7 +1,5 @@
 import { GGML_PACKAGE } from './ggml-package.ts'
-
-/** The path of the extension server: what follows the host in the address that users add in the UI's settings. */
-export const EXTENSION_PATH = '/ggml'
+import { EXTENSION_PATH } from './view.ts'
 
 const { name, modules } = GGML_PACKAGE
 

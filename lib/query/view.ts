@@ -66,6 +66,8 @@ function shortened(sql: string): string {
 
 /** The address of the Perfetto UI; also the origin of what it fetches. */
 export const VIEWER = 'https://ui.perfetto.dev'
+/** The path of the extension server: what follows the host in the address that users add in the UI's settings. */
+export const EXTENSION_PATH = '/ggml'
 
 /** A command of the Perfetto UI; all its arguments are strings. */
 export interface ViewerCommand {

@@ -20,18 +20,21 @@ export class GraphRun extends StepColumns {
   /** The run that began after it, and the next one of its call. */
   next: GraphRun | undefined
   nextOfCall: GraphRun | undefined
+  /** Room that it gets when it is full: most runs are as long as the one before. */
+  private likely = 0
 
-  /** Reuses the object for another run, without steps. */
-  begin(serial: number, call: number): void {
+  /** Reuses the object for another run, without steps; `likely`: the number of steps that it probably gets. */
+  begin(serial: number, call: number, likely: number): void {
     this.serial = serial
     this.call = call
+    this.likely = likely
     this.count = 0
     this.next = this.nextOfCall = undefined
   }
 
   /** Adds a step. */
   add({ tensor, fusedTo, startNs, endNs, worker }: OperatorEvent): void {
-    if (this.count === this.tensor.length) growColumns(this, COLUMNS, 2 * this.count)
+    if (this.count === this.tensor.length) growColumns(this, COLUMNS, Math.max(2 * this.count, this.likely))
     const at = this.count++
     this.tensor[at] = tensor
     this.last[at] = fusedTo ?? tensor
@@ -151,7 +154,7 @@ export class GraphRuns {
 
   private begin(call: number): GraphRun {
     const run = this.spare.pop() ?? new GraphRun()
-    run.begin(this.serials++, call)
+    run.begin(this.serials++, call, this.last?.count ?? 0)
     if (this.last) this.last.next = run
     this.first ??= run
     this.last = run

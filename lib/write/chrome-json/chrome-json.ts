@@ -1,6 +1,6 @@
 import { Ascii } from '../../bytes/ascii.ts'
 import { UsageError } from '../../errors.ts'
-import { type Arg, jsonOf, nestedOf } from '../../model/args.ts'
+import { type ArgFields, jsonOf, nestedOf } from '../../model/args.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { Clock } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
@@ -365,18 +365,19 @@ export class ChromeJsonWriter implements Writer {
     return encoded
   }
 
-  private args(out: JsonWriter, args: readonly Arg[], isFirst: boolean): void {
+  private args(out: JsonWriter, args: readonly ArgFields[], isFirst: boolean): void {
     for (let i = 0; i < args.length; i++) {
       const arg = args[i]!
+      const { int, name, text, double } = arg
       if (i > 0 || !isFirst) out.sign(Ascii.Comma)
       out.raw(this.quote(arg.key))
       out.sign(Ascii.Colon)
-      if ('name' in arg) out.raw(this.quote(arg.name))
-      else if ('int' in arg) out.number(arg.int)
-      else if ('big' in arg) out.integer(arg.big)
-      else if ('text' in arg) out.text(arg.text)
-      else if ('pointer' in arg) out.text(`0x${arg.pointer.toString(16)}`)
-      else if ('double' in arg) out.double(arg.double)
+      if (int !== undefined) out.number(int)
+      else if (name !== undefined) out.raw(this.quote(name))
+      else if (text !== undefined) out.text(text)
+      else if (double !== undefined) out.double(double)
+      else if (arg.pointer !== undefined) out.text(`0x${arg.pointer.toString(16)}`)
+      else if (arg.big !== undefined) out.integer(arg.big)
       else out.raw(typeof arg.json === 'number' ? this.ofJson(arg.json) : encode(jsonOf(arg.json)))
     }
   }

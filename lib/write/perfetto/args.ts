@@ -1,5 +1,5 @@
 import { DebugAnnotation, TrackEvent } from '../../generated/perfetto.ts'
-import { type Arg, type Nested, nestedOf } from '../../model/args.ts'
+import { type ArgFields, type Nested, nestedOf } from '../../model/args.ts'
 import type { Names } from '../../model/names.ts'
 import type { ArgSet } from '../../sink/label.ts'
 import { Iids } from './iids.ts'
@@ -31,17 +31,18 @@ export class ArgEncoder {
   }
 
   /** Writes an argument into an event. An unknown value is none. */
-  write(out: ProtoWriter, arg: Arg): void {
-    const json = 'json' in arg && typeof arg.json === 'number' ? this.ofJson(arg.json) : undefined
+  write(out: ProtoWriter, arg: ArgFields): void {
+    const { int, name, double, text } = arg
+    const json = typeof arg.json === 'number' ? this.ofJson(arg.json) : undefined
     if (json?.length === 0) return
     const annotation = out.begin(TrackEvent.debug_annotations)
     out.varint(DebugAnnotation.name_iid, this.keys.of(arg.key))
-    if ('int' in arg) number(out, DebugAnnotation.int_value, arg.int)
-    else if ('name' in arg) out.varint(DebugAnnotation.string_value_iid, this.texts.of(arg.name))
-    else if ('text' in arg) out.string(DebugAnnotation.string_value, arg.text)
-    else if ('double' in arg) out.double(DebugAnnotation.double_value, arg.double)
-    else if ('pointer' in arg) number(out, DebugAnnotation.pointer_value, arg.pointer)
-    else if ('big' in arg) out.bigVarint(DebugAnnotation.int_value, arg.big)
+    if (int !== undefined) number(out, DebugAnnotation.int_value, int)
+    else if (name !== undefined) out.varint(DebugAnnotation.string_value_iid, this.texts.of(name))
+    else if (text !== undefined) out.string(DebugAnnotation.string_value, text)
+    else if (double !== undefined) out.double(DebugAnnotation.double_value, double)
+    else if (arg.pointer !== undefined) number(out, DebugAnnotation.pointer_value, arg.pointer)
+    else if (arg.big !== undefined) out.bigVarint(DebugAnnotation.int_value, arg.big)
     else if (json) out.raw(json)
     else nested(out, arg.json as Nested)
     out.end(annotation)

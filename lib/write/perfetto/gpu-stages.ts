@@ -10,7 +10,7 @@ import {
   TracePacket,
   TrackEvent,
 } from '../../generated/perfetto.ts'
-import { type Arg, jsonOf } from '../../model/args.ts'
+import { type ArgFields, jsonOf } from '../../model/args.ts'
 import { INT32_MAX } from '../../model/limits.ts'
 import type { Names } from '../../model/names.ts'
 import type { GpuQueue, GpuSink, GpuWork } from '../../sink/writer.ts'
@@ -63,14 +63,15 @@ class EncodedArgs {
 
   constructor(private readonly names: Names) {}
 
-  write(out: ProtoWriter, arg: Arg): void {
-    if ('name' in arg) return this.known(out, this.texts, arg, arg.name)
-    const number = 'int' in arg ? arg.int : 'double' in arg ? arg.double : NaN
+  write(out: ProtoWriter, arg: ArgFields): void {
+    const { name, int, double = NaN } = arg
+    if (name !== undefined) return this.known(out, this.texts, arg, name)
+    const number = int ?? double
     if (Math.abs(number) < MEMORABLE_MAX) return this.known(out, this.numbers, arg, number)
     this.encode(out, arg)
   }
 
-  private known(out: ProtoWriter, tables: (Map<number, Piece> | undefined)[], arg: Arg, value: number): void {
+  private known(out: ProtoWriter, tables: (Map<number, Piece> | undefined)[], arg: ArgFields, value: number): void {
     let table = tables[arg.key]
     if (!table) {
       table = new Map()
@@ -85,19 +86,20 @@ class EncodedArgs {
     out.piece(encoded)
   }
 
-  private encode(out: ProtoWriter, arg: Arg): void {
+  private encode(out: ProtoWriter, arg: ArgFields): void {
     const data = out.begin(GpuRenderStageEvent.extra_data)
     out.string(ExtraData.name, this.names.text(arg.key))
     out.string(ExtraData.value, this.textOf(arg))
     out.end(data)
   }
 
-  private textOf(arg: Arg): string {
-    if ('name' in arg) return this.names.text(arg.name)
-    if ('text' in arg) return arg.text
-    if ('json' in arg) return typeof arg.json === 'number' ? this.names.text(arg.json) : jsonOf(arg.json)
-    if ('pointer' in arg) return `0x${arg.pointer.toString(16)}`
-    return `${'int' in arg ? arg.int : 'double' in arg ? arg.double : arg.big}`
+  private textOf({ name, text, int, double, pointer, big, json }: ArgFields): string {
+    if (name !== undefined) return this.names.text(name)
+    if (text !== undefined) return text
+    if (pointer !== undefined) return `0x${pointer.toString(16)}`
+    const number = int ?? double ?? big
+    if (number !== undefined) return `${number}`
+    return typeof json === 'number' ? this.names.text(json) : jsonOf(json)
   }
 }
 

@@ -188,33 +188,58 @@ function putTime(bytes: Uint8Array, view: DataView, at: number, high: number, lo
 }
 
 /** Template of an argument with its tags at 0, 2 and from 4; its length, its name's id and its value are added. */
-const argOf = (field: number) =>
+const argOf = (write: (out: ProtoWriter) => void, valueBytes: number) =>
   encoded((out) => {
     const annotation = out.begin(TrackEvent.debug_annotations)
     out.varint(DebugAnnotation.name_iid, 1)
-    out.varint(field, 0)
+    write(out)
     out.end(annotation)
-  }).slice(0, -1)
-const INT_ARG = argOf(DebugAnnotation.int_value)
-const TEXT_ARG = argOf(DebugAnnotation.string_value_iid)
-const ARG_BYTES_MAX = 5 + 2 * VARINT_BYTES_MAX
-/** Room for a few arguments. */
+  }).slice(0, -valueBytes)
+const INT_ARG = argOf((out) => out.varint(DebugAnnotation.int_value, 0), 1)
+const TEXT_ARG = argOf((out) => out.varint(DebugAnnotation.string_value_iid, 0), 1)
+const POINTER_ARG = argOf((out) => out.varint(DebugAnnotation.pointer_value, 0), 1)
+const DOUBLE_ARG = argOf((out) => out.double(DebugAnnotation.double_value, 0), 8)
+/** Of a field or an argument. */
+const FIELD_BYTES_MAX = 5 + 2 * VARINT_BYTES_MAX
+/** Room for a label and a few arguments. */
 const SCRATCH_BYTES = 256
 
 /** Reference to the launched work, up to the work's id: the last byte but one is the length of the rest. */
 const LAUNCH = encoded((out) => writeLaunch(out, 0)).slice(0, -1)
 const LAUNCH_LENGTH = LAUNCH.length - 2
 
-/** Encodes the most frequent kinds of arguments from templates. */
-export class ScratchArgs {
-  /** The arguments since {@link clear}. */
+const encoder = new TextEncoder()
+
+/** Encodes fields of an event in memory of its own, the most frequent kinds of arguments from templates. Its methods return false if there may be no room. */
+export class ScratchFields {
+  /** The fields since {@link clear}. */
   readonly piece = new Piece(new Uint8Array(), 0, SCRATCH_BYTES)
 
   clear(): void {
     this.piece.length = 0
   }
 
-  /** Adds an integer from 0 to 2^53 - 1. `name`: id of its interned name. Returns false if there may be no room. */
+  /** Adds a field of an integer from 0 to 2^53 - 1. */
+  addField(field: number, value: number): boolean {
+    const { bytes, length } = this.piece
+    if (length > SCRATCH_BYTES - FIELD_BYTES_MAX) return false
+    this.piece.length = encodeVarint(bytes, encodeVarint(bytes, length, tagOf(field, 'varint')), value)
+    return true
+  }
+
+  /** Adds a field of a text. */
+  addString(field: number, text: string): boolean {
+    const { bytes, length } = this.piece
+    const from = length + FIELD_BYTES_MAX
+    if (from + 3 * text.length > SCRATCH_BYTES) return false
+    const { written } = encoder.encodeInto(text, bytes.subarray(from))
+    const at = encodeVarint(bytes, encodeVarint(bytes, length, tagOf(field, 'message')), written)
+    bytes.copyWithin(at, from, from + written)
+    this.piece.length = at + written
+    return true
+  }
+
+  /** Adds an integer from 0 to 2^53 - 1. `name`: id of its interned name. */
   addInt(name: number, value: number): boolean {
     return this.add(INT_ARG, name, value)
   }
@@ -224,10 +249,24 @@ export class ScratchArgs {
     return this.add(TEXT_ARG, name, text)
   }
 
+  /** Adds an address, as {@link addInt}. */
+  addPointer(name: number, address: number): boolean {
+    return this.add(POINTER_ARG, name, address)
+  }
+
+  addDouble(name: number, value: number): boolean {
+    const start = this.piece.length
+    const at = this.beginArg(DOUBLE_ARG, name)
+    if (at === 0) return false
+    this.piece.view.setFloat64(at, value, true)
+    this.endArg(start, at + 8)
+    return true
+  }
+
   /** Adds the id of GPU work that the slice launched. */
   addLaunch(work: number): boolean {
     const { bytes, length: start } = this.piece
-    if (start > SCRATCH_BYTES - ARG_BYTES_MAX) return false
+    if (start > SCRATCH_BYTES - FIELD_BYTES_MAX) return false
     for (let i = 0; i < LAUNCH.length; i++) bytes[start + i] = LAUNCH[i]!
     const end = encodeVarint(bytes, start + LAUNCH.length, work)
     bytes[start + LAUNCH_LENGTH] = end - start - LAUNCH_LENGTH - 1
@@ -236,15 +275,26 @@ export class ScratchArgs {
   }
 
   private add(arg: Uint8Array, name: number, value: number): boolean {
+    const start = this.piece.length
+    const at = this.beginArg(arg, name)
+    if (at === 0) return false
+    this.endArg(start, encodeVarint(this.piece.bytes, at, value))
+    return true
+  }
+
+  /** Returns where the value of the argument begins; 0 if there may be no room. */
+  private beginArg(arg: Uint8Array, name: number): number {
     const { bytes, length: start } = this.piece
-    if (start > SCRATCH_BYTES - ARG_BYTES_MAX) return false
+    if (start > SCRATCH_BYTES - FIELD_BYTES_MAX) return 0
     bytes[start] = arg[0]!
     bytes[start + 2] = arg[2]!
-    let end = encodeVarint(bytes, start + 3, name)
-    for (let i = 4; i < arg.length; i++) bytes[end++] = arg[i]!
-    end = encodeVarint(bytes, end, value)
-    bytes[start + 1] = end - start - 2
+    let at = encodeVarint(bytes, start + 3, name)
+    for (let i = 4; i < arg.length; i++) bytes[at++] = arg[i]!
+    return at
+  }
+
+  private endArg(start: number, end: number): void {
+    this.piece.bytes[start + 1] = end - start - 2
     this.piece.length = end
-    return true
   }
 }

@@ -1,6 +1,4 @@
 import {
-  EventName,
-  InternedData,
   SequenceFlags,
   Trace,
   TraceAttribute,
@@ -12,28 +10,23 @@ import {
   TrackEventType,
 } from '../../generated/perfetto.ts'
 import type { Arg } from '../../model/args.ts'
-import { DefaultMap } from '../../model/default-map.ts'
 import type { Clock } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import type { Label } from '../../sink/label.ts'
 import type { Track } from '../../sink/track.ts'
 import type { Machine, Writer } from '../../sink/writer.ts'
-import { Piece } from '../byte-writer.ts'
-import { ArgEncoder } from './args.ts'
 import { ARROW_ENDS, writeArrowEnd } from './arrows.ts'
 import { PerfettoScheduler } from './ftrace.ts'
 import { PerfettoGpu, writeLaunch } from './gpu-stages.ts'
-import { Iids } from './iids.ts'
+import { LabelEncoder, NO_ARGS } from './label-encoder.ts'
 import { writeMachine } from './machine.ts'
-import { Begins, highOf, lowOf, PacketWriter, ScratchArgs, SequenceName } from './packet-writer.ts'
+import { Begins, highOf, lowOf, PacketWriter, SequenceName } from './packet-writer.ts'
 import { ProtoWriter } from './proto-writer.ts'
 import { Sequence } from './sequence.ts'
 import { ORIGIN_CLOCK, TraceClock } from './trace-clock.ts'
 import { anchorOf, writeTrack } from './track-descriptor.ts'
 
-const NONE: readonly Arg[] = []
 const NO_FLOWS: readonly number[] = []
-const NO_ARGS = new Piece(new Uint8Array())
 /** Ids of {@link anchorOf} tracks, beyond those of all others. */
 const ANCHORS = 2 ** 31
 
@@ -48,16 +41,9 @@ export class PerfettoWriter implements Writer {
   readonly gpu: PerfettoGpu
   private readonly out = new PacketWriter()
   private readonly scratch = new ProtoWriter()
-  private readonly args: ArgEncoder
+  private readonly labels: LabelEncoder
   private readonly sequences: (Sequence | undefined)[] = []
-  /** By id of labels: their fields, and all fields of the event that begins a slice. */
-  private readonly labelFields: (Uint8Array | undefined)[] = []
-  private readonly beginFields: (Piece | undefined)[] = []
   private readonly begins = new Begins()
-  private readonly scratchArgs = new ScratchArgs()
-  private readonly nameIids = new Iids()
-  private readonly categoryIids: DefaultMap<string, number> = new DefaultMap(() => this.categoryIids.size + 1)
-  private readonly colourIids = new Iids()
   private readonly atTop = new Set<number>()
   private events = 0
   private arrows = 0
@@ -65,8 +51,8 @@ export class PerfettoWriter implements Writer {
   private sequenceCount = 0
   private readonly clock = new TraceClock(this.out)
 
-  constructor(private readonly names: Names) {
-    this.args = new ArgEncoder(names)
+  constructor(names: Names) {
+    this.labels = new LabelEncoder(this.out, names)
     this.scheduler = new PerfettoScheduler(this.out, names, (atNs) => this.clock.boottime(atNs))
     this.gpu = new PerfettoGpu(this.out, names, (atNs) => {
       this.gpuSequence ??= this.begun(undefined)
@@ -134,7 +120,7 @@ export class PerfettoWriter implements Writer {
     this.events++
     this.named(track, startNs, TrackEventType.TYPE_SLICE_BEGIN, label, extra)
     this.end(track, endNs)
-    if (id !== undefined) this.sequence(track, startNs).prepare(id, this.beginFields[id]!, this.begins)
+    if (id !== undefined) this.sequence(track, startNs).prepare(id, this.labels.beginOf(id), this.begins)
   }
 
   /** The fast path: most slices repeat a label of their sequence that is prepared. False if it is not such a slice. */
@@ -152,8 +138,7 @@ export class PerfettoWriter implements Writer {
     const ts = startNs + originTs
     const endTs = endNs + originTs
     if (place === 0 || !(ts >= 0 && endTs >= ts) || hasArrows(label)) return false
-    const { launched } = label
-    const args = extra || launched !== undefined ? this.ownArgs(sequence, extra ?? NONE, launched) : NO_ARGS
+    const args = this.labels.briefArgs(sequence, extra, label.launched)
     if (!args) return false
     const { out } = this
     if (!out.slice(highOf(ts), lowOf(ts), highOf(endTs), lowOf(endTs), sequence.name, this.begins, place, args))
@@ -211,22 +196,17 @@ export class PerfettoWriter implements Writer {
   }
 
   private named(track: number, atNs: number, type: number, label: Label, extra = label.extra): void {
-    const { out } = this
+    const { out, labels } = this
     const { id, flows, flowEnds, arrowsOut, arrowsIn } = label
     const sequence = this.sequence(track, atNs)
-    const ts = atNs + this.clock.originTs
-    if (id !== undefined && type === TrackEventType.TYPE_SLICE_BEGIN && ts >= 0) {
-      const args = this.encodedBefore(sequence, label, extra)
-      if (args) return out.event(highOf(ts), lowOf(ts), sequence.name, this.beginFields[id]!, args)
-    }
+    if (!hasArrows(label) && this.brief(sequence, atNs, type, label, extra)) return
     const packet = this.packet(sequence, atNs)
     const isNew = id === undefined || sequence.labels.add(id)
-    if (isNew || (extra && !this.knows(sequence, extra))) this.intern(sequence, label, extra)
+    if (isNew || (extra && !labels.knows(sequence, extra))) labels.intern(sequence, label, extra)
     const event = out.begin(TracePacket.track_event)
     out.varint(TrackEvent.type, type)
-    if (id === undefined) this.fields(out, label)
-    else out.raw(this.body(id, label))
-    if (extra) for (const arg of extra) this.args.write(out, arg)
+    labels.write(out, label)
+    if (extra) for (const arg of extra) labels.args.write(out, arg)
     if (flows) for (const flow of flows) out.fixed64(TrackEvent.flow_ids, flow)
     if (arrowsOut) for (const flow of arrowsOut) out.fixed64(TrackEvent.flow_ids, flow)
     for (const flow of flowEnds ?? arrowsIn ?? NO_FLOWS) out.fixed64(TrackEvent.terminating_flow_ids, flow)
@@ -235,29 +215,21 @@ export class PerfettoWriter implements Writer {
     out.end(packet)
   }
 
-  /** Of the begin of a slice whose label is encoded, and known to this sequence: its own arguments. Undefined of others. */
-  private encodedBefore(sequence: Sequence, label: Label, extra: Label['extra']): Piece | undefined {
-    const { id, launched } = label
-    if (id === undefined || !sequence.labels.has(id)) return undefined
-    if (hasArrows(label)) return undefined
-    return extra || launched !== undefined ? this.ownArgs(sequence, extra ?? NONE, launched) : NO_ARGS
-  }
-
-  /** Integers and interned texts as arguments; undefined if one is something else or not interned yet, or there are many. */
-  private ownArgs(sequence: Sequence, extra: readonly Arg[], launched: number | undefined): Piece | undefined {
-    const { scratchArgs } = this
-    scratchArgs.clear()
-    for (let i = 0; i < extra.length; i++) {
-      const arg = extra[i]!
-      const key = this.args.keys.of(arg.key)
-      if (!sequence.argNames.has(key)) return undefined
-      if ('name' in arg) {
-        const text = this.args.texts.of(arg.name)
-        if (!sequence.argTexts.has(text) || !scratchArgs.addText(key, text)) return undefined
-      } else if (!('int' in arg) || !Number.isSafeInteger(arg.int) || arg.int < 0) return undefined
-      else if (!scratchArgs.addInt(key, arg.int)) return undefined
+  /** Writes an event with what is interned in the sequence already; false of others, and of long ones. */
+  private brief(sequence: Sequence, atNs: number, type: number, label: Label, extra: Label['extra']): boolean {
+    const { labels, out } = this
+    const { id } = label
+    const ts = atNs + this.clock.originTs
+    if (ts < 0) return false
+    if (id === undefined) {
+      const fields = labels.brief(sequence, type, label, extra)
+      if (fields) out.event(highOf(ts), lowOf(ts), sequence.name, fields, NO_ARGS)
+      return fields !== undefined
     }
-    return launched !== undefined && !scratchArgs.addLaunch(launched) ? undefined : scratchArgs.piece
+    if (type !== TrackEventType.TYPE_SLICE_BEGIN || !sequence.labels.has(id)) return false
+    const args = labels.briefArgs(sequence, extra, label.launched)
+    if (args) out.event(highOf(ts), lowOf(ts), sequence.name, labels.beginOf(id), args)
+    return args !== undefined
   }
 
   /** A value that is no integer from 0, or one before the origin. */
@@ -270,28 +242,6 @@ export class PerfettoWriter implements Writer {
     else out.double(TrackEvent.double_counter_value, value)
     out.end(event)
     out.end(packet)
-  }
-
-  /** The encoded fields of labels with this id. Also keeps those of the event that begins a slice. */
-  private body(id: number, label: Label): Uint8Array {
-    let fields = this.labelFields[id]
-    if (fields) return fields
-    this.fields(this.scratch, label)
-    fields = this.scratch.take()
-    this.labelFields[id] = fields
-    this.scratch.varint(TrackEvent.type, TrackEventType.TYPE_SLICE_BEGIN)
-    this.scratch.raw(fields)
-    this.beginFields[id] = new Piece(this.scratch.take())
-    return fields
-  }
-
-  private fields(out: ProtoWriter, { name, category, args, colour }: Label): void {
-    if (category !== '') out.varint(TrackEvent.category_iids, this.categoryIids.of(category))
-    if (typeof name === 'number') out.varint(TrackEvent.name_iid, this.nameIids.of(name))
-    else if (name !== '') out.string(TrackEvent.name, name)
-    if (args) out.raw(this.args.ofSet(args))
-    if (typeof colour === 'number') out.varint(TrackEvent.correlation_id_str_iid, this.colourIids.of(colour))
-    else if (colour !== undefined) out.string(TrackEvent.correlation_id_str, colour)
   }
 
   /** Begins a packet: its sequence and its time. In a trace with snapshots, a time before the origin is written as absolute time. */
@@ -341,57 +291,5 @@ export class PerfettoWriter implements Writer {
     out.end(defaults)
     out.end(packet)
     return sequence
-  }
-
-  /** Writes the names that are not interned in this sequence yet, within the packet that first needs them. */
-  private intern(sequence: Sequence, { name, category, args, colour }: Label, extra: Label['extra']): void {
-    const { out } = this
-    const nameIid = typeof name === 'number' ? this.nameIids.of(name) : 0
-    const colourIid = typeof colour === 'number' ? this.colourIids.of(colour) : 0
-    const categoryIid = category === '' ? 0 : this.categoryIids.of(category)
-    const knowsColour = colourIid === 0 || sequence.colours.has(colourIid)
-    const knowsCategory = categoryIid === 0 || sequence.categories.has(categoryIid)
-    const isKnown = (nameIid === 0 || sequence.names.has(nameIid)) && knowsColour && knowsCategory
-    const knowsArgs = (!args || sequence.argSets.has(args.id)) && (!extra || this.knows(sequence, extra))
-    if (isKnown && knowsArgs) return
-    const interned = out.begin(TracePacket.interned_data)
-    if (nameIid !== 0 && sequence.names.add(nameIid)) {
-      this.entry(InternedData.event_names, nameIid, this.names.text(name as number))
-    }
-    if (categoryIid !== 0 && sequence.categories.add(categoryIid))
-      this.entry(InternedData.event_categories, categoryIid, category)
-    if (args && sequence.argSets.add(args.id)) for (const arg of args.args) this.internArg(sequence, arg)
-    if (extra) for (const arg of extra) this.internArg(sequence, arg)
-    if (colourIid !== 0 && sequence.colours.add(colourIid)) {
-      this.entry(InternedData.correlation_id_str, colourIid, this.names.text(colour as number))
-    }
-    out.end(interned)
-  }
-
-  private knows(sequence: Sequence, extra: readonly Arg[]): boolean {
-    for (const arg of extra) {
-      if (!sequence.argNames.has(this.args.keys.of(arg.key))) return false
-      if ('name' in arg && !sequence.argTexts.has(this.args.texts.of(arg.name))) return false
-    }
-    return true
-  }
-
-  private internArg(sequence: Sequence, arg: Arg): void {
-    const key = this.args.keys.of(arg.key)
-    if (sequence.argNames.add(key)) this.entry(InternedData.debug_annotation_names, key, this.names.text(arg.key))
-    if (!('name' in arg)) return
-    const text = this.args.texts.of(arg.name)
-    if (sequence.argTexts.add(text)) {
-      this.entry(InternedData.debug_annotation_string_values, text, this.names.text(arg.name))
-    }
-  }
-
-  /** An interned text. All entry messages have the same two fields (EventName, EventCategory, InternedString, …). */
-  private entry(field: number, iid: number, text: string): void {
-    const { out } = this
-    const entry = out.begin(field)
-    out.varint(EventName.iid, iid)
-    out.string(EventName.name, text)
-    out.end(entry)
   }
 }

@@ -6,7 +6,7 @@ import Ajv from 'ajv'
 import { at, CLI, NODE, useFolder } from './cli/helpers.ts'
 import { runOfCalls } from './cli/runs.ts'
 import { inLong } from './long.ts'
-import { ROOT } from './printed/collect.ts'
+import { ROOT } from './root.ts'
 
 /** The workflow of docs/ci.md: its structure, and what its script does with runs of both sides. */
 

@@ -1,11 +1,12 @@
-import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from '@jest/globals'
 import { adviceOf, RULES, threadScaling } from '../lib/analysis.ts'
+import { printedBy, useFolder } from './cli/helpers.ts'
 
 /** docs/reference/findings.md describes all rules, as they are, and its commands print what is there. */
+useFolder()
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 /** Those of a run, and the one of several. */
 const ALL = [...RULES, threadScaling]
@@ -27,10 +28,7 @@ const blocks = [...guide.matchAll(/```console\n([\s\S]*?)```/g)].map((match) => 
 
 test.each(blocks)('%s', (block) => {
   const [command, ...expected] = block.trimEnd().split('\n')
-  const [, args] = /^\$ ggml2perfetto (.*)$/.exec(command!)!
-  const line = `exec "$NODE" dist/ggml2perfetto.js ${args}`
-  const env = { ...process.env, NODE: process.execPath }
-  const printed = execFileSync('sh', ['-c', line], { cwd: ROOT, encoding: 'utf8', env })
+  const printed = printedBy(command!.slice(2), ROOT)
   const parts = expected.join('\n').split(/^…\n?/m)
   for (const part of parts) expect(printed).toContain(part.trimEnd())
   expect(expected.length).toBeGreaterThan(2)

@@ -5,18 +5,17 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from '@jest/globals'
 import { GGML_PACKAGE, GGML_SQL, GGML_SUMMARY } from '../lib/sql.ts'
+import { printedBy, run, useFolder } from './cli/helpers.ts'
 
 /** docs/reference/sql.md: commands print what is there, all views and columns are described; `sql` writes what it says. */
+useFolder()
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
-const CLI = join(ROOT, 'dist/ggml2perfetto.js')
 const guide = readFileSync(join(ROOT, 'docs/reference/sql.md'), 'utf8')
-const run = (...args: string[]) => execFileSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' })
 
 const commands = [...guide.matchAll(/```console\n\$ ggml2perfetto (.*)\n([\s\S]*?)\n```/g)]
 
 test.each(commands.map(([, command, output]) => [command!, output!]))('%s', (command, output) => {
-  const words = [...command.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => (quoted ?? plain)!)
-  const printed = `\n${run(CLI, ...words)}`
+  const printed = `\n${printedBy(`ggml2perfetto ${command}`, ROOT)}`
   let at = 0
   for (const part of output.split(/^…$/m)) {
     at = printed.indexOf(`\n${part.replace(/^\n|\n$/g, '')}`, at)
@@ -29,7 +28,7 @@ test('there is an example for most modules', () => {
 })
 
 test('the views are those of the modules, and each column has a comment', () => {
-  run('scripts/sql-docs.mjs', '--check')
+  execFileSync(process.execPath, ['scripts/sql-docs.mjs', '--check'], { cwd: ROOT })
   const views = [...GGML_SQL.matchAll(/^CREATE OR REPLACE PERFETTO (?:VIEW|TABLE) (ggml_\w+)\(\n([\s\S]*?)\n\)/gm)]
   expect(views.length).toBeGreaterThan(12)
   for (const [, view, columns] of views) {
@@ -51,10 +50,10 @@ test('the metrics are those of the spec', () => {
 })
 
 test('`sql` prints the package, or writes its files', () => {
-  expect(run(CLI, 'sql')).toBe(`${GGML_SQL.trimEnd()}\n`)
+  expect(run(['sql']).stdout).toBe(`${GGML_SQL.trimEnd()}\n`)
   const folder = join(mkdtempSync(join(tmpdir(), 'ggml2perfetto-sql-')), 'perfetto')
   try {
-    run(CLI, 'sql', folder)
+    expect(run(['sql', folder]).code).toBe(0)
     const read = (path: string) => readFileSync(join(folder, path), 'utf8')
     expect(readdirSync(join(folder, 'ggml')).sort()).toEqual(
       Object.keys(GGML_PACKAGE.modules)

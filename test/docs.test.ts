@@ -4,25 +4,28 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
-import { describe, expect, test } from '@jest/globals'
-import ts from 'typescript'
+import { afterAll, describe, expect, test } from '@jest/globals'
 import { convert, type Input } from '../lib/index.ts'
 import { inputOf, openTrace } from '../lib/node.ts'
 import type { OpenTrace } from '../lib/sql.ts'
 import { targets } from '../scripts/compatibility/targets.mjs'
-import { NODE } from './cli/helpers.ts'
-import { inLong } from './long.ts'
+import { NODE, printedBy, run, useFolder } from './cli/helpers.ts'
+import { inLong, inParts, someOf } from './long.ts'
 import { counted, everyRecord } from './read/ggtrace-logs.ts'
 import { inputOf as inputOfServer, Server } from './requests/server.ts'
 
 /** What README and docs promise is run: the programs, the command with its output, the SQL. */
+useFolder()
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8')
 const blocks = (text: string, language: string) =>
   [...text.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))].map((match) => match[1]!)
 
 const [executable, ...flags] = NODE
-const node = (args: string[], cwd = mkdtempSync(join(tmpdir(), 'ggml2perfetto-docs-'))) =>
+const scratch = mkdtempSync(join(tmpdir(), 'ggml2perfetto-docs-'))
+afterAll(() => rmSync(scratch, { recursive: true }))
+const newFolder = () => mkdtempSync(join(scratch, 'run-'))
+const node = (args: string[], cwd = newFolder()) =>
   execFileSync(executable, [...flags, ...args], { cwd, encoding: 'utf8' })
 
 describe('README', () => {
@@ -33,14 +36,14 @@ describe('README', () => {
     const [command, ...output] = block!.trimEnd().split('\n')
     const log = join(ROOT, 'examples/moe.ggtrace.gz')
     expect(command).toMatch(/^\$ ggml2perfetto examples\/moe\.ggtrace\.gz /)
-    const printed = node([join(ROOT, 'dist/ggml2perfetto.js'), log]).replaceAll(log, 'examples/moe.ggtrace.gz')
+    const printed = printedBy(`ggml2perfetto ${log}`, newFolder()).replaceAll(log, 'examples/moe.ggtrace.gz')
     expect(printed.trimEnd().split('\n')).toEqual(output)
   })
 
   test('its program runs', () => {
     const [program] = blocks(readme, 'js')
     const file = join(ROOT, 'examples', `readme-${process.pid}.tmp.mjs`) // where 'ggml2perfetto' is this package
-    const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-docs-'))
+    const folder = newFolder()
     writeFileSync(file, program!.replaceAll("'run.bin'", `'${join(ROOT, 'examples/moe.csv')}'`))
     try {
       expect(node([file], folder)).toContain('TTFT 26.109682 ms')
@@ -50,37 +53,8 @@ describe('README', () => {
   })
 })
 
-/** What tsc says of programs of the docs, with the types of the package that is built. */
-function typeErrors(programs: readonly string[]): string[] {
-  const texts = new Map(programs.map((text, i) => [join(ROOT, 'examples', `docs-${i}.mts`), text]))
-  const options: ts.CompilerOptions = {
-    strict: true,
-    noUncheckedIndexedAccess: true,
-    noEmit: true,
-    target: ts.ScriptTarget.ES2022,
-    lib: ['lib.es2023.d.ts', 'lib.dom.d.ts', 'lib.esnext.disposable.d.ts'],
-    module: ts.ModuleKind.NodeNext,
-    moduleResolution: ts.ModuleResolutionKind.NodeNext,
-    types: ['node'],
-    typeRoots: [join(ROOT, 'node_modules/@types')],
-    skipLibCheck: true,
-  }
-  const host = ts.createCompilerHost(options)
-  const { fileExists, readFile, getSourceFile } = host
-  host.fileExists = (path) => texts.has(path) || fileExists(path)
-  host.readFile = (path) => texts.get(path) ?? readFile(path)
-  host.getSourceFile = (path, language, ...rest) => {
-    const text = texts.get(path)
-    return text === undefined ? getSourceFile(path, language, ...rest) : ts.createSourceFile(path, text, language, true)
-  }
-  const found = ts.getPreEmitDiagnostics(ts.createProgram([...texts.keys()], options, host))
-  return found.map(({ file, start, messageText }) => {
-    const line = file?.text.slice(0, start).split('\n').length
-    return `${file?.fileName}:${line}: ${ts.flattenDiagnosticMessageText(messageText, ' ')}`
-  })
-}
-
-inLong(test)('the programs of README and docs/library.md compile as TypeScript under strict', () => {
+inLong(test)('the programs of README and docs/library.md compile as TypeScript under strict', async () => {
+  const { typeErrors } = await import('./type-errors.ts')
   const programs = ['README.md', 'docs/library.md'].flatMap((path) => blocks(read(path), 'js'))
   expect(programs.length).toBeGreaterThan(4)
   expect(typeErrors(programs)).toEqual([])
@@ -92,9 +66,9 @@ inLong(test)('the programs of README and docs/library.md compile as TypeScript u
 describe('docs/library.md', () => {
   const guide = read('docs/library.md')
 
-  test.each(blocks(guide, 'js'))('its program %#: %s', (program) => {
+  inParts(test).each(someOf(blocks(guide, 'js'), 5))('its program %#: %s', (program) => {
     const file = join(ROOT, 'examples', `library-${process.pid}.tmp.mjs`) // where 'ggml2perfetto' is this package
-    const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-docs-'))
+    const folder = newFolder()
     copyFileSync(join(ROOT, 'examples/moe.ggtrace.gz'), join(folder, 'run.ggtrace.gz'))
     writeFileSync(file, program.replace(/command: \[.*\]/, "command: ['true']"))
     try {
@@ -122,7 +96,7 @@ test('the guides have at most 20 000 words, and docs/README.md names each page',
 
 describe('docs/reference/perfetto-writer.md', () => {
   const guide = read('docs/reference/perfetto-writer.md')
-  const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-docs-'))
+  const folder = newFolder()
   const ran = (program: string) => {
     const file = join(ROOT, 'examples', `perfetto-${process.pid}.tmp.mjs`) // where 'ggml2perfetto' is this package
     writeFileSync(file, program)
@@ -151,11 +125,12 @@ describe('docs/reference/perfetto-writer.md', () => {
     }
   })
 
-  test('its other program', () => {
+  inLong(test)('its other program', () => {
     expect(ran(small!)).toContain('1500000')
   })
 
-  test('its programs compile as TypeScript', () => {
+  inLong(test)('its programs compile as TypeScript', async () => {
+    const { typeErrors } = await import('./type-errors.ts')
     expect(typeErrors([small!])).toEqual([])
   })
 })
@@ -178,7 +153,7 @@ describe('docs/reference/compatibility.md', () => {
   })
 })
 
-describe('docs/reference/tracks.md', () => {
+inLong(describe)('docs/reference/tracks.md', () => {
   const files = [
     'examples/moe.csv',
     'test/fixtures/tensor-trace/moe-2threads.bin.gz',
@@ -222,7 +197,7 @@ test.each([
   ['open', ['docs/opening.md']],
   ['record', ['docs/recording.md', 'docs/reference/recorder.md']],
 ])('all options of %s are in %s', (command, paths) => {
-  const help = node([join(ROOT, 'dist/ggml2perfetto.js'), 'help', command])
+  const help = run(['help', command]).stdout
   const options = [...help.matchAll(/^ {2}(?:-\w,| {3}) (--[\w-]+)/gm)].map(([, option]) => option!)
   expect(options.length).toBeGreaterThan(10)
   const guide = paths.map(read).join('')
@@ -241,7 +216,8 @@ describe('examples', () => {
     expect(printed).toContain("[ 19000, 0, 'not a line of ours', 'issue' ]")
   })
 
-  test.each(examples.filter((name) => name !== 'custom-format.mjs'))('%s runs and prints', (name) => {
+  const others = examples.filter((name) => name !== 'custom-format.mjs').sort()
+  inParts(test).each(someOf(others, 3, 1))('%s runs and prints', (name) => {
     expect(node([join(ROOT, 'examples', name), join(ROOT, 'examples/moe.csv')])).toMatch(/MUL_MAT/)
   })
 

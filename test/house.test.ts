@@ -3,7 +3,8 @@ import { join, posix } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import ts from 'typescript'
 import { RECORDER_ENVIRONMENT } from '../lib/node/record/environment.ts'
-import { circlesIn, filesIn, importsOf, nodesOf, parse, place, ROOT } from './sources.ts'
+import { ROOT } from './root.ts'
+import { circlesIn, filesIn, importsOf, nodesOf, parse, place } from './sources.ts'
 
 /**
  * The house rules. Each test gathers lines like a compiler's (`path:line: what is wrong`) and wants none.
@@ -13,12 +14,12 @@ const FILE_LINES_MAX = 400
 const FUNCTION_LINES_MAX = 70
 
 const LIB = filesIn('lib').map(parse)
-const ALL = [...LIB, ...[...filesIn('bin'), ...filesIn('test')].map(parse)]
+const ALL = [...LIB, ...filesIn('bin').map(parse)]
 
 const NATIVE = [...filesIn('native', '.c'), ...filesIn('native', '.h')].filter((path) => !path.includes('/build/'))
 
 describe('size', () => {
-  const sized = [...ALL.map((file) => file.fileName), ...filesIn('scripts', '.mjs'), ...NATIVE]
+  const sized = [...ALL.map((file) => file.fileName), ...filesIn('test'), ...filesIn('scripts', '.mjs'), ...NATIVE]
 
   /** Tables that are read from top to bottom, and longer: a part of one would be no file of its own. */
   const TABLES = [
@@ -36,7 +37,7 @@ describe('size', () => {
 
   test(`no function of lib or bin is longer than ${FUNCTION_LINES_MAX} lines`, () => {
     const long: string[] = []
-    for (const file of ALL.filter(({ fileName }) => !fileName.startsWith('test/'))) {
+    for (const file of ALL) {
       for (const node of nodesOf(file)) {
         if (!ts.isFunctionLike(node) || !('body' in node) || !node.body) continue
         const text = node.getText().split('\n').length
@@ -167,9 +168,7 @@ describe('who may import whom', () => {
   })
 
   test('no files of lib or bin import each other in a circle', () => {
-    const files = new Map(
-      ALL.filter(({ fileName }) => !fileName.startsWith('test/')).map((file) => [file.fileName, file]),
-    )
+    const files = new Map(ALL.map((file) => [file.fileName, file]))
     const importedBy = (path: string) =>
       files.has(path) ? importsOf(files.get(path)!).map(({ target }) => target) : []
     expect(circlesIn(files.keys(), importedBy)).toEqual([])
@@ -231,8 +230,8 @@ describe('docs/architecture.md', () => {
     const places = [...table.matchAll(/^\| `(.*?)` \|/gm)].map(([, path]) => path!)
     const isOfBlas = (node: ts.Node) =>
       (ts.isIdentifier(node) || ts.isStringLiteral(node)) && /(^|\/)blas/i.test(node.text)
-    const naming = ALL.filter(({ fileName }) => !/^test|^lib\/(core|cli)\.ts$|^lib\/generated|\/blas/.test(fileName))
-      .filter((file) => [...nodesOf(file)].some(isOfBlas))
+    const naming = ALL.filter(({ fileName }) => !/^lib\/(core|cli)\.ts$|^lib\/generated|\/blas/.test(fileName))
+      .filter((file) => nodesOf(file).some(isOfBlas))
       .map(({ fileName }) => fileName)
     expect(naming.sort()).toEqual(places.sort())
     expect(places.length).toBeLessThanOrEqual(8)
@@ -254,11 +253,11 @@ describe('lib', () => {
           wrong.push(`${place(file, node)}: ${node.text}`)
         }
         // What bundlers replace, and browsers do not have, is not of Node.
-        const isOfBundlers = node.parent?.getText(file) === 'process.env.NODE_ENV'
+        const isOfBundlers = () => node.parent.getText(file) === 'process.env.NODE_ENV'
         if (
           ts.isPropertyAccessExpression(node) &&
           /^(console|process)$/.test(node.expression.getText()) &&
-          !isOfBundlers
+          !isOfBundlers()
         ) {
           wrong.push(`${place(file, node)}: ${node.getText()}`)
         }

@@ -1,11 +1,9 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import ts from 'typescript'
+import { ROOT } from './root.ts'
 
 /** Sources, and what was built of them, as the rules about them need them. */
-
-export const ROOT = fileURLToPath(new URL('..', import.meta.url))
 
 /** Paths of the files in a folder, from the root; without generated ones. */
 export const filesIn = (folder: string, ending = '.ts') =>
@@ -19,10 +17,11 @@ export const parse = (path: string) =>
 export const place = (file: ts.SourceFile, node: ts.Node) =>
   `${file.fileName}:${file.getLineAndCharacterOfPosition(node.getStart()).line + 1}`
 
-/** Every node of a file. */
-export function* nodesOf(node: ts.Node): Generator<ts.Node> {
-  yield node
-  for (const child of node.getChildren()) yield* nodesOf(child)
+/** Every node of a file that is more than punctuation. */
+export function nodesOf(node: ts.Node): readonly ts.Node[] {
+  const nodes = [node]
+  for (const one of nodes) ts.forEachChild(one, (child) => void nodes.push(child))
+  return nodes
 }
 
 /** What each file imports, as paths from the root; packages as they are named. */

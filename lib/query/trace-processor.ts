@@ -63,7 +63,7 @@ const PACKET = 0x0a
  * up: a trace opened from it loads in a fifth of the time. Created for the second trace, because most programs open only one and
  * the image takes 12 MiB. `null`: one trace has been opened.
  */
-const prepared = new WeakMap<WebAssembly.Module, HostImage | null>()
+export const prepared = new WeakMap<WebAssembly.Module, HostImage | null>()
 
 /**
  * Google's trace_processor with one trace: open it, query it in SQL, close it.

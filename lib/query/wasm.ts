@@ -4,7 +4,7 @@ import { UsageError } from '../errors.ts'
 export type TraceProcessorWasm = WebAssembly.Module | Uint8Array | ArrayBuffer | URL | string | Response
 
 /** Compiled once per process, by their places. */
-const compiled = new Map<string, Promise<WebAssembly.Module>>()
+export const compiled = new Map<string, Promise<WebAssembly.Module>>()
 
 /**
  * The module of trace_processor; by default from the file of this package, which bundlers that know `new URL(…, import.meta.url)` copy. Throws

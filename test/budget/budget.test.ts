@@ -3,9 +3,9 @@ import fc from 'fast-check'
 import { convert, UsageError } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
 import { calls, longLog, perRound } from '../../scripts/bench/long-log.mjs'
-import { inLong, inParts, isLong } from '../long.ts'
+import { inLong, inParts, isLong, someOf } from '../long.ts'
 import { bytesOf, randomLog } from './random-log.ts'
-import { type Made, made } from './traces.ts'
+import { converted, type Made, made } from './traces.ts'
 
 /** Traces that do not contain all calls in full: what is summed up adds up to the full log, exactly. */
 
@@ -62,12 +62,15 @@ describe('a recorded run of some hundred calls', () => {
   }
 
   test('all of it is in the trace where it fits', async () => {
-    const trace = await made({ name: 'log', source: log }, {})
-    expect(Buffer.compare(trace.trace, full.trace)).toBe(0)
-    expect(trace.summary.thinned).toBeUndefined()
-    const large = await made({ name: 'log', source: log }, { budget: 2 * full.bytes })
-    expect(Buffer.compare(large.trace, full.trace)).toBe(0)
+    const { trace, summary } = await converted({ name: 'log', source: log }, {})
+    expect(Buffer.compare(trace, full.trace)).toBe(0)
+    expect(summary.thinned).toBeUndefined()
     expect(full.categories['operator']).toBe(ROUNDS * perRound)
+  })
+
+  inLong(test)('all of it is in the trace where the budget is as large', async () => {
+    const large = await converted({ name: 'log', source: log }, { budget: 2 * full.bytes })
+    expect(Buffer.compare(large.trace, full.trace)).toBe(0)
   })
 
   test('with hardly any budget: all calls, and sums', () => {
@@ -78,12 +81,13 @@ describe('a recorded run of some hundred calls', () => {
     expect(least.summary.operators).toBe(full.summary.operators)
   })
 
-  test.each([
+  const BUDGETS = [
     ['file', 150_000],
     ['file', 600_000],
-    ['file', 2_000_000],
     ['pipe', 3_000_000],
-  ])('as a %s within %d bytes', async (kind, budget) => {
+    ['file', 2_000_000],
+  ] as const
+  inParts(test).each(someOf(BUDGETS, 2, 1))('as a %s within %d bytes', async (kind, budget) => {
     const thin = await (kind === 'file' ? within(budget) : made(piped(log), { budget }))
     sameSums(thin, full)
     const { thinned, left_out } = thin.summary
@@ -173,8 +177,8 @@ describe('a recorded run of some hundred calls', () => {
     expect(arrows.inFull.map(([call]) => call)).toContain(33)
   })
 
-  test('the same bytes again', async () => {
-    const { trace } = await made({ name: 'log', source: log }, { budget: 1 })
+  inLong(test)('the same bytes again', async () => {
+    const { trace } = await converted({ name: 'log', source: log }, { budget: 1 })
     expect(Buffer.compare(trace, least.trace)).toBe(0)
   })
 })
@@ -187,18 +191,18 @@ test('an example: nine calls, one of which is in full', async () => {
   expect(thin.inFull.length).toBeLessThan(9)
 })
 
-test.each(['chrome-json/h100.json.gz', 'nsys/one-gpu.sqlite.gz', 'nsys-nvtx-trace/jax.csv'])(
+inParts(test).each(someOf(['chrome-json/h100.json.gz', 'nsys/one-gpu.sqlite.gz', 'nsys-nvtx-trace/jax.csv'], 3, 2))(
   '%s has nothing to sum up: it is read once',
   async (name) => {
     const readings: unknown[] = []
     const onFirstReading = (indexes: unknown) => readings.push(indexes)
     const [thin, full] = [
-      await made(inputOf(`test/fixtures/${name}`), { budget: 1, onFirstReading }),
-      await made(inputOf(`test/fixtures/${name}`), {}),
+      await converted(inputOf(`test/fixtures/${name}`), { budget: 1, onFirstReading }),
+      await converted(inputOf(`test/fixtures/${name}`), {}),
     ]
     expect(Buffer.compare(thin.trace, full.trace)).toBe(0)
     expect(readings).toEqual([])
-    await made(inputOf('examples/moe.csv'), { budget: 1, onFirstReading })
+    await converted(inputOf('examples/moe.csv'), { budget: 1, onFirstReading })
     expect(readings).toEqual([[0], undefined])
   },
 )

@@ -34,20 +34,28 @@ export interface Made {
   readonly more: readonly (readonly unknown[])[]
 }
 
-/** Converts inputs and asks for all of it; `more`: a query of the test. */
-export async function made(inputs: Input | Input[], options: ConvertOptions, more = 'select 1'): Promise<Made> {
+/** Converts inputs. */
+export async function converted(
+  inputs: Input | Input[],
+  options: ConvertOptions,
+): Promise<Pick<Made, 'trace' | 'summary'>> {
   const pieces: Uint8Array[] = []
   const conversion = convert(inputs, { barriers: 'all', ...options })
   let next = await conversion.next()
   for (; !next.done; next = await conversion.next()) pieces.push(next.value)
-  const trace = new Uint8Array(Buffer.concat(pieces))
+  return { trace: new Uint8Array(Buffer.concat(pieces)), summary: next.value[0]! }
+}
+
+/** Converts inputs and asks for all of it; `more`: a query of the test. */
+export async function made(inputs: Input | Input[], options: ConvertOptions, more = 'select 1'): Promise<Made> {
+  const { trace, summary } = await converted(inputs, options)
   const open = await openTrace(trace)
   try {
     const rows = (sql: string) => open.query(sql).rows
     return {
       bytes: trace.length,
       trace,
-      summary: next.value[0]!,
+      summary,
       problems: open.problems(),
       byRole: rows(BY_ROLE),
       graphs: rows(GRAPHS),

@@ -1,6 +1,7 @@
 import { chmodSync, linkSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, test } from '@jest/globals'
+import { inParts, someOf } from '../long.ts'
 import { at, canMount, MOE, names, read, run, shell, useFolder, withMount } from './helpers.ts'
 
 const ONEDNN = readFileSync(new URL('../fixtures/onednn/v2.6.log', import.meta.url), 'utf8')
@@ -116,15 +117,16 @@ describe('outputs that cannot be written', () => {
     expect(names()).toEqual(before)
   })
 
-  test('stdout on a full device', () => {
-    for (const args of ['run.csv -o -', 'info run.csv', 'query run.csv "select * from slice"', '--help']) {
+  inParts(test)('stdout on a full device', () => {
+    const lines = ['run.csv -o -', 'info run.csv', 'query run.csv "select * from slice"', '--help']
+    for (const args of someOf(lines, 4)) {
       const { code, stderr } = shell(`$CLI ${args} > /dev/full`)
       expect({ args, code }).toEqual({ args, code: 1 })
       expect(stderr).toMatch('error: standard output: no space left on device')
     }
   })
 
-  const mounting = canMount ? test : test.skip
+  const mounting = canMount() ? test : test.skip
   mounting('a full disk (needs the right to mount): the older trace stays', () => {
     withMount('disk', 'size=64k', () => {
       writeFileSync(at('disk/x'), 'older')

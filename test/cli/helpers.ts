@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { MessageChannel, receiveMessageOnPort, Worker } from 'node:worker_threads'
+import { type MessagePort, receiveMessageOnPort, type Worker } from 'node:worker_threads'
 import { afterAll, beforeAll } from '@jest/globals'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -41,56 +41,60 @@ export interface RunOptions {
 /** Ends a program that hangs, in ms: long before the test's own limit, and long after what a busy machine takes. */
 export const HANGS_MS = 120_000
 
-/** Where the CLI runs without a process of its own; it ends with the test file. */
-class CliThread {
-  private readonly done = new Int32Array(new SharedArrayBuffer(4))
-  private readonly port
-  private readonly thread
+interface CliThread {
+  readonly done: Int32Array
+  readonly port: MessagePort
+  readonly worker: Worker
+}
 
-  constructor() {
-    const { port1, port2 } = new MessageChannel()
-    this.port = port1
-    this.thread = new Worker(new URL('./cli-thread.mjs', import.meta.url), {
-      workerData: { done: this.done, port: port2, main: join(root, 'dist/cli/main.js') },
-      transferList: [port2],
+/** Where the CLI runs without a process of its own: a thread of environment.cjs. */
+const { [Symbol.for('cli')]: cli } = globalThis as unknown as Record<symbol, { start(): CliThread; end(): void }>
+
+function inThread(args: readonly string[], { cwd = folder, input = '', env, columns }: RunOptions): Result {
+  const { done, port, worker } = cli!.start()
+  done[0] = 0
+  const before = process.cwd()
+  process.chdir(cwd)
+  try {
+    while (receiveMessageOnPort(port)); // what came after the end of an earlier run
+    const bytes = typeof input === 'string' ? Buffer.from(input) : input
+    worker.postMessage({
+      argv: [process.execPath, CLI, ...args],
+      cwd: process.cwd(),
+      env: { ...process.env, ...env },
+      input: bytes,
+      columns,
     })
-    this.thread.unref()
-  }
-
-  run(args: readonly string[], { cwd = folder, input = '', env, columns }: RunOptions): Result {
-    this.done[0] = 0
-    const before = process.cwd()
-    process.chdir(cwd)
-    try {
-      const bytes = typeof input === 'string' ? Buffer.from(input) : input
-      this.thread.postMessage({
-        argv: [process.execPath, CLI, ...args],
-        cwd: process.cwd(),
-        env: { ...process.env, ...env },
-        input: bytes,
-        columns,
-      })
-      const isDone = Atomics.wait(this.done, 0, 0, HANGS_MS) !== 'timed-out'
-      const { message } = (isDone && receiveMessageOnPort(this.port)) || { message: { status: null } }
-      const { status, stdout = [], stderr = [] } = message
-      return { pid: process.pid, status, stdout: Buffer.from(stdout), stderr: Buffer.from(stderr) }
-    } finally {
-      process.chdir(before)
-    }
-  }
-
-  async end(): Promise<void> {
-    this.port.close()
-    await this.thread.terminate()
+    const isDone = Atomics.wait(done, 0, 0, HANGS_MS) !== 'timed-out'
+    if (!isDone) cli!.end()
+    const { message } = (isDone && receiveMessageOnPort(port)) || { message: { status: null } }
+    const { status, stdout = [], stderr = [] } = message
+    return { pid: process.pid, status, stdout: Buffer.from(stdout), stderr: Buffer.from(stderr) }
+  } finally {
+    process.chdir(before)
   }
 }
 
-let thread: CliThread | undefined
-
 /** Runs the CLI, in a thread; fails the test if it shows a stack trace or does not end. */
 export function run(args: readonly string[], options: RunOptions = {}): Outcome {
-  thread ??= new CliThread()
-  return outcome(thread.run(args, options))
+  return outcome(inThread(args, options))
+}
+
+/** The words of a line that needs no shell; undefined of one that does. */
+export function wordsOf(line: string): string[] | undefined {
+  const words = [...line.matchAll(/(?:"[^"]*"|'[^']*'|[^\s"'])+/g)].map(([word]) => word)
+  const isPlain = words.every((word) => /^(?:"[^"`$\\]*"|'[^']*'|[^\s"'`$|&;<>()*?{}~\\#])+$/.test(word))
+  return isPlain ? words.map((word) => word.replaceAll(/"([^"]*)"|'([^']*)'/g, '$1$2')) : undefined
+}
+
+/** What a line of the docs prints: our command in a thread, with other commands in a shell. */
+export function printedBy(line: string, cwd: string): string {
+  const [program, ...words] = wordsOf(line) ?? []
+  const script = `ggml2perfetto() { ${NODE.join(' ')} ${CLI} "$@"; }; ${line}`
+  const inShell = () => spawnSync('bash', ['-o', 'pipefail', '-c', script], { cwd, timeout: HANGS_MS })
+  const { code, stdout, stderr } = program === 'ggml2perfetto' ? run(words, { cwd }) : outcome(inShell())
+  if (code !== 0) throw new Error(`${line}: exit code ${code}: ${stderr}`)
+  return stdout
 }
 
 /** The same in a process of its own, for what a thread does not have. */
@@ -142,11 +146,7 @@ export function useFolder(): void {
     if (!existsSync(CLI)) throw new Error(`${CLI} is missing: npm run build`)
     folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-cli-'))
   })
-  afterAll(async () => {
-    await thread?.end()
-    thread = undefined
-    rmSync(folder, { recursive: true, force: true })
-  })
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
 }
 
 /** A path in the test file's folder. */
@@ -158,7 +158,7 @@ export const names = () => readdirSync(folder).sort()
 export const read = (name: string) => readFileSync(at(name))
 
 /** Can file systems be mounted here (as root, outside of most containers)? */
-export const canMount = ((): boolean => {
+export function canMount(): boolean {
   const place = mkdtempSync(join(tmpdir(), 'ggml2perfetto-mount-'))
   try {
     execFileSync('mount', ['-t', 'tmpfs', 'none', place], { stdio: 'ignore' })
@@ -169,7 +169,7 @@ export const canMount = ((): boolean => {
   } finally {
     rmSync(place, { recursive: true, force: true })
   }
-})()
+}
 
 /** Runs `use` with a mounted tmpfs of its own at the folder `name`. */
 export function withMount(name: string, options: string, use: () => void): void {

@@ -60,7 +60,7 @@ describe('what is served', () => {
     expect(names()).toEqual(before)
   })
 
-  test('a compressed trace, as it is', async () => {
+  inLong(test)('a compressed trace, as it is', async () => {
     const packed = gzipSync(read('moe.pftrace'))
     writeFileSync(at('moe.pftrace.gz'), packed)
     const { traceUrl, ended } = await opened(['moe.pftrace.gz', '--no-browser'])
@@ -68,7 +68,7 @@ describe('what is served', () => {
     expect((await ended).code).toBe(0)
   })
 
-  test('Chrome JSON, converted: the UI takes its times for numbers, which hold no nanoseconds', async () => {
+  inLong(test)('Chrome JSON, converted: the UI takes its times for numbers, which hold no nanoseconds', async () => {
     writeFileSync(at('chrome.json'), '[{"name":"a","ph":"X","ts":1745524740269514.732,"dur":2.001,"pid":1,"tid":1}]')
     run(['chrome.json', '-o', 'chrome.pftrace'])
     const { traceUrl, ended } = await opened(['chrome.json', '--no-browser'])
@@ -109,7 +109,7 @@ describe('what is served', () => {
     expect(stdout.split('\n').length).toBe(2) // only the URL
   })
 
-  test('part of a log, drawn otherwise', async () => {
+  inLong(test)('part of a log, drawn otherwise', async () => {
     const options = ['--tokens', '2..3', '--detail', 'full', '--op-name', 'op']
     run([MOE, '-o', 'part.pftrace', ...options])
     const { traceUrl } = await opened([MOE, '--no-browser', ...options])
@@ -182,7 +182,7 @@ describe('what is refused', () => {
     fails([MOE, '--tokens', '99'], /nothing to convert, the log has the calls 0\.\.8/)
   })
 
-  const mounted = canMount ? test : test.skip
+  const mounted = canMount() ? test : test.skip
   mounted('no room for a converted log (needs mount)', () => {
     withMount('tiny', 'size=64k', () => {
       const { code, stderr } = shell(`TMPDIR=${at('tiny')} $CLI open $MOE --no-browser`)
@@ -196,7 +196,7 @@ const LARGE = [
   ['large.pftrace.gz', 2 ** 29, '1.5 GiB decompressed, about'],
   ['large.pftrace', 2 ** 30 + 1, '1 GiB'],
 ] as const
-inParts(test).each(someOf(LARGE, 2))(
+inParts(test).each(someOf(LARGE, 2, 1))(
   'too large a trace: what to do instead (%s)',
   async (name: string, size: number, told: string) => {
     writeFileSync(at(name), name.endsWith('.gz') ? gzipSync(read('moe.pftrace')) : read('moe.pftrace'))
@@ -320,7 +320,7 @@ describe('the browser is opened', () => {
     expect((await ended).code).toBe(0)
   })
 
-  test('it fails, or there is none: the URL is there to be opened by hand', async () => {
+  inLong(test)('it fails, or there is none: the URL is there to be opened by hand', async () => {
     opener('xdg-open', 'exit 3')
     const failed = await opened(['moe.pftrace'], undefined, { ...display, PATH: at('.') })
     await fetched(failed.traceUrl)
@@ -336,7 +336,7 @@ describe('the browser is opened', () => {
 })
 
 const inChromium = CHROMIUM === undefined ? describe.skip : describe
-inChromium('in Chromium (needs chromium, openssl)', () => {
+inLong(inChromium)('in Chromium (needs chromium, openssl)', () => {
   let sites: Sites
   beforeAll(async () => {
     sites = await Sites.open(PAGE, ['ui.perfetto.dev', 'other.example'])
@@ -347,7 +347,7 @@ inChromium('in Chromium (needs chromium, openssl)', () => {
   const blocked = { status: undefined, error: 'TypeError: Failed to fetch' }
   const hashOf = (url: string) => url.slice(url.indexOf('#'))
 
-  inLong(test)('a page of ui.perfetto.dev gets the trace, once', async () => {
+  test('a page of ui.perfetto.dev gets the trace, once', async () => {
     const { url, ended } = await opened(['moe.pftrace', '--no-browser'])
     // That it may not be had without CORS has to be tried before it is gone: the page does.
     expect(await sites.visit(url)).toEqual({ origin: UI, probe: 404, status: 200, hash: await hash(), opaque: 0 })
@@ -359,7 +359,7 @@ inChromium('in Chromium (needs chromium, openssl)', () => {
     })
   })
 
-  inLong(test)('a page of another origin does not, even if it knows the address; it can still be had', async () => {
+  test('a page of another origin does not, even if it knows the address; it can still be had', async () => {
     const { url, traceUrl, child, ended } = await opened(['moe.pftrace', '--no-browser'])
     const report = await sites.visit(`${OTHER}/${hashOf(url)}`)
     expect(report).toEqual({ origin: OTHER, probe: 'TypeError: Failed to fetch', error: blocked.error, opaque: 0 })
@@ -368,7 +368,7 @@ inChromium('in Chromium (needs chromium, openssl)', () => {
     expect((await ended).code).toBe(0)
   })
 
-  inLong(test)('a site of the internet gets it if the user allows that, and not otherwise', async () => {
+  test('a site of the internet gets it if the user allows that, and not otherwise', async () => {
     const { url, child, ended } = await opened(['moe.pftrace', '--no-browser'])
     expect(await sites.visit(url, { isPublic: true })).toMatchObject({ origin: UI, error: blocked.error })
     expect(child.exitCode).toBe(null)
@@ -377,7 +377,7 @@ inChromium('in Chromium (needs chromium, openssl)', () => {
     expect((await ended).code).toBe(0)
   })
 
-  inLong(test)('after Ctrl-C there is nothing to be had', async () => {
+  test('after Ctrl-C there is nothing to be had', async () => {
     const { url, child, ended } = await opened(['moe.pftrace', '--no-browser'])
     child.kill('SIGINT')
     expect((await ended).code).toBe(130)

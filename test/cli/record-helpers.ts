@@ -3,7 +3,7 @@ import { chmodSync, cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { beforeAll, expect, test } from '@jest/globals'
-import { at, CLI, folder, run, useFolder } from './helpers.ts'
+import { at, CLI, folder, NODE, run, useFolder } from './helpers.ts'
 
 export const canRun = (command: string, ...args: string[]) => spawnSync(command, args, { stdio: 'ignore' }).status === 0
 export const canRecord = process.platform === 'linux' && canRun('cc', '--version')
@@ -54,7 +54,7 @@ export function useProgram(): void {
     const lock = join(tmpdir(), 'ggml2perfetto-test-cache.lock')
     const env = { ...process.env, XDG_CACHE_HOME: SHARED_CACHE }
     const names = ['record', '-q', 'sh', '-c', 'printf %s "$LD_PRELOAD"']
-    const library = spawnSync('flock', [lock, process.execPath, CLI, ...names], { env, encoding: 'utf8' }).stdout
+    const library = spawnSync('flock', [lock, ...NODE, CLI, ...names], { env, encoding: 'utf8' }).stdout
     // Of several builds there, from other sources, the one that is used.
     cpSync(dirname(library), at(join('cache', relative(SHARED_CACHE, dirname(library)))), { recursive: true })
     process.env['XDG_CACHE_HOME'] = at('cache')

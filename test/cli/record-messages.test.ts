@@ -5,13 +5,14 @@ import { ensureLlama, hasLlama, LIB, model, runner } from '../llama/testbed.ts'
 import { at, CLI, canMount, folder, names, run, withMount } from './helpers.ts'
 import { canRun, compile, LLAMA, linuxTest, NO_CALL, script, unless, useProgram } from './record-helpers.ts'
 import '../live.ts'
+import { inLong } from '../long.ts'
 
 /** What `record` says where less was recorded than was wanted: the true reason, for each. */
 
 useProgram()
 
 const llamaTest = hasLlama() ? test : test.skip
-const fullTest = hasLlama() && canMount ? test : test.skip
+const fullTest = hasLlama() && canMount() ? test : test.skip
 const nobodyTest = unless(process.getuid?.() !== 0 || !canRun('setpriv', '--version'))
 
 let program: string[] = []
@@ -151,7 +152,7 @@ describe('without a ggml call, it says why', () => {
 })
 
 describe('a log without a given name', () => {
-  linuxTest('has a name of its own, also if several are recorded in the same second', async () => {
+  inLong(linuxTest)('has a name of its own, also if several are recorded in the same second', async () => {
     mkdirSync(at('same'))
     const said = await Promise.all(
       Array.from({ length: 4 }, () => {

@@ -4,7 +4,8 @@ import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { afterAll, expect } from '@jest/globals'
 import { summarize } from '../../lib/index.ts'
 import { inputOf } from '../../lib/node.ts'
-import { at, CLI, run } from './helpers.ts'
+import { inLong } from '../long.ts'
+import { at, CLI, NODE, run } from './helpers.ts'
 import { linuxTest, rootTest, useProgram } from './record-helpers.ts'
 
 /** Recordings that write the same log, those that were killed, and whose the files are. */
@@ -24,8 +25,9 @@ const waiting = (go: string) => [
 ]
 const recordings = (output: string, go: string, count = 1) =>
   Array.from({ length: count }, () => {
-    const args = [CLI, 'record', '-q', '-o', output, '--', ...waiting(go)]
-    const child = spawn(process.execPath, args, { cwd: at('.'), stdio: ['ignore', 'ignore', 'pipe'] })
+    const [node, ...flags] = NODE
+    const args = [...flags, CLI, 'record', '-q', '-o', output, '--', ...waiting(go)]
+    const child = spawn(node, args, { cwd: at('.'), stdio: ['ignore', 'ignore', 'pipe'] })
     children.push(child)
     let stderr = ''
     child.stderr.on('data', (text) => (stderr += text))
@@ -40,8 +42,9 @@ const callsIn = async (path: string) => (await summarize(inputOf(at(path)))).cal
 const REFUSED =
   /^error: (\S+): cannot write: another recording \(process \d+\) writes it\nhint: name another file with -o\n$/
 
-for (const isOlder of [false, true])
-  linuxTest(
+for (const isOlder of [false, true]) {
+  const declare = isOlder ? inLong(linuxTest) : linuxTest
+  declare(
     `a second recording of the same log${isOlder ? ', which replaces an older one,' : ''} is refused`,
     async () => {
       const name = `second-${isOlder}`
@@ -61,6 +64,7 @@ for (const isOlder of [false, true])
       expect(hidden()).toEqual([])
     },
   )
+}
 
 linuxTest('of recordings that begin at once at most one writes the log, and others say so', async () => {
   const all = recordings('once.ggtrace', 'once', 3)

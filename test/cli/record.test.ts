@@ -2,7 +2,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { beforeAll, describe, expect } from '@jest/globals'
 import { inLong } from '../long.ts'
-import { at, CLI, folder, names, run } from './helpers.ts'
+import { at, CLI, folder, NODE, names, run } from './helpers.ts'
 import {
   CALLER,
   canRecord,
@@ -58,15 +58,18 @@ describe('the program', () => {
   })
 
   linuxTest('that a signal ended ends us alike; a core dump is not repeated', () => {
-    const shown = (signal: string) =>
-      direct('bash', '-c', `"${process.execPath}" ${CLI} record -- sh -c 'kill -${signal} $$'; echo $?`).stdout
-    expect([shown('KILL'), shown('SEGV')]).toEqual(['137\n', '139\n'])
-    const ended = (signal: string) => direct(process.execPath, CLI, 'record', 'sh', '-c', `kill -${signal} $$`)
+    const ended = (signal: string) => direct(...NODE, CLI, 'record', 'sh', '-c', `kill -${signal} $$`)
     expect(ended('TERM').signal).toBe('SIGTERM')
     expect(ended('INT').signal).toBe('SIGINT')
     const { status, signal, stderr } = ended('SEGV')
     expect([status, signal]).toEqual([139, null])
     expect(stderr).toMatch(/^sh was ended by SIGSEGV\n/)
+  })
+
+  inLong(linuxTest)('that a signal ended ends us alike for a shell', () => {
+    const shown = (signal: string) =>
+      direct('bash', '-c', `${NODE.join(' ')} ${CLI} record -- sh -c 'kill -${signal} $$'; echo $?`).stdout
+    expect([shown('KILL'), shown('SEGV')]).toEqual(['137\n', '139\n'])
   })
 
   linuxTest('reads and writes its own streams, byte for byte', () => {
@@ -165,7 +168,7 @@ describe('the program', () => {
 describe('signals', () => {
   const started = (args: readonly string[]) => {
     // With a session of its own there is no terminal, whoever runs the tests.
-    const child = spawn(process.execPath, [CLI, 'record', ...args], {
+    const child = spawn(NODE[0], [...NODE.slice(1), CLI, 'record', ...args], {
       cwd: folder,
       env: process.env,
       stdio: 'pipe',
@@ -211,7 +214,7 @@ describe('signals', () => {
   inLong(unless(!canRun('timeout', '--version')))(
     'timeout, which sends one to us and one to the group (needs timeout)',
     () => {
-      const { status, stdout } = direct('timeout', '5', process.execPath, CLI, 'record', './signals', 'term')
+      const { status, stdout } = direct('timeout', '5', ...NODE, CLI, 'record', './signals', 'term')
       expect({ status, stdout: stdout.split('\n').slice(0, 2) }).toEqual({ status: 124, stdout: ['ready', '15*1 '] })
     },
   )
@@ -235,7 +238,7 @@ print(os.waitstatus_to_exitcode(status), seen.decode())`
   unless(!canRun('python3', '-c', 'import pty, os; os.waitstatus_to_exitcode'))(
     'Ctrl-C at a terminal reaches the program once, and we wait for it (needs python3)',
     () => {
-      const args = ['-c', inTerminal, process.execPath, CLI, 'record', './signals']
+      const args = ['-c', inTerminal, ...NODE, CLI, 'record', './signals']
       const { stdout } = direct('python3', ...args)
       expect(stdout).toMatch(/^7 ready/)
       expect(stdout).toContain('2*1 ')
@@ -277,7 +280,7 @@ describe('the log', () => {
 
   linuxTest('of a program that is killed is told of, too', () => {
     compile('dies', CALLER.replace('return code', 'return *(volatile char *) 0'), ...WITH_LLAMA())
-    const { stderr, status } = direct(process.execPath, CLI, 'record', '-o', 'killed.ggtrace', './dies')
+    const { stderr, status } = direct(...NODE, CLI, 'record', '-o', 'killed.ggtrace', './dies')
     expect([status, stderr.split('\n')[0]]).toEqual([139, './dies was ended by SIGSEGV'])
     expect(stderr).toMatch(/next: ggml2perfetto killed\.ggtrace/)
   })

@@ -3,7 +3,8 @@ import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
 import { build } from 'esbuild'
 import ts from 'typescript'
-import { importsOf, parse, place, ROOT } from '../sources.ts'
+import { ROOT } from '../root.ts'
+import { importsOf, parse, place } from '../sources.ts'
 
 /** The entries as they are built, in dist/. */
 

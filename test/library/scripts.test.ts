@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 
-import { ROOT } from '../sources.ts'
+import { ROOT } from '../root.ts'
 
 /** Exported names of an entry, also those that it takes from all of another file. */
 const entries: Record<string, () => Promise<object>> = {

@@ -5,7 +5,7 @@ import type { Progress, Summary } from '../../lib/index.ts'
 import { fileSource } from '../../lib/node.ts'
 import type * as Entry from '../../lib/worker.ts'
 import { converted, joined, plainBytes } from '../line/support.ts'
-import { ROOT } from '../sources.ts'
+import { ROOT } from '../root.ts'
 
 /** Conversions in a worker, by the package as it is built: what it makes is compared, byte by byte, with what this thread makes. */
 

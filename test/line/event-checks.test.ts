@@ -13,7 +13,7 @@ import {
   summarize,
   type TraceEvent,
 } from '../../lib/index.ts'
-import { ROOT } from '../sources.ts'
+import { ROOT } from '../root.ts'
 import { LOGS } from '../tables/of-logs.ts'
 
 /** Events that programs create are checked: a wrong one is one UsageError that names it. */

@@ -201,7 +201,9 @@ export const missingForArm64 = () =>
   [ARM64.before[0]!, ARM64.compiler].find((tool) => !canRun(tool)) ??
   [`${ARM64.before[2]}/lib/libstdc++.so.6`].find((path) => !existsSync(path))
 
-/** Fetches llama.cpp where it is missing; with `node` node-llama-cpp's JavaScript API, with others that backend or architecture. */
+const ensured = new Map<string, Promise<unknown>>()
+
+/** Fetches llama.cpp where it is missing, asked once for a test file; with `node` node-llama-cpp's JavaScript API, with others that backend or architecture. */
 export const ensureLlama = async ({
   node = false,
   vulkan = false,
@@ -212,7 +214,10 @@ export const ensureLlama = async ({
   const options = Object.entries({ node, vulkan, cuda, cuda12, arm64 }).flatMap(([name, wanted]) =>
     wanted ? [`--${name}`] : [],
   )
-  await execute(process.execPath, [pathOf('../../scripts/fetch-llama.mjs'), ...options])
+  const key = options.join(' ')
+  const done = ensured.get(key) ?? execute(process.execPath, [pathOf('../../scripts/fetch-llama.mjs'), ...options])
+  ensured.set(key, done)
+  await done
 }
 
 /** llama.cpp's CUDA backend, of CUDA 13 or 12, on the GPU of test/gpu, which is built in this folder. */

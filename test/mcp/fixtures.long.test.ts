@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { beforeAll, expect, test } from '@jest/globals'
 import { at, run, useFolder } from '../cli/helpers.ts'
-import { ROOT } from '../printed/collect.ts'
+import { ROOT } from '../root.ts'
 import { Agent, type Answer, useAgents } from './helpers.ts'
 
 /** Each log of the tests: the answers are those of the commands, within 4 KB, and the first finding is reached in three calls at most. */

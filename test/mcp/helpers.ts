@@ -3,7 +3,7 @@ import { afterAll } from '@jest/globals'
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { folder, HANGS_MS, NODE } from '../cli/helpers.ts'
-import { ROOT } from '../printed/collect.ts'
+import { ROOT } from '../root.ts'
 
 /** The server as agents start it: built. */
 export const SERVER = join(ROOT, 'dist/ggml2perfetto-mcp.js')

@@ -7,7 +7,7 @@ import { gunzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { at, folder, run, runProcess, useFolder } from '../cli/helpers.ts'
 import { inLong } from '../long.ts'
-import { ROOT } from '../printed/collect.ts'
+import { ROOT } from '../root.ts'
 import { Agent, SERVER, useAgents } from './helpers.ts'
 
 /** What a client must not get: files elsewhere, programs, endless work, more than an answer. */
@@ -130,11 +130,14 @@ describe('SQL of a trace', () => {
 
   const ENDLESS = 'with recursive t(x) as (select 1 union all select x + 1 from t) select count(*) from t'
 
-  test('endless SQL ends with its limit of time, or with the call that is cancelled; no command remains', async () => {
+  inLong(test)('endless SQL ends with its limit of time', async () => {
     const hasty = await Agent.start('--folder', 'logs', '--timeout', '2')
     expect(await hasty.error('query', { logs: ['run.ggtrace'], sql: ENDLESS })).toMatch(
       /^error: the call was ended after 2 s, the limit\nhint: .*--timeout/,
     )
+  })
+
+  test('endless SQL ends with the call that is cancelled; no command remains', async () => {
     const controller = new AbortController()
     const progress: number[] = []
     const call = agent.client.callTool(

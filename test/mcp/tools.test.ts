@@ -8,7 +8,7 @@ import { writeModel } from '../llama/gguf.mjs'
 import { ensureLlama, hasLlama, LIB, runner } from '../llama/testbed.ts'
 import { inLong } from '../long.ts'
 import { NANO } from '../native/recording.ts'
-import { ROOT } from '../printed/collect.ts'
+import { ROOT } from '../root.ts'
 import { Agent, useAgents } from './helpers.ts'
 
 /** The MCP server, asked by the SDK's own client: its answers are those of the commands, in at most 4 KB. */

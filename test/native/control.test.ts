@@ -4,6 +4,7 @@ import { describe, expect, test } from '@jest/globals'
 import { convert } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
 import { hasLlama, model } from '../llama/testbed.ts'
+import { inParts, someOf } from '../long.ts'
 import { callNumber, NANO, newLog, type Recording, readLog, recordHosts, useRecorder } from './recording.ts'
 
 const llama = hasLlama() ? describe : describe.skip
@@ -33,14 +34,19 @@ llama('what is recorded, as asked (needs linux-x64 and cc)', () => {
     return { log, result, recording, leftOut, calls: operatorsOf(recording) }
   }
 
-  test.each([
+  let whole: ReturnType<typeof recorded> | undefined
+  /** All of the same run; recorded once. */
+  const recordedWhole = () => (whole ??= recorded({}))
+
+  const CHOICES: readonly (readonly [env: Record<string, string>, wanted: readonly number[]])[] = [
     [{ GGML2PERFETTO_TOKENS: '2..3' }, [2, 3]],
     [{ GGML2PERFETTO_TOKENS: '5..' }, [5, 6, 7]],
-    [{ GGML2PERFETTO_TOKENS: '4' }, [4]],
     [{ GGML2PERFETTO_EVERY: '3' }, [0, 3, 6]],
+    [{ GGML2PERFETTO_TOKENS: '4' }, [4]],
     [{ GGML2PERFETTO_TOKENS: '1..6', GGML2PERFETTO_EVERY: '4' }, [1, 5]],
-  ])('calls: %j', async (env, wanted) => {
-    const all = await recorded({})
+  ]
+  inParts(test).each(someOf(CHOICES, 2))('calls: %j', async (env, wanted) => {
+    const all = await recordedWhole()
     const { recording, leftOut, calls, log } = await recorded(env)
     expect(calls).toEqual(Object.fromEntries(wanted.map((call) => [call, all.calls[call]])))
     expect(recording.of('graph').map(({ call }) => call)).toEqual(wanted)
@@ -55,8 +61,9 @@ llama('what is recorded, as asked (needs linux-x64 and cc)', () => {
     trace.close()
   })
 
-  test.each(['MUL_MAT', 'ROPE,SET_ROWS', 'MUL', 'RMS_NORM'])('operators: %s', async (ops) => {
-    const all = await recorded({})
+  const OPS = ['MUL_MAT', 'ROPE,SET_ROWS', 'RMS_NORM', 'MUL']
+  inParts(test).each(someOf(OPS, 2, 1))('operators: %s', async (ops) => {
+    const all = await recordedWhole()
     const { calls, recording } = await recorded({ GGML2PERFETTO_OPS: ops })
     const wanted = ops.split(',')
     const chosen = Object.entries(all.calls).map(([call, counts]) => [

@@ -4,7 +4,7 @@ import type { OperatorEvent } from '../../lib/core.ts'
 import { convert } from '../../lib/index.ts'
 import { COUNTERS } from '../../lib/node/record/counters.ts'
 import { inputOf, openTrace, summarizeFile } from '../../lib/node.ts'
-import { CLI } from '../cli/helpers.ts'
+import { CLI, NODE } from '../cli/helpers.ts'
 import { hasLlama, model, type Run, runHosts } from '../llama/testbed.ts'
 import { inLong, inParts, someOf } from '../long.ts'
 import { startHog } from '../machine.ts'
@@ -148,7 +148,7 @@ llama('counters, operator by operator (needs linux-x64 and cc)', () => {
     expect(await faultsOf({ GGML2PERFETTO_OPS: 'ROPE' })).toBeLessThan((await faultsOf({})) / 20)
   })
 
-  perfTest(
+  inLong(perfTest)(
     'the task’s clock and context switches are those of the thread’s states (needs perf_event_open)',
     async () => {
       // Without taskset, who else computes must do.
@@ -221,18 +221,7 @@ llama('counters, operator by operator (needs linux-x64 and cc)', () => {
   test('record says what is not counted, even if it is to be quiet; info tells the totals', async () => {
     const { path } = await model('tinyDense')
     const log = inFolder('cli.ggtrace')
-    const before = [
-      process.execPath,
-      CLI,
-      'record',
-      '-q',
-      '-o',
-      log,
-      '--counters',
-      'page-faults,cycles',
-      '--faults',
-      '--',
-    ]
+    const before = [...NODE, CLI, 'record', '-q', '-o', log, '--counters', 'page-faults,cycles', '--faults', '--']
     const env = { GGML2PERFETTO_STATES: '0' }
     const { stderr } = await runHosts(['load', 0, path, 'open', 0, 1, 'decode', 0, 3], { before, env })
     const { counters, attributes } = await summarizeFile(log)
@@ -241,7 +230,8 @@ llama('counters, operator by operator (needs linux-x64 and cc)', () => {
     if (missing) expect(missing).toMatch(/^cycles: \S/)
     const names = ['page-faults', ...(missing ? [] : ['cycles']), 'minor-faults', 'major-faults', 'bytes-read']
     expect(counters.map(({ name }) => name)).toEqual(names)
-    const info = execFileSync(process.execPath, [CLI, 'info', log], { encoding: 'utf8' })
+    const [node, ...flags] = NODE
+    const info = execFileSync(node, [...flags, CLI, 'info', log], { encoding: 'utf8' })
     expect(info).toMatch(new RegExp(`page-faults +${counters[0]!.total}, in operators of all workers`))
   })
 

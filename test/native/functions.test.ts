@@ -5,14 +5,14 @@ import { beforeAll, describe, expect, test } from '@jest/globals'
 import type { FunctionEvent } from '../../lib/core.ts'
 import type { Model } from '../llama/gguf.mjs'
 import { functionsProgram, hasLlama, LIB, model, run, runFunctions, runPython } from '../llama/testbed.ts'
-import { inLong } from '../long.ts'
+import { inLong, isLong } from '../long.ts'
 import { canBpftrace, HAS_AMX } from '../machine.ts'
 import { byStart, inFolder, RECORDER, type Recording, readLog, useRecorder } from './recording.ts'
 
 /** What functions.c does, and prints, against what the recorder sees of it. */
 
 const llama = hasLlama() ? describe : describe.skip
-const observed = hasLlama() && canBpftrace() ? test : test.skip
+const observed = isLong && hasLlama() && canBpftrace() ? test : test.skip
 
 const LOADING = ['load-model', 'read-header', 'map', 'copy-weights', 'create-context', 'reserve', 'synchronize']
 
@@ -173,7 +173,7 @@ llama('functions around calls', () => {
     expect(attributes['functions.missing']).toMatch(/; all C functions of llama.cpp: .*dlsym/)
   })
 
-  observed('are as many samplers as bpftrace counts (needs bpftrace)', async () => {
+  inLong(observed)('are as many samplers as bpftrace counts (needs bpftrace)', async () => {
     const [log, folder] = [newPath('run.ggtrace'), newPath('state')]
     mkdirSync(folder)
     const library = join(LIB, 'libllama.so')

@@ -6,13 +6,14 @@ import { analyze } from '../../lib/index.ts'
 import { withMem } from '../../lib/node/record/memory.ts'
 import { inputOf } from '../../lib/node.ts'
 import { hasLlama, model, run } from '../llama/testbed.ts'
+import { inLong, isLong } from '../long.ts'
 import { expectedFaults } from '../memory-samples/expected.ts'
 import { newLog, RECORDER, useRecorder } from './recording.ts'
 
 /** Page faults of a run, recorded by perf alongside: each fault in a weight or a cache is at its tensor. */
 
 const PROBE = ['record', '-q', '-e', 'page-faults', '-d', '-k', 'CLOCK_MONOTONIC', '-o', '/dev/null', 'true']
-const hasPerf = spawnSync('perf', PROBE, { stdio: 'ignore' }).status === 0
+const hasPerf = isLong && spawnSync('perf', PROBE, { stdio: 'ignore' }).status === 0
 const llama = hasLlama() ? describe : describe.skip
 const recorded = hasPerf ? test : test.skip
 
@@ -32,7 +33,7 @@ llama('page faults by address', () => {
     return { log, path, mem, problems }
   }
 
-  recorded('with perf: as perf prints them and the log places them', async () => {
+  inLong(recorded)('with perf: as perf prints them and the log places them', async () => {
     const { log, path, mem, problems } = await recordMem()
     expect(problems).toEqual([])
     const { page_faults } = await analyze([inputOf(log), inputOf(mem.path!)])

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { convert, type TraceEvent } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
 import { ensureLlama, hasLlama, LIB, model, type Run, run, runNode } from '../llama/testbed.ts'
-import { inParts, isLong, someOf } from '../long.ts'
+import { inLong, inParts, isLong, someOf } from '../long.ts'
 import { canBpftrace } from '../machine.ts'
 import { buildRecorder, NANO, RECORDER, readLog as read } from './recording.ts'
 
@@ -231,7 +231,7 @@ llama('the recorder, in front of real llama.cpp', () => {
     expect(of('input')[0]!.attributes['note']).toMatch(/one by one/)
   })
 
-  test('two contexts that decode at the same time stay apart, and the trace has no import errors', async () => {
+  inLong(test)('two contexts that decode at the same time stay apart, and the trace has no import errors', async () => {
     const { path } = await model('tinyMoe')
     const args = ['--threads', '2', '--prompt', '2', '--decode', '2', '--contexts', '2']
     const plain = await run(path, args)
@@ -289,7 +289,7 @@ llama('the recorder, in front of real llama.cpp', () => {
   })
 
   const asRoot = process.getuid?.() === 0 && spawnSync('unshare', ['-m', 'true']).status === 0 ? test : test.skip
-  asRoot(
+  inLong(asRoot)(
     'a full disk costs records, not the run, and the log says so (needs root, to mount a small disk)',
     async () => {
       const { path } = await model('tinyMoe')
@@ -321,8 +321,8 @@ llama('the recorder, in front of real llama.cpp', () => {
     expect([result.code, result.stderr, result.result!.hash]).toEqual([0, '', plain.result!.hash])
   })
 
-  const observed = hasLlama() && canBpftrace() ? test : test.skip
-  observed(
+  const observed = isLong && hasLlama() && canBpftrace() ? test : test.skip
+  inLong(observed)(
     'an independent observer counts the same calls, graphs, hooks and barriers (needs root and bpftrace)',
     async () => {
       const { path } = await model('tinyDense')

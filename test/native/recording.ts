@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect } from '@jest/globals'
@@ -43,12 +43,17 @@ export const inFolder = (name: string) => join(folder, name)
 export function makeNative(...targets: readonly string[]): void {
   mkdirSync(join(NATIVE, 'build'), { recursive: true })
   writeFileSync(join(NATIVE, 'build/.gitignore'), '*\n') // as make does
-  execFileSync('flock', [join(NATIVE, 'build/tests.lock'), 'make', '-s', '-C', NATIVE, `BUILD=${BUILD}`, ...targets])
+  const make = ['make', '-s', '-j', `${availableParallelism()}`, '-C', NATIVE, `BUILD=${BUILD}`]
+  execFileSync('flock', [join(NATIVE, 'build/tests.lock'), ...make, ...targets])
 }
 
-/** Builds {@link RECORDER}, and the NVTX listener beside it. */
-export const buildRecorder = () =>
-  makeNative(...['libggml2perfetto.so', 'libggml2perfetto-nvtx.so'].map((name) => `${BUILD}/${name}`))
+let isBuilt = false
+
+/** Builds {@link RECORDER}, and the NVTX listener beside it; once for a test file. */
+export function buildRecorder(): void {
+  if (!isBuilt) makeNative(...['libggml2perfetto.so', 'libggml2perfetto-nvtx.so'].map((name) => `${BUILD}/${name}`))
+  isBuilt = true
+}
 
 /** Call in a describe of tests that are run: llama.cpp and the recorder are there then, and a folder. */
 export function useRecorder(): void {
@@ -77,12 +82,23 @@ interface Recorded extends RunOptions {
   readonly log?: string
 }
 
+const plainRuns = new Map<string, Promise<Run>>()
+
+/** Runs the steps untraced, once for those that differ in variables of the recorder only. */
+function runPlain(steps: Steps, { env = {}, ...options }: RunOptions): Promise<Run> {
+  const seen = Object.entries(env).filter(([name]) => !name.startsWith('GGML2PERFETTO_'))
+  const key = JSON.stringify([steps, options, seen])
+  const run = plainRuns.get(key) ?? runHosts(steps, { ...options, env })
+  plainRuns.set(key, run)
+  return run
+}
+
 /** Runs the steps untraced, then traced, and wants the same of both. */
 export async function recordHosts(
   steps: Steps,
   { env, plainSteps = steps, log = newLog(), ...options }: Recorded = {},
 ) {
-  const plain = await runHosts(plainSteps, { ...options, env: { ...env } })
+  const plain = await runPlain(plainSteps, { ...options, env: { ...env } })
   mkdirSync(dirname(log), { recursive: true })
   const preload = options.preload === undefined ? RECORDER : `${options.preload}:${RECORDER}`
   const traced = { ...options, preload, env: { GGML2PERFETTO_OUT: log, ...env } }

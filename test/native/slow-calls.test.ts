@@ -1,10 +1,9 @@
-import { spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { analyze } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
-import { CLI, NODE } from '../cli/helpers.ts'
+import { run, useFolder } from '../cli/helpers.ts'
 import { hasLlama, hostsProgram, LIB, model, runHosts } from '../llama/testbed.ts'
 import '../live.ts'
 import { inLong } from '../long.ts'
@@ -30,8 +29,7 @@ const HOOKS_NS = 5e6
 const SLOW: Steps = ['while', 0, 'attn_out-0', 'sleep', LIMIT_MS + 50, 'end']
 const APART: Steps = ['sleep', 1200]
 
-const [node, ...flags] = NODE
-const command = (args: readonly string[]) => spawnSync(node, [...flags, CLI, ...args], { encoding: 'utf8' })
+useFolder()
 
 llama('a log of slow calls (needs linux-x64 and cc)', () => {
   useRecorder()
@@ -101,19 +99,19 @@ llama('a log of slow calls (needs linux-x64 and cc)', () => {
     const [log, trace] = [newLog(), newLog()].map((path) => join(mkdirSync(dirname(path), { recursive: true })!, 'run'))
     const steps = ['load', 0, path, 'open', 0, 1, 'decode', 0, 60, ...APART, ...SLOW].map(String)
     const program = [await hostsProgram(), LIB, ...steps]
-    const { stderr } = command(['record', '--slow', `${LIMIT_MS}ms`, '-o', log!, '--', ...program])
+    const { stderr } = run(['record', '--slow', `${LIMIT_MS}ms`, '-o', log!, '--', ...program])
     const left = '\\d+\\s+others,\\s+[\\d.]+\\s.?s in all, left out'
     const lines = stderr.trim().split('\n')
     expect(lines.at(-2)).toMatch(new RegExp(`^wrote .*: calls from ${LIMIT_MS} ms on; ${left}$`))
-    expect(command(['stats', log!]).stdout).toMatch(
+    expect(run(['stats', log!]).stdout).toMatch(
       new RegExp(`^[^()]*\\(of calls from ${LIMIT_MS} ms on, and what preceded them: ${left}\\)`),
     )
-    command([log!, '-o', trace!])
+    run([log!, '-o', trace!])
     const shown = await openTrace(readFileSync(trace!))
     const names = shown.query("select name from slice where category = 'issue'").rows.map(([name]) => name)
     expect(names).toEqual(['fast calls left out'])
     shown.close()
-    expect(command(['record', '--slow', '0', '--', 'true']).stderr).toMatch(/expected a time such as 200ms/)
+    expect(run(['record', '--slow', '0', '--', 'true']).stderr).toMatch(/expected a time such as 200ms/)
   })
 
   inLong(test)('it stays small, however long the run is', async () => {

@@ -1,12 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import ts from 'typescript'
+import { ROOT } from '../root.ts'
 import { filesIn, parse } from '../sources.ts'
 
 /** Collects the command lines that the docs, the program's help and its messages print. */
-
-export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
 const COMMANDS =
   'record|convert|open|stats|why|compare|dag|report|export|query|check|nvtx|peaks|help|completion|info|ask|sql'

@@ -8,7 +8,7 @@ import { at, CLI, run } from '../cli/helpers.ts'
 import { writeModel } from '../llama/gguf.mjs'
 import { ensureLlama, hasLlama, LIB, runner } from '../llama/testbed.ts'
 import { NANO, NANO_MOE } from '../native/recording.ts'
-import { ROOT } from './collect.ts'
+import { ROOT } from '../root.ts'
 
 /** The files that printed command lines name, and the programs that they start. */
 

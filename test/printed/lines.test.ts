@@ -2,7 +2,9 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { useFolder } from '../cli/helpers.ts'
-import { linesOfPage, linesOfProgram, PAGES, ROOT, unfenced } from './collect.ts'
+import { inParts, someOf } from '../long.ts'
+import { ROOT } from '../root.ts'
+import { linesOfPage, linesOfProgram, PAGES, unfenced } from './collect.ts'
 import { makeFiles } from './files.ts'
 import { firstLineOf, lineTest, missing, outputOf } from './workplace.ts'
 
@@ -71,6 +73,10 @@ const OF_DOCS: readonly (readonly [placeholder: RegExp, text: string])[] = [
 const inDocs = (line: string) =>
   OF_DOCS.reduce((text, [placeholder, value]) => text.replaceAll(new RegExp(placeholder, 'g'), value), line)
 
+/** Of the lines, `npm test` executes one of so many, and `npm run test:long` the others. */
+const PARTS = 8
+let nth = 0
+
 /** A line that several pages print is executed once. */
 const executed = new Set<string>()
 const isNew = (line: string) => !executed.has(inDocs(line)) && executed.add(inDocs(line)) !== undefined
@@ -78,9 +84,9 @@ const isNew = (line: string) => !executed.has(inDocs(line)) && executed.add(inDo
 describe.each(PAGES)('%s', (path) => {
   test('has no command line outside of its blocks', () => expect(unfenced(path)).toEqual([]))
 
-  for (const [i, line] of linesOfPage(path).filter(isNew).entries()) {
+  for (const line of linesOfPage(path).filter(isNew)) {
     const reason = SKIPPED.find(([pattern]) => pattern.test(line))?.[1]
-    lineTest(line, inDocs(line), { reason, isLong: i % 4 > 0 })
+    lineTest(line, inDocs(line), { reason, isLong: nth++ % PARTS > 0 })
   }
 })
 
@@ -162,7 +168,7 @@ describe('a command line of the program', () => {
   const lines = linesOfProgram()
   const files = new Map(lines.map(([file, line]) => [line, file]))
   for (const [i, [line, file]] of [...files].entries())
-    lineTest(`${file}: ${line}`, inProgram(line), { isLong: i % 4 > 0 })
+    lineTest(`${file}: ${line}`, inProgram(line), { isLong: i % PARTS > 0 })
 
   test('is found in many files', () => expect(new Set(lines.map(([file]) => file)).size).toBeGreaterThan(50))
 })
@@ -187,7 +193,7 @@ const RECORDING: readonly (readonly [command: string, line: RegExp])[] = [
 const isOther = (command: string) => / model\.gguf ?/.test(`${command} `)
 const withoutNumbers = (text: string) => text.replaceAll(/[\d.]+(?: \d+)*/g, '#')
 
-test.each(ROWS)('$task', ({ command, line }) => {
+inParts(test).each(someOf(ROWS, 3))('$task', ({ command, line }) => {
   if (missing(command) !== undefined) return
   const first = firstLineOf(command.replace(' /logs/', ' $PWD/logs/'))
   const pattern = RECORDING.find(([part]) => command.includes(part))?.[1]
@@ -202,9 +208,10 @@ describe.each(['README.md', 'docs/tutorial.md'])('%s', (path) => {
   )
   const answers = blocks.flatMap((block) => [...block.matchAll(/^\$ (ggml2perfetto (?:why|compare) .*)\n([^$]*)/gm)])
 
-  test.each(answers.map(([, command, output]) => [command!, output!]))('%s', (command, output) => {
-    const printed = outputOf(command)
-    for (const part of output.split(/^…$/m)) expect(printed).toContain(part.trim())
+  const printed = answers.map(([, command, output]) => [command!, output!] as const)
+  inParts(test).each(someOf(printed, 3))('%s', (command, output) => {
+    const found = outputOf(command)
+    for (const part of output.split(/^…$/m)) expect(found).toContain(part.trim())
   })
 
   test('has some', () => expect(answers.length).toBeGreaterThan(0))

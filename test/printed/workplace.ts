@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { cpSync, lstatSync, readdirSync, rmSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { test } from '@jest/globals'
-import { at, HANGS_MS, run } from '../cli/helpers.ts'
+import { at, HANGS_MS, run, wordsOf } from '../cli/helpers.ts'
 import { takePort } from '../cli/open-helpers.ts'
 import { canRun } from '../cli/record-helpers.ts'
 import { hasLlama } from '../llama/testbed.ts'
@@ -16,13 +16,6 @@ import { bin, file } from './files.ts'
 function once(ask: () => boolean): () => boolean {
   let answer: boolean | undefined
   return () => (answer ??= ask())
-}
-
-/** The words of a line that needs no shell; undefined of one that does. */
-function wordsOf(line: string): string[] | undefined {
-  const words = [...line.matchAll(/(?:"[^"]*"|'[^']*'|[^\s"'])+/g)].map(([word]) => word)
-  const isPlain = words.every((word) => /^(?:"[^"`$\\]*"|'[^']*'|[^\s"'`$|&;<>()*?{}~\\#])+$/.test(word))
-  return isPlain ? words.map((word) => word.replaceAll(/"([^"]*)"|'([^']*)'/g, '$1$2')) : undefined
 }
 
 /** Exit codes other than 0 that are right. */

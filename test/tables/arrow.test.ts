@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,11 +9,12 @@ import { parquetReadObjects } from 'hyparquet'
 import { exportArrow, exportRun } from '../../lib/datasets.ts'
 import { ROW_GROUP } from '../../lib/tables/table-file.ts'
 import { TABLE_NAMES, TABLES, type TableName, Tables } from '../../lib/tables.ts'
+import { run, useFolder } from '../cli/helpers.ts'
 
 /** Streams of Arrow have the rows of the Parquet files, read by the library of Apache Arrow. */
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-const CLI = join(ROOT, 'dist/ggml2perfetto.js')
 const MOE = join(ROOT, 'examples/moe.ggtrace.gz')
+useFolder()
 const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-arrow-'))
 const streams = join(folder, 'streams')
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -82,17 +82,16 @@ test('several record batches, with dictionaries of their own; all values that th
 })
 
 test('one table as a file; no rows, several runs and options of datasets are refused', async () => {
-  const run = (...args: string[]) => spawnSync(process.execPath, [CLI, 'export', MOE, ...args], { encoding: 'utf8' })
   const file = join(folder, 'one', 'operator.arrows')
-  const one = run('--to', 'arrow', '--table', 'operator', '-o', file)
+  const one = run(['export', MOE, '--to', 'arrow', '--table', 'operator', '-o', file])
   expect(one.stderr + one.stdout).toMatch(/1 run written to .*operator\.arrows: /)
   expect(arrowRows(readFileSync(file))).toEqual(arrowRows(readFileSync(join(streams, 'operator.arrows'))))
   expect(readdirSync(join(folder, 'one'))).toEqual(['operator.arrows'])
   const none = exportArrow(MOE, join(folder, 'one', 'gpu.arrows'), '1.0', { table: 'gpu' })
   await expect(none).rejects.toThrow(/expected rows of the table gpu, found those of /)
   expect(existsSync(join(folder, 'one', 'gpu.arrows'))).toBe(false)
-  const two = run(MOE, '--to', 'arrow', '-o', folder)
-  expect([two.status, two.stderr]).toEqual([1, expect.stringMatching(/--to arrow writes one run; found 2 logs/)])
+  const two = run(['export', MOE, MOE, '--to', 'arrow', '-o', folder])
+  expect([two.code, two.stderr]).toEqual([1, expect.stringMatching(/--to arrow writes one run; found 2 logs/)])
 })
 
 test('a folder is of one run: files of tables that it lacks are removed', async () => {

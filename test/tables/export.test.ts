@@ -1,4 +1,4 @@
-import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
   copyFileSync,
@@ -20,11 +20,12 @@ import { afterAll, expect, test } from '@jest/globals'
 import { parquetReadObjects } from 'hyparquet'
 import { exportRun, traceIdOf } from '../../lib/datasets.ts'
 import { Tables } from '../../lib/tables.ts'
+import { CLI, run, useFolder } from '../cli/helpers.ts'
 import { inLong } from '../long.ts'
 
 /** The command `export`: runs are added once, whole, and failures are named. */
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-const CLI = join(ROOT, 'dist/ggml2perfetto.js')
+useFolder()
 const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-export-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
@@ -44,16 +45,15 @@ test('adds runs once, by several processes; names a log that cannot be read, and
   const dataset = join(folder, 'several')
   const bad = join(folder, 'bad.ggtrace')
   writeFileSync(bad, 'no log at all')
-  const run = () =>
-    spawnSync(process.execPath, [CLI, 'export', TINY, bad, MOE, '-o', dataset, '--jobs', '2'], { encoding: 'utf8' })
-  const first = run()
+  const args = ['export', TINY, bad, MOE, '-o', dataset, '--jobs', '2']
+  const first = run(args)
   expect(first.stderr).toMatch(/^error: .*bad\.ggtrace: /m)
-  expect(first.status).toBe(1)
+  expect(first.code).toBe(1)
   expect(first.stdout).toMatch(/^2 runs added to .*, 1 failed: /)
   const files = filesIn(dataset)
   expect(files.filter((name) => name.startsWith('trace/'))).toHaveLength(2)
   expect(files.every((name) => /^\w+\/v=1\/day=[^/]+\/[0-9a-f]{32}\.parquet$/.test(name))).toBe(true)
-  expect(run().stdout).toMatch(/^0 runs added to .*, 2 there already, 1 failed: /)
+  expect(run(args).stdout).toMatch(/^0 runs added to .*, 2 there already, 1 failed: /)
   expect(filesIn(dataset)).toEqual(files)
 })
 
@@ -64,16 +64,19 @@ test('the same log is the same run, compressed or not; with --quiet nothing is p
   const first = await exportRun(MOE, dataset, '1.0')
   expect(first.isNew).toBe(true)
   expect(await exportRun(plain, dataset, '1.0')).toMatchObject({ traceId: first.traceId, isNew: false })
-  expect(execFileSync(process.execPath, [CLI, 'export', plain, '-o', dataset, '-q'], { encoding: 'utf8' })).toBe('')
+  expect(run(['export', plain, '-o', dataset, '-q'])).toMatchObject({ code: 0, stdout: '' })
 })
 
 test('logs without events that tables have become a run, and this is stated', () => {
   const dataset = join(folder, 'bare')
   const logs = ['llama-bench/tests.json', 'blas-log/cublas.log'].map((name) => join(ROOT, 'test/fixtures', name))
-  const run = (args: string[]) =>
-    execFileSync(process.execPath, [CLI, 'export', ...args, '-o', dataset], { encoding: 'utf8' })
-  expect(run(logs.slice(0, 1))).toMatch(/: run [0-9a-f]{32}, rows: trace 1\nhint: only the run itself has a table; /)
-  expect(run([...logs, TINY])).toMatch(/^2 runs added to [^,]*, 1 of them with the table trace only, 1 there already: /)
+  const exported = (args: string[]) => run(['export', ...args, '-o', dataset]).stdout
+  expect(exported(logs.slice(0, 1))).toMatch(
+    /: run [0-9a-f]{32}, rows: trace 1\nhint: only the run itself has a table; /,
+  )
+  expect(exported([...logs, TINY])).toMatch(
+    /^2 runs added to [^,]*, 1 of them with the table trace only, 1 there already: /,
+  )
   expect(filesIn(dataset).filter((name) => name.startsWith('trace/'))).toHaveLength(3)
 })
 
@@ -115,7 +118,7 @@ test('exported again as of another day, a run is there once; what an export that
   const stale = `request/v=1/day=2026-01-31/${traceId}.parquet`
   mkdirSync(dirname(join(dataset, stale)), { recursive: true })
   copyFileSync(join(dataset, before[0]!), join(dataset, stale))
-  execFileSync(process.execPath, [CLI, 'export', MOE, '-o', dataset, '--again', '--day', '2026-02-01', '-q'])
+  expect(run(['export', MOE, '-o', dataset, '--again', '--day', '2026-02-01', '-q']).code).toBe(0)
   const moved = before.map((name) => name.replace('2026-01-31', '2026-02-01'))
   expect(filesIn(dataset)).toEqual(moved)
   // As of a kill before `trace` is placed: some tables are there by both days, `trace` by none.
@@ -163,15 +166,17 @@ inLong(test)(
   120_000,
 )
 
-test('`ggml2perfetto/tables` makes the same tables without Node: the program of docs/reference/dataset.md', async () => {
-  const dataset = join(folder, 'expected')
-  const { traceId } = await exportRun(MOE, dataset, '1.0')
-  const made = join(folder, 'made')
-  const program = join(ROOT, 'examples', `tables-${process.pid}.tmp.mjs`) // where 'ggml2perfetto' is this package
-  const [block] = /(?<=```js\n)[\s\S]*?(?=```)/.exec(readFileSync(join(ROOT, 'docs/reference/dataset.md'), 'utf8'))!
-  writeFileSync(
-    program,
-    `import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+inLong(test)(
+  '`ggml2perfetto/tables` makes the same tables without Node: the program of docs/reference/dataset.md',
+  async () => {
+    const dataset = join(folder, 'expected')
+    const { traceId } = await exportRun(MOE, dataset, '1.0')
+    const made = join(folder, 'made')
+    const program = join(ROOT, 'examples', `tables-${process.pid}.tmp.mjs`) // where 'ggml2perfetto' is this package
+    const [block] = /(?<=```js\n)[\s\S]*?(?=```)/.exec(readFileSync(join(ROOT, 'docs/reference/dataset.md'), 'utf8'))!
+    writeFileSync(
+      program,
+      `import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
      import { createRequire } from 'node:module'
      globalThis.fetch = async () => new Response(readFileSync(${JSON.stringify(MOE)}))
      ${block}
@@ -180,25 +185,26 @@ test('`ggml2perfetto/tables` makes the same tables without Node: the program of 
      const cjs = createRequire(import.meta.url)('ggml2perfetto/tables')
      console.log(await cjs.traceIdOfInputs([log, log]))
      await cjs.traceIdOfInputs({ name: 'x', source: log.source.stream() }).catch(({ message }) => console.log(message))`,
-  )
-  const printed = execFileSync(process.execPath, [program], { encoding: 'utf8' }).trimEnd().split('\n')
-  rmSync(program)
-  expect(printed.slice(-3)).toEqual([
-    await traceIdOf([MOE, MOE]),
-    'x: expected bytes, a Blob or a File, which are read again for the tables, found a stream',
-    'hint: read it into a Blob, or give a traceId',
-  ])
-  const lines: string[] = []
-  for (const name of filesIn(dataset)) {
-    const [table] = name.split('/') as [string]
-    const expected = await rowsOf(readFileSync(join(dataset, name)))
-    const own = table === 'trace' ? { log: 'run.ggtrace' } : {}
-    expect(await rowsOf(readFileSync(join(made, table)))).toEqual(expected.map((row) => ({ ...row, ...own })))
-    lines.push(`${name} ${expected.length} ${statSync(join(made, table)).size}`)
-  }
-  expect(printed.slice(0, -3).sort()).toEqual(lines.sort())
-  expect(lines.every((line) => line.includes(traceId))).toBe(true)
-})
+    )
+    const printed = execFileSync(process.execPath, [program], { encoding: 'utf8' }).trimEnd().split('\n')
+    rmSync(program)
+    expect(printed.slice(-3)).toEqual([
+      await traceIdOf([MOE, MOE]),
+      'x: expected bytes, a Blob or a File, which are read again for the tables, found a stream',
+      'hint: read it into a Blob, or give a traceId',
+    ])
+    const lines: string[] = []
+    for (const name of filesIn(dataset)) {
+      const [table] = name.split('/') as [string]
+      const expected = await rowsOf(readFileSync(join(dataset, name)))
+      const own = table === 'trace' ? { log: 'run.ggtrace' } : {}
+      expect(await rowsOf(readFileSync(join(made, table)))).toEqual(expected.map((row) => ({ ...row, ...own })))
+      lines.push(`${name} ${expected.length} ${statSync(join(made, table)).size}`)
+    }
+    expect(printed.slice(0, -3).sort()).toEqual(lines.sort())
+    expect(lines.every((line) => line.includes(traceId))).toBe(true)
+  },
+)
 
 test('any names survive', async () => {
   const names = [

@@ -4,7 +4,6 @@ import { PHASES, type TensorEvent, UNKNOWN } from '../../lib/core.ts'
 import { Names, type TraceEvent } from '../../lib/index.ts'
 import { TablesPass } from '../../lib/tables/tables-pass.ts'
 import { Tables } from '../../lib/tables.ts'
-import '../seed.ts'
 import { inLong, inParts, isLong } from '../long.ts'
 import { duckDb, SUMS } from './duckdb.ts'
 
@@ -148,7 +147,7 @@ inLong(test)('of several row groups, whose calls come long after their operators
   expect(rows).toEqual(expected)
 })
 
-test('operators of calls that the log lacks, or of none, have no phase', async () => {
+inLong(test)('operators of calls that the log lacks, or of none, have no phase', async () => {
   const { rows, expected } = await sumsOf((names) => {
     const made: TraceEvent[] = [{ ...UNKNOWN.tensor, id: 0, name: names.id('a'), op: names.id('ADD') }]
     for (let i = 0; i < 200_000; i++)

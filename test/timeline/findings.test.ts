@@ -4,7 +4,7 @@ import { analyze, convert, isOwnError, type Summary } from '../../lib/index.ts'
 import { inputOf as fileOf, openTrace } from '../../lib/node.ts'
 
 import { inParts, someOf } from '../long.ts'
-import { ROOT } from '../sources.ts'
+import { ROOT } from '../root.ts'
 import { LOGS } from '../tables/of-logs.ts'
 
 /** The row Findings: what why says, in the trace. */
@@ -38,7 +38,7 @@ async function drawn(path: string) {
   }
 }
 
-inParts(describe).each(someOf(LOGS, 6))('%s', (path) => {
+inParts(describe).each(someOf(LOGS, 12))('%s', (path) => {
   test('contains its findings as slices, once each or over each part of what it is about', async () => {
     const found = await drawn(path).catch((error) => error as Error)
     if (found instanceof Error) return expect(isOwnError(found)).toBe(true)

@@ -1,4 +1,3 @@
-import '../../seed.ts'
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { queueOf, type SourceWork } from './definitions.ts'

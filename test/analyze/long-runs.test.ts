@@ -81,7 +81,7 @@ const recording = (count: number): EventInput => ({
 describe('of more operators than are held', () => {
   const COUNT = 160_000
 
-  test('each is compared with the states of its time, from the log or from a recording', async () => {
+  inLong(test)('each is compared with the states of its time, from the log or from a recording', async () => {
     for (const inputs of [[longLog(COUNT, states)], [longLog(COUNT), recording(COUNT)]]) {
       const { operators, scheduling, undetermined } = await analyze(inputs)
       const [row] = operators.rows

@@ -191,7 +191,7 @@ function expectFindings(analysis: Analysis, { findings = [] }: Summary, { stats,
 /** Without sources of fixtures, and what is refused. */
 const INPUTS = LOGS.filter((path) => !/\.(c|py)$|own-switches\.txt|boot-v7.*\.txt|answers|\/analysis\//.test(path))
 
-inParts(test).each(someOf(INPUTS, 2))('%s', async (path) => {
+inParts(test).each(someOf(INPUTS, 6))('%s', async (path) => {
   const of = await mouthsOf(path)
   if (!of) return
   expect(JSON.parse(JSON.stringify(of.summary))).toEqual(of.summary)

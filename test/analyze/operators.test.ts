@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals'
 import { Inferred, UNKNOWN } from '../../lib/core.ts'
 import { type Analysis, analyze, convert, type EventInput } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
+import { inParts, someOf } from '../long.ts'
 import { opOf } from '../operators-sql.ts'
 import { scenario } from './scenario.ts'
 
@@ -27,38 +28,41 @@ function grouped<T>(rows: readonly T[], key: (row: T) => string, of: (row: T) =>
   return sums
 }
 
-test.each(LOGS)('%s: operators and waits by op, worker and phase are those of the trace', async (log) => {
-  const { operators, workers } = await analyze(inputOf(log))
-  const sql = `with calls as (select ts, ts + dur as end_ts, extract_arg(arg_set_id, 'debug.phase') as phase,
+inParts(test).each(someOf(LOGS, 2, 1))(
+  '%s: operators and waits by op, worker and phase are those of the trace',
+  async (log) => {
+    const { operators, workers } = await analyze(inputOf(log))
+    const sql = `with calls as (select ts, ts + dur as end_ts, extract_arg(arg_set_id, 'debug.phase') as phase,
       extract_arg(arg_set_id, 'debug.call') as call from slice where category = 'token')
     select ${opOf('s')} || ' ' || ifnull(c.phase, 'none'), count(*), sum(s.dur) from slice s
       left join calls c on c.call = extract_arg(s.arg_set_id, 'debug.call')
     where s.category = 'operator' and s.name not glob '*+*' group by 1`
-  const expected = Object.fromEntries((await rowsOf(log, sql)).map(([key, ...sums]) => [key, sums.map(Number)]))
-  const plain = operators.rows.filter(({ op }) => !op.includes('+'))
-  expect(
-    grouped(
-      plain,
-      ({ op, phase }) => `${op} ${phase}`,
-      (row) => [row.executions, row.operator_time_ns],
-    ),
-  ).toEqual(expected)
-  const [[count, time, waits]] = (await rowsOf(
-    log,
-    `select sum(category = 'operator'), sum(iif(category = 'operator', dur, 0)), sum(iif(category = 'barrier', dur, 0)) from slice`,
-  )) as [[number, number, number]]
-  expect([operators.executions, operators.operator_time_ns, operators.wait_ns].map(Number)).toEqual(
-    [count, time, waits].map(Number),
-  )
-  const byWorker = await rowsOf(
-    log,
-    `select t.name, sum(iif(category = 'operator', dur, 0)), sum(iif(category = 'barrier', dur, 0)) from slice join track t
+    const expected = Object.fromEntries((await rowsOf(log, sql)).map(([key, ...sums]) => [key, sums.map(Number)]))
+    const plain = operators.rows.filter(({ op }) => !op.includes('+'))
+    expect(
+      grouped(
+        plain,
+        ({ op, phase }) => `${op} ${phase}`,
+        (row) => [row.executions, row.operator_time_ns],
+      ),
+    ).toEqual(expected)
+    const [[count, time, waits]] = (await rowsOf(
+      log,
+      `select sum(category = 'operator'), sum(iif(category = 'operator', dur, 0)), sum(iif(category = 'barrier', dur, 0)) from slice`,
+    )) as [[number, number, number]]
+    expect([operators.executions, operators.operator_time_ns, operators.wait_ns].map(Number)).toEqual(
+      [count, time, waits].map(Number),
+    )
+    const byWorker = await rowsOf(
+      log,
+      `select t.name, sum(iif(category = 'operator', dur, 0)), sum(iif(category = 'barrier', dur, 0)) from slice join track t
       on track_id = t.id where category in ('operator', 'barrier') group by 1 order by 1`,
-  )
-  expect(workers.map((of) => [`worker ${of.worker}`, of.operator_time_ns, of.wait_ns])).toEqual(
-    byWorker.map(([name, ...sums]) => [name, ...sums.map(Number)]),
-  )
-})
+    )
+    expect(workers.map((of) => [`worker ${of.worker}`, of.operator_time_ns, of.wait_ns])).toEqual(
+      byWorker.map(([name, ...sums]) => [name, ...sums.map(Number)]),
+    )
+  },
+)
 
 test('wall time of a node: from its first start to the end of its last barrier', async () => {
   const log = LOGS[0]!
@@ -126,27 +130,30 @@ const sumsToWhole = ({ call_time }: Analysis) => {
   }
 }
 
-test.each(LOGS)('%s: the parts of the time of calls sum to it, and are those of the trace', async (log) => {
-  const analysis = await analyze(inputOf(log))
-  sumsToWhole(analysis)
-  const calls = await rowsOf(
-    log,
-    `select extract_arg(arg_set_id, 'debug.phase'), count(*), sum(dur) from slice where category = 'token' group by 1 order by 3 desc`,
-  )
-  expect(
-    analysis.call_time
-      .map(({ phase, calls, time_ns }) => [phase, calls, time_ns])
-      .sort((a, b) => Number(b[2]) - Number(a[2])),
-  ).toEqual(calls.map(([phase, ...sums]) => [phase, ...sums.map(Number)]))
-  const [waits] = await rowsOf(
-    log,
-    `select sum(iif(slice.name glob 'wait for *', dur, 0)), sum(iif(slice.name glob 'wait for *', 0, dur)) from slice join track t on track_id = t.id
+inParts(test).each(someOf(LOGS, 2, 1))(
+  '%s: the parts of the time of calls sum to it, and are those of the trace',
+  async (log) => {
+    const analysis = await analyze(inputOf(log))
+    sumsToWhole(analysis)
+    const calls = await rowsOf(
+      log,
+      `select extract_arg(arg_set_id, 'debug.phase'), count(*), sum(dur) from slice where category = 'token' group by 1 order by 3 desc`,
+    )
+    expect(
+      analysis.call_time
+        .map(({ phase, calls, time_ns }) => [phase, calls, time_ns])
+        .sort((a, b) => Number(b[2]) - Number(a[2])),
+    ).toEqual(calls.map(([phase, ...sums]) => [phase, ...sums.map(Number)]))
+    const [waits] = await rowsOf(
+      log,
+      `select sum(iif(slice.name glob 'wait for *', dur, 0)), sum(iif(slice.name glob 'wait for *', 0, dur)) from slice join track t on track_id = t.id
     where category = 'barrier' and t.name = 'worker 0'`,
-  )
-  const ofPart = (name: string) =>
-    total(analysis.call_time, ({ parts }) => parts.find(({ what }) => what === name)?.time_ns ?? 0)
-  expect([ofPart('barrier wait'), ofPart('barrier open')]).toEqual(waits!.map(Number))
-})
+    )
+    const ofPart = (name: string) =>
+      total(analysis.call_time, ({ parts }) => parts.find(({ what }) => what === name)?.time_ns ?? 0)
+    expect([ofPart('barrier wait'), ofPart('barrier open')]).toEqual(waits!.map(Number))
+  },
+)
 
 test('a small run that was computed by hand', async () => {
   const analysis = await analyze(scenario())

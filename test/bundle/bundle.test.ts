@@ -12,6 +12,7 @@ import {
 import { openTrace } from '../../lib/node.ts'
 import type { Cell } from '../../lib/sql.ts'
 import { joined, plainBytes } from '../line/support.ts'
+import { inLong, inParts, someOf } from '../long.ts'
 import { input, inputEvent } from '../sched/schedule.ts'
 import { unzip } from './support.ts'
 
@@ -131,25 +132,29 @@ describe('a file beside our trace', () => {
     expect(marks).toEqual(MARKS)
   })
 
-  test.each([
+  const OFFSETS: readonly (readonly [string, number])[] = [
     ['+1.2ms', 1_200_000],
     ['-3s', -3e9],
-  ])('on a clock %s off keeps its times, and our trace is moved', async (given, ns) => {
-    const clocks = { 'perf.data': given }
-    const { archive, marks, snapshots, facts, problems } = await bundled(log([READINGS]), OWN_CLOCK, clocks)
-    const alone = await eventsIn(OWN_CLOCK.source as Uint8Array)
-    expect(alone).toHaveLength(152)
-    expect(await eventsIn(archive)).toEqual(alone)
-    expect([marks, problems]).toEqual([marksAt(ns), []])
-    expect(facts).toEqual({
-      bundle: 'perf.data',
-      clock: 'MONOTONIC',
-      clock_relation: `that of perf.data: as given: ${given}`,
-      clock_offset_ns: `${-ns}`,
-    })
-    // The wall clock is told by the log, and moves with it.
-    expect(snapshots).toEqual([[Number(ORIGIN_NS) - ns, ORIGIN_NS + 1_700_000_000n * SECOND_NS]])
-  })
+  ]
+  inParts(test).each(someOf(OFFSETS, 2))(
+    'on a clock %s off keeps its times, and our trace is moved',
+    async (given, ns) => {
+      const clocks = { 'perf.data': given }
+      const { archive, marks, snapshots, facts, problems } = await bundled(log([READINGS]), OWN_CLOCK, clocks)
+      const alone = await eventsIn(OWN_CLOCK.source as Uint8Array)
+      expect(alone).toHaveLength(152)
+      expect(await eventsIn(archive)).toEqual(alone)
+      expect([marks, problems]).toEqual([marksAt(ns), []])
+      expect(facts).toEqual({
+        bundle: 'perf.data',
+        clock: 'MONOTONIC',
+        clock_relation: `that of perf.data: as given: ${given}`,
+        clock_offset_ns: `${-ns}`,
+      })
+      // The wall clock is told by the log, and moves with it.
+      expect(snapshots).toEqual([[Number(ORIGIN_NS) - ns, ORIGIN_NS + 1_700_000_000n * SECOND_NS]])
+    },
+  )
 
   test('on BOOTTIME is related by what the log has read of both clocks', async () => {
     const boot = log([readings(ORIGIN_NS, 7n * SECOND_NS)])
@@ -161,14 +166,14 @@ describe('a file beside our trace', () => {
     expect(facts['clock_relation']).toMatch(/^that of boot\.txt: CLOCK_BOOTTIME and CLOCK_MONOTONIC were read together/)
   })
 
-  test('on a clock that drifts is followed', async () => {
+  inLong(test)('on a clock that drifts is followed', async () => {
     const later = readings(ORIGIN_NS + 100n * SECOND_NS, 1_000_000n) // 10 µs a second
     const { archive, marks } = await bundled(log([READINGS, later]), BOOT, { 'boot.txt': 'boot' })
     expect(await eventsIn(archive)).toEqual(await eventsIn(BOOT.source as Uint8Array))
     expect(marks).toEqual([Number(ORIGIN_NS) + 5, Number(ORIGIN_NS) + 60e9 + 7 + 600_000])
   })
 
-  test('goes with a log on another clock, too', async () => {
+  inLong(test)('goes with a log on another clock, too', async () => {
     const wall = 1_795_261_102_928_035_000n // that of the perf.data
     const boot = log([readings(ORIGIN_NS - 9n * SECOND_NS, 9n * SECOND_NS, wall)], 'BOOTTIME')
     const { archive, marks } = await bundled(boot, PERF)

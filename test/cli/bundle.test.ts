@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
 import { beforeAll, expect, test } from '@jest/globals'
+import { inLong } from '../long.ts'
 import { at, folder, names, read, run, shell, useFolder } from './helpers.ts'
 
 useFolder()
@@ -32,7 +33,7 @@ test('--bundle writes one file that check and query take, and says what is in it
   expect(counts('sched.zip')).toBe(`${slices},0,100`)
 })
 
-test('the archive is one for every other tool, and may go through a pipe', () => {
+inLong(test)('the archive is one for every other tool, and may go through a pipe', () => {
   expect(shell('$CLI run.ggtrace.gz --bundle perf.data -o - > piped.zip').code).toBe(0)
   expect(shell('$CLI run.ggtrace.gz --bundle perf.data -o plain.zip -q').code).toBe(0)
   expect(read('piped.zip')).toEqual(read('plain.zip'))

@@ -22,7 +22,7 @@ const LOGS = someOf(
       .map((name) => join(FIXTURES, name)),
     ...['llama', 'moe', 'qwen2'].map((name) => join(ROOT, `examples/${name}.ggtrace.gz`)),
   ],
-  8,
+  16,
 )
 
 const linesOf = (text: string) => text.replace(/\n$/, '').split('\n')
@@ -47,7 +47,7 @@ inParts(describe)('of all fixtures', () => {
       expect([log, lines.length <= 25, longer(lines, 80)]).toEqual([log, true, []])
       if (lines.length > 0) looked++
     }
-    expect(looked).toBeGreaterThan(isLong ? 50 : 8)
+    expect(looked).toBeGreaterThan(isLong ? 50 : 4)
   }, 300_000)
 
   test('stats --markdown: at most 20 lines of 80 columns before the details', () => {

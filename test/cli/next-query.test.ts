@@ -4,7 +4,7 @@ import { nextQuery } from '../../bin/commands/convert.ts'
 import { type ConvertOptions, convert, type Summary, summarize } from '../../lib/index.ts'
 import { openTrace } from '../../lib/node.ts'
 import { pathOf, plainBytes } from '../line/support.ts'
-import { inParts, oneOfEach, someOf } from '../long.ts'
+import { inParts, someOf } from '../long.ts'
 
 /** The query that the command proposes after a conversion has an answer: for each fixture, and each kind of trace. */
 
@@ -33,8 +33,8 @@ async function rowsOf(names: readonly string[], options: ConvertOptions): Promis
 }
 
 describe.each([
-  ['perfetto', someOf(FIXTURES, 12)],
-  ['json', oneOfEach(FIXTURES)],
+  ['perfetto', someOf(FIXTURES, 24)],
+  ['json', someOf(FIXTURES, 24, 6)],
 ] as const)('in a %s trace', (to, fixtures) => {
   inParts(test).each(fixtures)('of %s', async (name) => {
     expect(await rowsOf([name], { to })).not.toBe(0)

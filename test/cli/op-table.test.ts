@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
+import { inParts, someOf } from '../long.ts'
 import { at, MOE, run, useFolder } from './helpers.ts'
 
 useFolder()
@@ -17,12 +18,13 @@ test('a table that is known by name', () => {
   expect(opsWith('--op-table', '2026-01')).not.toEqual(opsWith())
 })
 
-test.each([
+const TABLES = [
   ['a JSON array', JSON.stringify(NAMES)],
   ['a JSON object with one table', JSON.stringify({ about: 'mine', tables: { mine: NAMES } }, null, 2)],
   ['one name per line', `${NAMES.join('\n')}\n`],
   ['lines of an enum', NAMES.map((name) => `    GGML_OP_${name},\r\n`).join('')],
-])('a table from a file: %s', (_, text) => {
+] as const
+inParts(test).each(someOf(TABLES, 4, 1))('a table from a file: %s', (_, text) => {
   writeFileSync(at('ops'), text)
   expect(opsWith('--op-table', 'ops').slice(0, 2)).toEqual(['OP_30', 'OP_29'])
   const sql = "select count(*) > 0 as ok from slice where name = 'Vcur OP_29'"

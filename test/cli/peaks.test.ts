@@ -106,22 +106,25 @@ describe('peaks', () => {
     }
   })
 
-  linuxTest('are shown to people, of the CPUs that may be used; the package needs no compiler and no cache', () => {
-    const folder = packageAt('package')
-    copyFileSync(built(), `${folder}/dist/native/linux-${process.arch}/peaks`)
-    const [first, ...args] = [...ON_ONE, process.execPath, `${folder}/dist/ggml2perfetto.js`, 'peaks']
-    const env = { ...process.env, ...NO_COMPILER, XDG_CACHE_HOME: '/proc/x' }
-    const { status, stdout, stderr } = spawnSync(first!, args, { env, encoding: 'utf8' })
-    expect([status, stderr]).toEqual([0, ''])
-    expect(stdout).toMatch(/^.+, \d+ CPUs?\n {2} +1 thread +\d+ threads? +measured with\n/)
-    expect(stdout).toMatch(/\n {2}memory, read +[\d.]+ GB\/s +[\d.]+ GB\/s {3}\w/)
-    expect(stdout).toMatch(/\n {2}FP32 +[\d .]+ GFLOP\/s +[\d .]+ GFLOP\/s {3}\w/)
-    expect(stdout).toMatch(/\n {2}INT8 dot products +[\d .]+ GOP\/s +[\d .]+ GOP\/s {3}\w/)
-    expect(stdout).toMatch(/\n {2}balance, FP32 +[\d.]+ FLOP\/byte +[\d.]+ FLOP\/byte\n/)
-    expect(stdout).toMatch(/\nmeasured now, \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\n/)
-    if (hasTaskset)
-      expect(stdout).toMatch(/ 1 thread +1 thread +measured with\n(.*\n)*? {2}FP32 +(.*?) GFLOP\/s +\2 GFLOP/)
-  })
+  inLong(linuxTest)(
+    'are shown to people, of the CPUs that may be used; the package needs no compiler and no cache',
+    () => {
+      const folder = packageAt('package')
+      copyFileSync(built(), `${folder}/dist/native/linux-${process.arch}/peaks`)
+      const [first, ...args] = [...ON_ONE, process.execPath, `${folder}/dist/ggml2perfetto.js`, 'peaks']
+      const env = { ...process.env, ...NO_COMPILER, XDG_CACHE_HOME: '/proc/x' }
+      const { status, stdout, stderr } = spawnSync(first!, args, { env, encoding: 'utf8' })
+      expect([status, stderr]).toEqual([0, ''])
+      expect(stdout).toMatch(/^.+, \d+ CPUs?\n {2} +1 thread +\d+ threads? +measured with\n/)
+      expect(stdout).toMatch(/\n {2}memory, read +[\d.]+ GB\/s +[\d.]+ GB\/s {3}\w/)
+      expect(stdout).toMatch(/\n {2}FP32 +[\d .]+ GFLOP\/s +[\d .]+ GFLOP\/s {3}\w/)
+      expect(stdout).toMatch(/\n {2}INT8 dot products +[\d .]+ GOP\/s +[\d .]+ GOP\/s {3}\w/)
+      expect(stdout).toMatch(/\n {2}balance, FP32 +[\d.]+ FLOP\/byte +[\d.]+ FLOP\/byte\n/)
+      expect(stdout).toMatch(/\nmeasured now, \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\n/)
+      if (hasTaskset)
+        expect(stdout).toMatch(/ 1 thread +1 thread +measured with\n(.*\n)*? {2}FP32 +(.*?) GFLOP\/s +\2 GFLOP/)
+    },
+  )
 })
 
 describe('peaks that are kept', () => {
@@ -269,7 +272,7 @@ describe('the measuring program', () => {
     canRecord && tools.every((tool) => canRun(tool, '--version')) ? test : test.skip
   const ARM = 'aarch64-linux-gnu-gcc'
 
-  testWith('make', 'gcc')('is built by gcc without a warning', () => make('gcc', 'gcc'))
-  testWith('make', 'clang')('is built by clang without a warning', () => make('clang', 'clang'))
-  testWith('make', ARM)('is built for arm64 without a warning', () => make('arm64', ARM))
+  inLong(testWith('make', 'gcc'))('is built by gcc without a warning', () => make('gcc', 'gcc'))
+  inLong(testWith('make', 'clang'))('is built by clang without a warning', () => make('clang', 'clang'))
+  inLong(testWith('make', ARM))('is built for arm64 without a warning', () => make('arm64', ARM))
 })

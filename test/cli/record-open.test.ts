@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { describe, expect, test } from '@jest/globals'
 import { CHROMIUM, Sites } from '../browser.ts'
+import { inLong } from '../long.ts'
 import { at, names, read, run } from './helpers.ts'
 import { browserFor, fetched, isFree, PAGE, showing, UI, usePort } from './open-helpers.ts'
 import { canRecord, linuxTest, rootTest, useProgram } from './record-helpers.ts'
@@ -30,7 +31,7 @@ describe('record --open', () => {
     expect(decodeURIComponent(url)).toMatch(/visStart=\d+&visEnd=\d+/)
   })
 
-  linuxTest('of several processes in one trace; with --quiet only the URL', async () => {
+  inLong(linuxTest)('of several processes in one trace; with --quiet only the URL', async () => {
     const command = ['--', 'sh', '-c', './caller; ./caller']
     const { traceUrl, ended } = await showing([
       'record',
@@ -57,7 +58,7 @@ describe('record --open', () => {
     })
   })
 
-  rootTest('with --sched: the scheduler events, too (needs root, tracefs)', async () => {
+  inLong(rootTest)('with --sched: the scheduler events, too (needs root, tracefs)', async () => {
     const { traceUrl, ended } = await showing([
       'record',
       '--open',
@@ -103,7 +104,7 @@ describe('record --open', () => {
   })
 
   const browserTest = canRecord && CHROMIUM !== undefined ? test : test.skip
-  browserTest('in Chromium, which fetches the trace (needs chromium, openssl, cc)', async () => {
+  inLong(browserTest)('in Chromium, which fetches the trace (needs chromium, openssl, cc)', async () => {
     const sites = await Sites.open(PAGE, ['ui.perfetto.dev'])
     try {
       const report = sites.report()

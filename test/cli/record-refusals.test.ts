@@ -168,7 +168,7 @@ describe('the library', () => {
     })
   })
 
-  linuxTest('comes with the package, needs no compiler and no cache there', () => {
+  inLong(linuxTest)('comes with the package, needs no compiler and no cache there', () => {
     const nothing = { CC: '/nonexistent/cc', XDG_CACHE_HOME: '/proc/x' }
     expect(install('package', cached())(nothing)).toMatchObject({
       status: 0,

@@ -3,6 +3,7 @@ import { copyFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { GgtraceWriter } from '../../lib/core.ts'
+import { inLong, inParts, someOf } from '../long.ts'
 import { at, CLI, folder, run, useFolder } from './helpers.ts'
 
 /** What an input holds is obeyed by no terminal; files and pipes get it byte by byte. */
@@ -52,7 +53,7 @@ const hasTerminal = spawnSync('script', ['-qec', 'true', '/dev/null']).status ==
 const terminalTest = hasTerminal ? test : test.skip
 
 describe('a terminal', () => {
-  terminalTest('of this machine gets the same', () => {
+  inLong(terminalTest)('of this machine gets the same', () => {
     expect(onReal(QUERY)).toBe(onTerminal(QUERY))
     expect(onReal([HOSTILE])).toBe(onTerminal([HOSTILE]))
   })
@@ -117,7 +118,7 @@ describe('why', () => {
     ['[1;31m', '[1m', '[0m'].reduce((rest, code) => rest.replaceAll(`${ESC}${code}`, ''), text)
   const words = (text: string) => text.split(/\s+/).join(' ').trim()
 
-  test.each([40, 80, 200])(
+  inParts(test).each(someOf([40, 80, 200], 3, 1))(
     'is wrapped to a terminal of %d columns, bold where it matters, in red what costs most; the words are the same',
     (width) => {
       copyFileSync(join(dirname(dirname(CLI)), 'test/recorded/preempted.ggtrace.gz'), at('run.gz'))

@@ -10,6 +10,7 @@ import {
   type TraceEvent,
 } from '../../lib/index.ts'
 import { inputOf } from '../../lib/node.ts'
+import { inParts, someOf } from '../long.ts'
 import { input, inputEvent, ORIGIN_NS, switchOf, traceOf } from '../sched/schedule.ts'
 
 const second = 1_000_000_000n
@@ -128,14 +129,15 @@ describe('an input that does not tell its clock', () => {
     )
   })
 
-  test.each([
+  const GIVEN: readonly (readonly [given: string, expected: readonly number[], how: string | RegExp])[] = [
     ['mono', [8], 'the clock is as given'],
     ['CLOCK_BOOTTIME', [8 - 2e9], /^CLOCK_BOOTTIME and/],
     ['+1.2ms', [1_200_008], 'as given: +1.2ms'],
     ['-3s', [8 - 3e9], 'as given: -3s'],
     ['+7ns', [15], 'as given: +7ns'],
     ['@6.5s', [1_500_000_008], 'as given: begins @6.5s'],
-  ])('is where the user says: %s', async (given, expected, how) => {
+  ]
+  inParts(test).each(someOf(GIVEN, 3))('is where the user says: %s', async (given, expected, how) => {
     for (const key of ['z/trace.txt', 'trace.txt']) {
       const { marks, facts } = await placed([log(2n * second), unknown([8])], { clocks: { [key]: given } })
       expect(marks).toEqual(expected)

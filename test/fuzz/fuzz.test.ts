@@ -12,7 +12,7 @@ import { Fuzzer, WAYS } from './execution.ts'
 
 /** The first executions of the fuzzer (`npm run fuzz` makes 100 000), and what it starts from: each is without a fault. */
 
-const [FIRST, EXECUTIONS] = isLong ? [80, 1000] : [0, 80]
+const [FIRST, EXECUTIONS] = isLong ? [40, 1000] : [0, 40]
 
 inParts(test).each(WAYS)('%s of damaged inputs', async (way) => {
   const fuzzer = new Fuzzer(1, { way })
@@ -45,7 +45,7 @@ test('each format and each type of record is mutated', () => {
   expect(missing.map((type) => RecordType[type as number])).toEqual([])
 })
 
-inParts(test).each(someOf(LOGS, 2))('%s', async (path) => {
+inParts(test).each(someOf(LOGS, 4))('%s', async (path) => {
   const made = await madeOf(inputOf(join(ROOT, path)))
   expect(made ? faultsOf(made) : []).toEqual([])
 })

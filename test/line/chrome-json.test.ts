@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { type ConvertOptions, convert, type Input } from '../../lib/index.ts'
 import { convertFile, openTrace } from '../../lib/node.ts'
-import { inParts, someOf } from '../long.ts'
+import { inLong, inParts, someOf } from '../long.ts'
 import { type Content, jsonContent, perfettoContent } from './same.ts'
 import {
   cut,
@@ -52,7 +52,7 @@ describe('the same slices, counters, rows, arguments and order as in the protobu
     expect(json).toEqual(perfetto)
   })
 
-  test.each(['names', 'shapes'] as const)('at --detail %s', async (detail) => {
+  inParts(test).each(someOf(['names', 'shapes'] as const, 2))('at --detail %s', async (detail) => {
     const [perfetto, json] = await contentsOf([inputOf(LARGE_FIXTURES[0]!)], { detail, opName: 'tensor' })
     expect(json).toEqual(perfetto)
   })
@@ -65,14 +65,14 @@ describe('the same slices, counters, rows, arguments and order as in the protobu
     )
   })
 
-  test('and the other way round: the second one began earlier', async () => {
+  inLong(test)('and the other way round: the second one began earlier', async () => {
     const [perfetto, json] = await contentsOf([...LARGE_FIXTURES].reverse().map(inputOf))
     expect(json).toEqual(perfetto)
   })
 })
 
 describe('the file', () => {
-  inParts(test).each(someOf(SMALL_FIXTURES, 3))('%s is the same however the log is cut', async (fixture) => {
+  inParts(test).each(someOf(SMALL_FIXTURES, 9))('%s is the same however the log is cut', async (fixture) => {
     const bytes = plainBytes(fixture)
     const whole = await joined(convert({ name: fixture, source: bytes }, { to: 'json' }))
     for (const size of [1, 333, 4096]) {
@@ -111,7 +111,7 @@ describe('the file', () => {
     expect(new Set(parsed(bytes).traceEvents.map(({ ph }) => ph))).toEqual(new Set(['M', 'B', 'E', 'C', 's', 't']))
   })
 
-  test('comes in pieces that do not grow with the log', async () => {
+  inLong(test)('comes in pieces that do not grow with the log', async () => {
     const [header, ...rows] = new TextDecoder()
       .decode(plainBytes('profinfer-csv/moe-2threads.csv.gz'))
       .trim()

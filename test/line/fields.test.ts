@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { inParts, isLong, someOf } from '../long.ts'
+import { inLong, inParts, isLong, someOf } from '../long.ts'
 import { attempt, expectFaithful, importFaults, type Outcome, spread } from './hostile.ts'
 import { converted, cut, plainBytes } from './support.ts'
 import { VALUES, valuesFor } from './values.ts'
@@ -111,7 +111,7 @@ describe('tensor-trace', () => {
     }
   })
 
-  test('all timestamps far away: exact up to where no clock has come', async () => {
+  inLong(test)('all timestamps far away: exact up to where no clock has come', async () => {
     const first = new DataView(log.buffer).getBigUint64(0, true)
     for (const base of EXTREMES) {
       const bytes = damaged((view) => {
@@ -177,7 +177,7 @@ describe('profinfer-csv', () => {
     for (const trace of spread(traces, 2)) expect(await importFaults(trace)).toEqual([])
   })
 
-  test('values of every kind are drawn as they were read', async () => {
+  inLong(test)('values of every kind are drawn as they were read', async () => {
     const cells: [number, number][] = [
       [ROWS.start, 7],
       [ROWS.start, 8],

@@ -74,7 +74,7 @@ describe('the trace holds what the reader told, and nothing else', () => {
   })
 
   const others = SMALL_FIXTURES.filter((fixture) => !isTiny(fixture))
-  inParts(test).each(someOf(others, 2))('%s, with one detail and naming', async (fixture) => {
+  inParts(test).each(someOf(others, 4))('%s, with one detail and naming', async (fixture) => {
     const options = EACH_OPTION[SMALL_FIXTURES.indexOf(fixture) % EACH_OPTION.length]!
     expect(await compare(fixture, options)).toBeGreaterThan(10)
   })
@@ -85,7 +85,7 @@ describe('the trace holds what the reader told, and nothing else', () => {
     }
   })
 
-  test.each(LARGE_FIXTURES)('%s, of some calls only', async (fixture) => {
+  inParts(test).each(someOf(LARGE_FIXTURES, 2, 1))('%s, of some calls only', async (fixture) => {
     const all = await compare(fixture, {})
     const some = await compare(fixture, { tokens: [1, 3] })
     expect(some).toBeLessThan(all / 2)
@@ -144,7 +144,7 @@ describe('the same bytes, however the log is fed', () => {
 inParts(test).each(
   someOf(
     FIXTURE_NAMES.filter((name) => /\/(tiny|moe)/.test(name)),
-    2,
+    4,
   ),
 )('%s: check finds nothing wrong with the trace', async (fixture) => {
   const { walk, problems } = await checkTrace(await converted(storedBytes(fixture)))

@@ -4,6 +4,7 @@ import { isOwnError } from '../../lib/errors.ts'
 import { Names } from '../../lib/index.ts'
 import { traceOf } from '../../lib/pipeline/convert.ts'
 import { withKnown } from '../../lib/read/index.ts'
+import { inParts, someOf } from '../long.ts'
 import { PrintingSink } from '../printing-sink.ts'
 import { FIXTURES, plainBytes } from './support.ts'
 
@@ -46,7 +47,7 @@ async function shownAndCounted(bytes: Uint8Array) {
 }
 
 describe('what is counted as drawn', () => {
-  test.each(fixtures)('%s', async (fixture) => {
+  inParts(test).each(someOf(fixtures, 6))('%s', async (fixture) => {
     const whole = plainBytes(fixture)
     if (whole.length > BYTES_MAX) return
     let n = 0

@@ -106,7 +106,7 @@ const inputOf = (names: Names, events: readonly TraceEvent[]): EventInput => ({
   },
 })
 
-test.each(LOGS)('no amount in %s is refused', async (path) => {
+inParts(test).each(someOf(LOGS, 6))('no amount in %s is refused', async (path) => {
   const refused: TraceEvent[] = []
   try {
     for await (const batch of eventsOf(fileOf(join(ROOT, path)), new Names()))

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import { analyze, convert, type Input, isOwnError } from '../../lib/index.ts'
 import { sniffFormat } from '../../lib/read/index.ts'
 import { tablesOf } from '../../lib/tables.ts'
-import { inParts, isLong, someOf } from '../long.ts'
+import { inLong, inParts, isLong, someOf } from '../long.ts'
 import { PROVOKED } from '../model/provoked.ts'
 import { PROVOKED_BY_KERNEL } from '../model/provoked-kernel.ts'
 import { alloc, encode, json } from '../read/companion-files.ts'
@@ -96,7 +96,7 @@ describe.each(Object.keys(WAYS).map((way, nth) => [way, nth] as const))('%s', (w
     expect(bugs).toEqual([])
   })
 
-  test('of logs with each issue', async () => {
+  inLong(test)('of logs with each issue', async () => {
     const bugs: string[] = []
     for (const [code, provoked] of Object.entries({ ...PROVOKED, ...PROVOKED_BY_KERNEL })) {
       const made = provoked()

@@ -27,7 +27,7 @@ export const VALUES: readonly string[] = [
 ]
 
 /** A part of them: neighbouring cells get all. */
-export const valuesFor = (cell: number): readonly string[] =>
-  isLong
-    ? VALUES.filter((_, i) => (i + cell) % 3 === 0)
-    : VALUES.filter((_, i) => (i + cell) % 8 === 0).filter((_, i) => i % 3 === cell % 3)
+export function valuesFor(cell: number): readonly string[] {
+  const few = VALUES.filter((_, i) => (i + cell) % 8 === 0).filter((_, i) => i % 3 === cell % 3)
+  return isLong ? VALUES.filter((value, i) => (i + cell) % 3 === 0 || few.includes(value)) : few
+}

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { Inferred } from '../../lib/core.ts'
 import { aloneProgram, hasLlama, LIB, model, run } from '../llama/testbed.ts'
+import { inLong, inParts, someOf } from '../long.ts'
 import { NANO, newLog, RECORDER, readLog, useRecorder } from './recording.ts'
 
 /** Programs that use ggml without llama.cpp, and libraries whose functions are bound inside them. */
@@ -82,15 +83,20 @@ describeLlama('ggml alone', () => {
   const ALL = Array.from({ length: COUNT }, () => ['GET_ROWS', 'MUL_MAT', 'SWIGLU', 'GELU']).flat()
 
   const WAYS = ['backend', 'plan', 'fresh']
-  test.each(WAYS)('%s: graphs and operators, unary and gated ones by their own names', async (way) => {
-    const recording = await record(way)
-    expect(recording.of('token')).toEqual([])
-    expect(recording.of('graph').map(({ nodes, status, split }) => [nodes, status, split])).toEqual(
-      Array.from({ length: COUNT }, () => [NODES, 0, -1]),
-    )
-    expect(opsOf(recording)).toEqual(ALL)
-    expect(recording.of('graph').map(({ backend }) => recording.text(backend))).toEqual(ALL.slice(0, COUNT).fill('CPU'))
-  })
+  inParts(test).each(someOf(WAYS, 3))(
+    '%s: graphs and operators, unary and gated ones by their own names',
+    async (way) => {
+      const recording = await record(way)
+      expect(recording.of('token')).toEqual([])
+      expect(recording.of('graph').map(({ nodes, status, split }) => [nodes, status, split])).toEqual(
+        Array.from({ length: COUNT }, () => [NODES, 0, -1]),
+      )
+      expect(opsOf(recording)).toEqual(ALL)
+      expect(recording.of('graph').map(({ backend }) => recording.text(backend))).toEqual(
+        ALL.slice(0, COUNT).fill('CPU'),
+      )
+    },
+  )
 
   test.each([
     ['sched', 'compute', -1],
@@ -137,7 +143,7 @@ describeLlama('ggml alone', () => {
     }
   })
 
-  test('starts of operators bound inside ggml-cpu: there are none, and it is said', async () => {
+  inLong(test)('starts of operators bound inside ggml-cpu: there are none, and it is said', async () => {
     const lib = boundCopy('starts', { 'libggml-cpu': ['ggml_barrier', 'ggml_cpu_extra_compute_forward'] })
     const recording = await record('backend', lib)
     expect(recording.of('graph')).toHaveLength(COUNT)
@@ -187,7 +193,7 @@ describeLlama('ggml alone', () => {
     ).toEqual([])
   })
 
-  test('graphs bound inside ggml-base: ggml-cpu’s own calls show them', async () => {
+  inLong(test)('graphs bound inside ggml-base: ggml-cpu’s own calls show them', async () => {
     const recording = await record('sched', boundCopy('base', { 'libggml-base': ['ggml_backend_graph_compute_async'] }))
     expect(recording.of('graph').map(({ call, split }) => [call, split])).toEqual(
       Array.from({ length: COUNT }, (_, i) => [i, 0]),

@@ -7,6 +7,7 @@ import { analyze } from '../../lib/index.ts'
 import { inputOf } from '../../lib/node.ts'
 import type { Preset } from '../llama/gguf.mjs'
 import { type GraphNodeLine, hasLlama, model, run } from '../llama/testbed.ts'
+import { inParts, someOf } from '../long.ts'
 import { newLog, RECORDER, useRecorder } from './recording.ts'
 
 /** Graphs of recorded runs of llama.cpp, against the source lists that the very program prints. */
@@ -30,52 +31,58 @@ const llama = hasLlama() ? describe : describe.skip
 llama('graphs of recorded runs', () => {
   useRecorder()
 
-  test.each<[Preset, number]>([
+  const CALLS: readonly (readonly [Preset, number])[] = [
     ['tinyDense', 1],
     ['tinyMoe', 1],
     ['tinyMoe', 0],
     ['tinyQwen2', 2],
-  ])('%s, call %i: the edges are the source lists of the program, tensor for tensor', async (preset, call) => {
-    const { dag, lines } = await recorded(preset, call)
-    const text = ({ name, op }: { readonly name: string; readonly op: string }) => `${name} ${op}`
-    expect(dag.nodes.length).toBe(lines.length)
-    // Nodes correspond by what they are and by what they read: from the last node up, each tensor to exactly one.
-    const listOf = new Map(lines.map(({ node, sources }) => [node.id, sources]))
-    const tensors = new Map([...dag.nodes, ...dag.leaves.map((leaf) => ({ ...leaf, op: '' }))].map((of) => [of.id, of]))
-    const sourcesOf = (id: number) =>
-      dag.edges.filter(({ to, kind }) => to === id && kind === 'source').map(({ from }) => from)
-    const same = new Map<number, string>()
-    const stack: [number, GraphNodeLine['node']][] = [[dag.nodes.at(-1)!.id, lines.at(-1)!.node]]
-    const compare = () => {
-      for (let top = stack.pop(); top; top = stack.pop()) {
-        const [id, tensor] = top
-        if (same.has(id)) {
-          expect(same.get(id)).toBe(tensor.id)
-          continue
+  ]
+  inParts(test).each(someOf(CALLS, 4, 1))(
+    '%s, call %i: the edges are the source lists of the program, tensor for tensor',
+    async (preset, call) => {
+      const { dag, lines } = await recorded(preset, call)
+      const text = ({ name, op }: { readonly name: string; readonly op: string }) => `${name} ${op}`
+      expect(dag.nodes.length).toBe(lines.length)
+      // Nodes correspond by what they are and by what they read: from the last node up, each tensor to exactly one.
+      const listOf = new Map(lines.map(({ node, sources }) => [node.id, sources]))
+      const tensors = new Map(
+        [...dag.nodes, ...dag.leaves.map((leaf) => ({ ...leaf, op: '' }))].map((of) => [of.id, of]),
+      )
+      const sourcesOf = (id: number) =>
+        dag.edges.filter(({ to, kind }) => to === id && kind === 'source').map(({ from }) => from)
+      const same = new Map<number, string>()
+      const stack: [number, GraphNodeLine['node']][] = [[dag.nodes.at(-1)!.id, lines.at(-1)!.node]]
+      const compare = () => {
+        for (let top = stack.pop(); top; top = stack.pop()) {
+          const [id, tensor] = top
+          if (same.has(id)) {
+            expect(same.get(id)).toBe(tensor.id)
+            continue
+          }
+          same.set(id, tensor.id)
+          expect(text(tensors.get(id)!)).toBe(text(tensor))
+          const [found, expected] = [id >= 0 ? sourcesOf(id) : [], listOf.get(tensor.id) ?? []]
+          expect(found.length).toBe(expected.length)
+          for (const [i, source] of found.entries()) stack.push([source, expected[i]!])
         }
-        same.set(id, tensor.id)
-        expect(text(tensors.get(id)!)).toBe(text(tensor))
-        const [found, expected] = [id >= 0 ? sourcesOf(id) : [], listOf.get(tensor.id) ?? []]
-        expect(found.length).toBe(expected.length)
-        for (const [i, source] of found.entries()) stack.push([source, expected[i]!])
       }
-    }
-    compare()
-    // What writes to a cache is read by no node: those nodes have names of their own.
-    const byText = new Map(lines.map(({ node }) => [text(node), node]))
-    for (const node of dag.nodes.filter(({ op }) => op === 'SET_ROWS')) {
-      stack.push([node.id, byText.get(text(node))!])
       compare()
-    }
-    expect(same.size).toBe(dag.nodes.length + dag.leaves.length)
-    expect(new Set(same.values()).size).toBe(same.size)
-    expect(dag.edges.filter(({ kind }) => kind === 'source').length).toBe(
-      lines.reduce((sum, { sources }) => sum + sources.length, 0),
-    )
-    // Attention reads what was just written to the caches.
-    const layers = new Set(dag.nodes.map(({ in_layer }) => in_layer).filter((layer) => layer >= 0)).size
-    expect(dag.edges.filter(({ kind }) => kind === 'memory').length).toBe(2 * layers)
-  })
+      // What writes to a cache is read by no node: those nodes have names of their own.
+      const byText = new Map(lines.map(({ node }) => [text(node), node]))
+      for (const node of dag.nodes.filter(({ op }) => op === 'SET_ROWS')) {
+        stack.push([node.id, byText.get(text(node))!])
+        compare()
+      }
+      expect(same.size).toBe(dag.nodes.length + dag.leaves.length)
+      expect(new Set(same.values()).size).toBe(same.size)
+      expect(dag.edges.filter(({ kind }) => kind === 'source').length).toBe(
+        lines.reduce((sum, { sources }) => sum + sources.length, 0),
+      )
+      // Attention reads what was just written to the caches.
+      const layers = new Set(dag.nodes.map(({ in_layer }) => in_layer).filter((layer) => layer >= 0)).size
+      expect(dag.edges.filter(({ kind }) => kind === 'memory').length).toBe(2 * layers)
+    },
+  )
 
   test('a prompt in micro-batches: graph runs of 8, 8 and 4 tokens', async () => {
     const { dag } = await recorded('tinyDense', 0, ['--prompt', '20', '--ubatch', '8', '--decode', '1'])

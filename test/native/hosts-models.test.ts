@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { describe, expect, test } from '@jest/globals'
 import type { Model, ModelSpec } from '../llama/gguf.mjs'
 import { type Call, hasLlama, model } from '../llama/testbed.ts'
-import { inLong } from '../long.ts'
+import { inLong, inParts, someOf } from '../long.ts'
 import {
   callNumber,
   expectCalls,
@@ -127,22 +127,26 @@ llama('several models (needs linux-x64 and cc)', () => {
   ]
 
   // Sooner or later a tensor of one model lies where a tensor of another lay, and looks the same.
-  test.each([
+  const MALLOCS: readonly (readonly [how: string, env: Record<string, string>])[] = [
     ['malloc as it is', {}],
     ['malloc that gives all back', { MALLOC_MMAP_THRESHOLD_: '4096' }],
-  ])('one after the other, at addresses that are used again (%s)', async (_, env) => {
-    const models = await pair()
-    const order = Array.from({ length: 40 }, (_, i) => models[(0b1101001101 >> (i % 10)) & 1]!)
-    const swaps = order.flatMap(({ path }) => ['load', 0, path, 'open', 0, 1, 'decode', 0, 2, 'close', 0, 'free', 0])
-    const { log, result } = await recordHosts(swaps, { env })
-    const recording = await readLog(log)
-    expect(recording.issues).toEqual([])
-    expectCalls(recording, result.calls, () => 1)
-    expectModels(recording, result.calls, (_, index) => order[index >> 1]!)
-    const addresses = recording.of('tensor').map(({ address }) => address)
-    expect(new Set(addresses).size).toBeLessThan(addresses.length / 2)
-    await expectTrace(log, recording)
-  })
+  ]
+  inParts(test).each(someOf(MALLOCS, 2, 1))(
+    'one after the other, at addresses that are used again (%s)',
+    async (_, env) => {
+      const models = await pair()
+      const order = Array.from({ length: 40 }, (_, i) => models[(0b1101001101 >> (i % 10)) & 1]!)
+      const swaps = order.flatMap(({ path }) => ['load', 0, path, 'open', 0, 1, 'decode', 0, 2, 'close', 0, 'free', 0])
+      const { log, result } = await recordHosts(swaps, { env })
+      const recording = await readLog(log)
+      expect(recording.issues).toEqual([])
+      expectCalls(recording, result.calls, () => 1)
+      expectModels(recording, result.calls, (_, index) => order[index >> 1]!)
+      const addresses = recording.of('tensor').map(({ address }) => address)
+      expect(new Set(addresses).size).toBeLessThan(addresses.length / 2)
+      await expectTrace(log, recording)
+    },
+  )
 
   inLong(test)('a cache where the file of a freed model was mapped is a cache', async () => {
     const [moe, dense] = [await model('tinyMoe'), await model('tinyDense')]

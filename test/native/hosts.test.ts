@@ -91,7 +91,7 @@ llama('workers (needs linux-x64 and cc)', () => {
     await expectLog(log, result, result.results[0]!.pid, 4)
   })
 
-  test('that have no CPU when the program ends have told of all their operators, too', async () => {
+  inLong(test)('that have no CPU when the program ends have told of all their operators, too', async () => {
     const slow = inFolder('slow-worker.so')
     const source = fileURLToPath(new URL('../llama/slow-worker.c', import.meta.url))
     execFileSync('cc', ['-O1', '-shared', '-fPIC', '-o', slow, source, '-ldl'])
@@ -156,7 +156,7 @@ llama('fork (needs linux-x64 and cc)', () => {
     await expectLog(log, result, result.results.at(-1)!.pid, 2)
   })
 
-  inParts(test).each(someOf(['fork', '_Fork'], 2, 1))('%s in the middle of a call, by its thread', async (fork) => {
+  inLong(test).each(['fork', '_Fork'])('%s in the middle of a call, by its thread', async (fork) => {
     const { path, steps } = await children()
     const forks = steps.flatMap((child) => ['while', 0, 'Qcur-0', fork, ...child, 'end', 'end'])
     const { log, result } = await recordHosts(['load', 0, path, 'open', 0, 2, 'decode', 0, 1, ...forks, 'close', 0])
@@ -165,7 +165,7 @@ llama('fork (needs linux-x64 and cc)', () => {
     await expectLog(log, result, result.results.at(-1)!.pid, 2)
   })
 
-  test('before the first call: the child is not recorded, unless children are asked for', async () => {
+  inLong(test)('before the first call: the child is not recorded, unless children are asked for', async () => {
     const { path, steps } = await children()
     const all = ['fork', ...steps[2]!, 'close', 1, 'end', 'load', 0, path, 'open', 0, 2, 'decode', 0, 2, 'close', 0]
     const { log, result } = await recordHosts(all)

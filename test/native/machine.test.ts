@@ -6,6 +6,7 @@ import { analyze, convert } from '../../lib/index.ts'
 import { cpusOf } from '../../lib/model/topology.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
 import { hasLlama, model, type RunOptions, run } from '../llama/testbed.ts'
+import { inLong, inParts, someOf } from '../long.ts'
 import { CPUS, hasTaskset, ON_CPU } from '../machine.ts'
 import { makeSys } from '../other-machine.ts'
 import { inFolder, NANO_MOE, newLog, RECORDER, readLog, useRecorder } from './recording.ts'
@@ -74,7 +75,7 @@ llama('machine and threads of a run (needs linux-x64 and cc)', () => {
     }
   })
 
-  test('of very many CPUs: what is too long is named, and the rest is there', async () => {
+  inLong(test)('of very many CPUs: what is too long is named, and the rest is there', async () => {
     // No two are adjacent: the list of cores does not fit into a fact.
     const cores = Array.from({ length: 500 }, (_, i) => ({ cpus: [i, 500 + i] }))
     const env = { GGML2PERFETTO_SYS: makeSys(inFolder('sys-large'), cores) }
@@ -124,10 +125,13 @@ llama('machine and threads of a run (needs linux-x64 and cc)', () => {
     expect(team).toMatchObject({ workers: 2, calls: 6 })
   })
 
-  test.each(['token', 'graph'])('at the level %s, too: whose threads the workers are', async (level) => {
-    const { threads } = await analyze(inputOf(await record([], { env: { GGML2PERFETTO_LEVEL: level } })))
-    expect(threads).toMatchObject({ runtime: 'pool', openmp: null, teams: null, places: null })
-  })
+  inParts(test).each(someOf(['token', 'graph'], 2))(
+    'at the level %s, too: whose threads the workers are',
+    async (level) => {
+      const { threads } = await analyze(inputOf(await record([], { env: { GGML2PERFETTO_LEVEL: level } })))
+      expect(threads).toMatchObject({ runtime: 'pool', openmp: null, teams: null, places: null })
+    },
+  )
 
   test('without a pool: new threads for every graph; each call from another thread', async () => {
     const { threads } = await analyze(inputOf(await record(['--threads', 2, '--change-threads'])))
@@ -139,7 +143,8 @@ llama('machine and threads of a run (needs linux-x64 and cc)', () => {
 
   const pinned = hasTaskset ? test : test.skip
   pinned('where each worker ran and might run (needs taskset)', async () => {
-    const log = await record(['--threads', 2], { before: ['taskset', ...ON_CPU] })
+    // Two workers on one CPU: each barrier takes a turn of both.
+    const log = await record(['--threads', 2, '--decode', 1], { before: ['taskset', ...ON_CPU] })
     const { of, text } = await readLog(log)
     const affinities = of('affinity')
     expect(new Set(affinities.map(({ worker }) => worker))).toEqual(new Set([0, 1]))

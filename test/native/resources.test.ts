@@ -7,6 +7,7 @@ import { analyze } from '../../lib/index.ts'
 import { inputOf } from '../../lib/node.ts'
 import { hasControlGroups, withCpuLimit, withMemoryLimit } from '../control-group.ts'
 import { hasLlama, model, type RunOptions, run } from '../llama/testbed.ts'
+import { inLong } from '../long.ts'
 import { hasTaskset, ON_CPU } from '../machine.ts'
 import { inFolder, newLog, RECORDER, readLog, useRecorder } from './recording.ts'
 
@@ -90,7 +91,7 @@ llama('resources of a run (needs linux-x64 and cc)', () => {
   })
 
   const limited = canLimit ? test : test.skip
-  limited('a limit of CPU time, and how often it was reached (needs a control group)', async () => {
+  inLong(limited)('a limit of CPU time, and how often it was reached (needs a control group)', async () => {
     const { path } = await model('tinyDense')
     const limit = withCpuLimit(3000)
     const log = await record(path, ARGS, limit).finally(limit.remove)

@@ -93,7 +93,7 @@ describe('a query that is killed', () => {
   }
   const LONG = 'select count(*) from range(100000000000) a, range(1000) b where a.range * b.range % 7 = 3'
 
-  test('leaves a folder that only its user can read, and the next one removes it', async () => {
+  inLong(test)('leaves a folder that only its user can read, and the next one removes it', async () => {
     exportTo()
     const child = ask(LONG)
     await begun(child)

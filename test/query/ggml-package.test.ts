@@ -49,7 +49,7 @@ const LOGS = [
 ]
 
 describe.each(['shapes', 'full'] as const)('--detail %s', (detail) => {
-  inParts(test).each(someOf(LOGS, 10, detail === 'full' ? 2 : 0))('%s', async (log) => {
+  inParts(test).each(someOf(LOGS, 20, detail === 'full' ? 2 : 0))('%s', async (log) => {
     const analysis = await analyze(inputOf(log))
     const trace = await traceOf(inputOf(log), { detail })
     try {
@@ -149,7 +149,7 @@ test('without arguments, roles, ops, workers and phases of calls are known', asy
   trace.close()
 })
 
-test('the package as one text works where it is not registered, also a second time', async () => {
+inLong(test)('the package as one text works where it is not registered, also a second time', async () => {
   const chunks: Uint8Array[] = []
   for await (const chunk of convert(inputOf('examples/moe.ggtrace.gz'))) chunks.push(chunk)
   const bare = await open(chunks)
@@ -336,7 +336,7 @@ inParts(test)('calls of any kind, of several contexts', async () => {
       sameCalls(await analyze(log), trace)
       trace.close()
     }),
-    { numRuns: isLong ? 100 : 8 },
+    { numRuns: isLong ? 100 : 4 },
   )
 })
 

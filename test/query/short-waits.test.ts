@@ -3,7 +3,7 @@ import { GgtraceWriter } from '../../lib/core.ts'
 import type { ConvertOptions } from '../../lib/index.ts'
 import { convert, type Input } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
-import { inParts, someOf } from '../long.ts'
+import { inLong, inParts, someOf } from '../long.ts'
 
 /** Short waits at barriers are gaps between operators: views have the same rows as of a trace in which all are drawn. */
 
@@ -49,7 +49,7 @@ inParts(test).each(someOf(LOGS, 2, 1))('of %s', async (path, least) => {
     expect(await expectSame(() => inputOf(path), { detail })).toBeGreaterThanOrEqual(least)
 })
 
-test('of a long run of which most calls are summed up, though more of them fit in full', async () => {
+inLong(test)('of a long run of which most calls are summed up, though more of them fit in full', async () => {
   const sums = async (barriers: 'long' | 'all') => {
     const trace = await openTrace(convert(inputOf('examples/moe.ggtrace.gz'), { budget: 200_000, barriers }))
     const sql = `${VIEWS} select worker, what, name, sum(count), sum(dur) from ggml_time_by_name group by 1, 2, 3 order by 1, 2, 3`

@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import { convert } from '../../lib/index.ts'
 import { inputOf } from '../../lib/node.ts'
 import { TraceProcessor } from '../../lib/query/trace-processor.ts'
+import { inLong } from '../long.ts'
 import { cutAt, failure, joined, open, packets, smallTrace, wasm } from './helpers.ts'
 
 describe('a loaded trace', () => {
@@ -97,7 +98,7 @@ test('a closed trace says so and holds no memory', async () => {
   ])
 })
 
-test('each trace starts anew, also where the one before was large, failed, or was another kind', async () => {
+inLong(test)('each trace starts anew, also where the one before was large, failed, or was another kind', async () => {
   const count = 'SELECT (SELECT count(*) FROM slice), (SELECT count(*) FROM counter), (SELECT count(*) FROM args)'
   const stats = "SELECT name, value FROM stats WHERE value <> 0 AND name NOT GLOB '*_ns' ORDER BY 1"
   const alone = async (trace: Uint8Array[]) => {

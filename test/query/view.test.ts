@@ -3,7 +3,7 @@ import { gunzipSync, gzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
 import { convert, type TraceEvent } from '../../lib/index.ts'
 import { findView, type OpenTrace, VIEWER, type View, viewerUrl } from '../../lib/sql.ts'
-import { inLong } from '../long.ts'
+import { inLong, inParts, someOf } from '../long.ts'
 import { input, ORIGIN_NS } from '../sched/schedule.ts'
 import { argsOf, inPieces, pathsIn, traceOf, view, withTrace } from './opened.ts'
 
@@ -160,39 +160,43 @@ describe('commands', () => {
     })
   })
 
-  test.each([
+  const KINDS = [
     ['by name and shape', {}, (op: Operator) => `${op.name} ${op.shape}`],
     ['by name, of decode calls, where shapes are not told', { detail: 'names' }, (op: Operator) => op.name],
-  ] as const)('slow operators are those above three times the median of their kind: %s', async (_, options, kind) => {
-    const bytes = await traceOf(MOE, options)
-    const found = await findView(inPieces(bytes))
-    const [drawn, operators, decode] = await withTrace(bytes, (trace) => {
-      // Just as the UI does it.
-      const [sql] = argsOf(found, 'AddDebugSliceTrack')
-      trace.query(
-        `create perfetto table debug as with data as (${sql}) select ts, dur, printf('%s', name) as name from data order by ts`,
-      )
-      const first = trace.query("select min(ts) from slice where name glob 'decode 1 *'").rows[0]![0]
-      return [trace.query('select ts, dur, name from debug').rows, operatorsOf(trace), Number(first)] as const
-    })
-    const groups = new Map<string, Operator[]>()
-    for (const op of operators) {
-      if ('detail' in options && op.ts < decode) continue
-      groups.set(kind(op), [...(groups.get(kind(op)) ?? []), op])
-    }
-    const slow = [...groups.values()].flatMap((group) => {
-      const usual = median(group.map(({ dur }) => dur))
-      return group.filter(({ dur }) => dur > 3 * usual).map((op) => ({ ...op, usual }))
-    })
-    const expected = slow
-      .sort((a, b) => b.dur - b.usual - (a.dur - a.usual))
-      .slice(0, 500)
-      .map(({ ts, dur, name }) => `${ts} ${dur} ${name}`)
-    expect(drawn.length).toBeGreaterThan(10)
-    const plain = (name: unknown) => String(name).replace(/^worker \d: | ×\d+( · .*)?$/g, '')
-    expect(drawn.map(([ts, dur, name]) => `${ts} ${dur} ${plain(name)}`).sort()).toEqual(expected.sort())
-    for (const [, , name] of drawn) expect(Number(/ ×(\d+)/.exec(String(name))![1])).toBeGreaterThanOrEqual(3)
-  })
+  ] as const
+  inParts(test).each(someOf(KINDS, 2))(
+    'slow operators are those above three times the median of their kind: %s',
+    async (_, options, kind) => {
+      const bytes = await traceOf(MOE, options)
+      const found = await findView(inPieces(bytes))
+      const [drawn, operators, decode] = await withTrace(bytes, (trace) => {
+        // Just as the UI does it.
+        const [sql] = argsOf(found, 'AddDebugSliceTrack')
+        trace.query(
+          `create perfetto table debug as with data as (${sql}) select ts, dur, printf('%s', name) as name from data order by ts`,
+        )
+        const first = trace.query("select min(ts) from slice where name glob 'decode 1 *'").rows[0]![0]
+        return [trace.query('select ts, dur, name from debug').rows, operatorsOf(trace), Number(first)] as const
+      })
+      const groups = new Map<string, Operator[]>()
+      for (const op of operators) {
+        if ('detail' in options && op.ts < decode) continue
+        groups.set(kind(op), [...(groups.get(kind(op)) ?? []), op])
+      }
+      const slow = [...groups.values()].flatMap((group) => {
+        const usual = median(group.map(({ dur }) => dur))
+        return group.filter(({ dur }) => dur > 3 * usual).map((op) => ({ ...op, usual }))
+      })
+      const expected = slow
+        .sort((a, b) => b.dur - b.usual - (a.dur - a.usual))
+        .slice(0, 500)
+        .map(({ ts, dur, name }) => `${ts} ${dur} ${name}`)
+      expect(drawn.length).toBeGreaterThan(10)
+      const plain = (name: unknown) => String(name).replace(/^worker \d: | ×\d+( · .*)?$/g, '')
+      expect(drawn.map(([ts, dur, name]) => `${ts} ${dur} ${plain(name)}`).sort()).toEqual(expected.sort())
+      for (const [, , name] of drawn) expect(Number(/ ×(\d+)/.exec(String(name))![1])).toBeGreaterThanOrEqual(3)
+    },
+  )
 })
 
 describe('of a run on GPUs, its first work is in view', () => {
@@ -202,7 +206,7 @@ describe('of a run on GPUs, its first work is in view', () => {
   }
   const OF_UI = ['GPU', 'Hardware Queues']
 
-  test.each([
+  const LOGS: readonly (readonly [name: string, streams: readonly string[], groups: readonly string[]])[] = [
     ['nsys/one-gpu.sqlite.gz', ['stream 7 (default), pid 9946'], []],
     ['nsys/two-processes.sqlite.gz', ['stream 15, ctx 2, pid 112', 'stream 7, pid 111'], []],
     [
@@ -211,7 +215,8 @@ describe('of a run on GPUs, its first work is in view', () => {
       ['Annotations on the GPU', 'Profiler', 'PyTorch profiler', 'python3 0', 'python3 25286'],
     ],
     ['chrome-json/gpu-only.json', ['stream 0, pid 44077'], ['Profiler', 'PyTorch profiler']],
-  ])('%s: groups open, streams beside them', async (name, streams, groups) => {
+  ]
+  inParts(test).each(someOf(LOGS, 2, 1))('%s: groups open, streams beside them', async (name, streams, groups) => {
     const log = fixture(name)
     const found = await view(log)
     await withTrace(await traceOf(log), (trace) => {

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals'
 import { WasmHost } from '../../lib/query/wasm-host.ts'
+import { inLong } from '../long.ts'
 import { failure, open, smallTrace } from './helpers.ts'
 
 const after = 'open the trace again'
@@ -23,7 +24,7 @@ test('a trap ends the instance, and only this one', async () => {
   other.close()
 })
 
-test('lack of memory is told apart', async () => {
+inLong(test)('lack of memory is told apart', async () => {
   const tp = await open(smallTrace, { maxMemory: 64 << 20 })
   const grow =
     'CREATE PERFETTO TABLE big AS WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 5e7)'

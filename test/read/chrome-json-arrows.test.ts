@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { openTrace } from '../../lib/node.ts'
 import { converted, cut } from '../line/support.ts'
+import { inLong } from '../long.ts'
 import { ARROWS, documentOf, type JsonEvent, rowsOf, SLICES, toldOf } from './chrome-json/documents.ts'
 
 /** Arrows of Chrome JSON, by SQL; and ids of asynchronous operations. */
@@ -231,7 +232,7 @@ describe('among the fields of slices (bind_id)', () => {
   })
 })
 
-test('arrows of files larger than what is held back: the ends are far behind the starts', async () => {
+inLong(test)('arrows of files larger than what is held back: the ends are far behind the starts', async () => {
   const count = 30_000
   const calls = Array.from({ length: count }, (_, i) => [
     X('launch', host(i), 2, { cat: 'mtia_runtime' }),

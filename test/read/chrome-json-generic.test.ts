@@ -5,6 +5,7 @@ import { summarize } from '../../lib/index.ts'
 import { openTrace } from '../../lib/node.ts'
 import { attempt, importFaults } from '../line/hostile.ts'
 import { converted, cut, eventsIn, plainBytes, randomOf } from '../line/support.ts'
+import { inLong, inParts, someOf } from '../long.ts'
 import { ZERO_NS } from '../origin.ts'
 import { drawn } from '../printing-sink.ts'
 import { nanosecondsOf } from './chrome-json/figures.ts'
@@ -341,7 +342,7 @@ describe('damage', () => {
     X('a\\"\u00e4', 12, 1),
   )
 
-  test('cut anywhere, any byte changed: a sound trace or a message', async () => {
+  inLong(test)('cut anywhere, any byte changed: a sound trace or a message', async () => {
     let traces = 0
     for (let at = 0; at < own.length; at++) {
       const flipped = own.slice()
@@ -354,21 +355,24 @@ describe('damage', () => {
     expect(traces).toBeGreaterThan(0.6 * own.length)
   })
 
-  test.each([0, 1, 2])('of the recording %i: places at random, in pieces of any size the same', async (nth) => {
-    const bytes = cases[nth]!.slice(0, 40_000)
-    const random = randomOf(nth)
-    for (let i = 0; i < 60; i++) {
-      const at = Math.floor(random() * bytes.length)
-      const damaged = i % 3 === 0 ? bytes.slice(0, at) : bytes.slice()
-      if (i % 3 !== 0) damaged[at]! ^= i % 3 === 1 ? 0xff : 1 << Math.floor(random() * 8)
-      const outcome = await attempt(damaged, `byte ${at}`, { from: 'chrome-json' })
-      if (i % 10 !== 0 || !outcome.trace) continue
-      // Bytes can be read at any place, a stream cannot: both as streams.
-      const [whole, pieces] = [1 << 30, 1 + Math.floor(random() * 900)].map((size) => converted(cut(damaged, size)))
-      expect(Buffer.compare((await whole)!, (await pieces)!)).toBe(0)
-      if (i % 50 === 0) expect(await importFaults(outcome.trace, true)).toEqual([])
-    }
-  })
+  inParts(test).each(someOf([0, 1, 2], 3, 2))(
+    'of the recording %i: places at random, in pieces of any size the same',
+    async (nth) => {
+      const bytes = cases[nth]!.slice(0, 40_000)
+      const random = randomOf(nth)
+      for (let i = 0; i < 60; i++) {
+        const at = Math.floor(random() * bytes.length)
+        const damaged = i % 3 === 0 ? bytes.slice(0, at) : bytes.slice()
+        if (i % 3 !== 0) damaged[at]! ^= i % 3 === 1 ? 0xff : 1 << Math.floor(random() * 8)
+        const outcome = await attempt(damaged, `byte ${at}`, { from: 'chrome-json' })
+        if (i % 10 !== 0 || !outcome.trace) continue
+        // Bytes can be read at any place, a stream cannot: both as streams.
+        const [whole, pieces] = [1 << 30, 1 + Math.floor(random() * 900)].map((size) => converted(cut(damaged, size)))
+        expect(Buffer.compare((await whole)!, (await pieces)!)).toBe(0)
+        if (i % 50 === 0) expect(await importFaults(outcome.trace, true)).toEqual([])
+      }
+    },
+  )
 
   test('one damaged byte loses one event at most', async () => {
     const bytes = cases[1]!

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { summarize } from '../../lib/index.ts'
 import { randomOf } from '../line/support.ts'
+import { inLong, inParts, someOf } from '../long.ts'
 import { documentOf, type JsonEvent, linesOf, rowsOf, SLICES, toldOf } from './chrome-json/documents.ts'
 
 /** Begins and ends of Chrome JSON in any order: they pair in order of time. */
@@ -42,8 +43,8 @@ describe('order of time, not of the file', () => {
     expect(rows).toEqual(expected)
   })
 
-  test('any order of nested ranges of threads and operations is the same', async () => {
-    for (let seed = 0; seed < 10; seed++) {
+  inParts(test)('any order of nested ranges of threads and operations is the same', async () => {
+    for (const seed of someOf([0, 1, 2, 3, 4, 5, 6, 7, 8, 9], 4)) {
       const random = randomOf(seed)
       const { events, expected } = nested(random)
       const keyed = events.map((event) => [random(), event] as const).sort(([a], [b]) => a - b)
@@ -122,7 +123,7 @@ describe('files larger than what is held back', () => {
       at('E', undefined, i * 10 + 19),
     ]).flat()
 
-  test('nest as the others', async () => {
+  inLong(test)('nest as the others', async () => {
     const [rows] = await rowsOf(
       steps(40_000),
       `SELECT s.name, depth, tid, count(*), sum(dur) FROM slice s JOIN thread_track t ON t.id = s.track_id JOIN thread USING (utid)

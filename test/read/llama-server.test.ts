@@ -3,6 +3,7 @@ import type { TaskEvent } from '../../lib/core.ts'
 import { convert, type Input } from '../../lib/index.ts'
 import { attempt, sameInPieces } from '../line/hostile.ts'
 import { cut, eventsIn, plainBytes, randomOf } from '../line/support.ts'
+import { inLong } from '../long.ts'
 
 /** The log of llama-server in all its forms, and damaged. Its contents: test/server/log.test.ts, server-messages.test.ts. */
 
@@ -230,7 +231,7 @@ describe('what else a log contains', () => {
 describe('damaged logs', () => {
   const SMALL = ['v0.5.0-lv5.log', 'v0.7.0-lv4.jsonl'].map((name) => [name, plainBytes(`server/${name}`)] as const)
 
-  test.each(SMALL)(
+  inLong(test).each(SMALL)(
     '%s, cut and changed anywhere',
     async (name, bytes) => {
       const random = randomOf(21)

@@ -4,6 +4,7 @@ import { TaskState } from '../../lib/core.ts'
 import type { TraceEvent } from '../../lib/index.ts'
 import { sniffFormat } from '../../lib/read/index.ts'
 import { eventsIn } from '../line/support.ts'
+import { inParts, someOf } from '../long.ts'
 import { inputOf } from './sched-text.ts'
 
 /** What no capture shows: names made to be misread, clocks, losses, disorder, older and newer tools. */
@@ -80,7 +81,7 @@ const tid = fc.integer({ min: 1, max: 4_194_304 })
 const told = fc.record({ prev: name, next: name, prevTid: tid, nextTid: tid, prio: fc.integer({ min: 0, max: 139 }) })
 
 describe('a switch', () => {
-  test.each(Object.keys(FORMS))('%s: whatever the threads are called', async (form) => {
+  inParts(test).each(someOf(Object.keys(FORMS), 4))('%s: whatever the threads are called', async (form) => {
     await fc.assert(
       fc.asyncProperty(told, async (switched) => {
         const { events, names } = await readAs(form, `${FORMS[form]!(switched)}\n`)

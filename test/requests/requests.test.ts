@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import type { RequestEvent } from '../../lib/core.ts'
 import { eventsOf, Names, type TraceEvent } from '../../lib/index.ts'
+import { inParts, someOf } from '../long.ts'
 import { type Asked, inputOf, Server } from './server.ts'
 
 async function requestsOf(events: readonly TraceEvent[], length?: number): Promise<RequestEvent[]> {
@@ -40,31 +41,38 @@ const tokensIn = ({ parts }: RequestEvent, ...kinds: string[]) =>
   parts.reduce((sum, { what, tokens }) => sum + (kinds.includes(what) ? tokens : 0), 0)
 
 describe('requests of a server that records its tasks', () => {
-  test.each([true, false])('each is there once, with its figures (functions recorded: %p)', async (functions) => {
-    const property = fc.asyncProperty(RUNS, async ({ asked, batch, length }) => {
-      const server = new Server(3, batch, { tasks: true, functions }).run(asked)
-      const found = await requestsOf(server.events, length)
-      const answers = [...server.answers].sort((a, b) => a.launchNs - b.launchNs)
-      found.sort((a, b) => a.id - b.id)
-      expect(found.map(({ task }) => task)).toEqual(answers.map(({ task }) => task))
-      found.forEach((request, i) => {
-        const answer = answers[i]!
-        expectTiled(request)
-        const { slot, postNs: startNs, launchNs, sentNs: endNs, reused, generated, drafted, accepted } = answer
-        expect(request).toMatchObject({ slot, startNs, launchNs, endNs, outcome: 'complete', type: 'completion' })
-        expect(request.inferred).toBe(0)
-        if (functions) expect(request.firstTokenNs).toBeGreaterThanOrEqual(answer.firstTokenNs)
-        expect(request).toMatchObject({ reusedTokens: reused, promptTokens: reused + answer.processed })
-        expect(request).toMatchObject({ generatedTokens: generated, draftedTokens: drafted, acceptedTokens: accepted })
-        if (!functions) return // one token may be the last of a prompt, or generated
-        expect(tokensIn(request, 'prefill')).toBe(answer.processed)
-        const steps = request.parts.filter(({ what }) => what === 'verify' || what === 'decode')
-        expect(tokensIn(request, 'decode', 'verify')).toBe(steps.length + drafted)
-        expect(['call-wait', 'queued']).toContain(request.parts[0]!.what)
+  inParts(test).each(someOf([true, false], 2, 1))(
+    'each is there once, with its figures (functions recorded: %p)',
+    async (functions) => {
+      const property = fc.asyncProperty(RUNS, async ({ asked, batch, length }) => {
+        const server = new Server(3, batch, { tasks: true, functions }).run(asked)
+        const found = await requestsOf(server.events, length)
+        const answers = [...server.answers].sort((a, b) => a.launchNs - b.launchNs)
+        found.sort((a, b) => a.id - b.id)
+        expect(found.map(({ task }) => task)).toEqual(answers.map(({ task }) => task))
+        found.forEach((request, i) => {
+          const answer = answers[i]!
+          expectTiled(request)
+          const { slot, postNs: startNs, launchNs, sentNs: endNs, reused, generated, drafted, accepted } = answer
+          expect(request).toMatchObject({ slot, startNs, launchNs, endNs, outcome: 'complete', type: 'completion' })
+          expect(request.inferred).toBe(0)
+          if (functions) expect(request.firstTokenNs).toBeGreaterThanOrEqual(answer.firstTokenNs)
+          expect(request).toMatchObject({ reusedTokens: reused, promptTokens: reused + answer.processed })
+          expect(request).toMatchObject({
+            generatedTokens: generated,
+            draftedTokens: drafted,
+            acceptedTokens: accepted,
+          })
+          if (!functions) return // one token may be the last of a prompt, or generated
+          expect(tokensIn(request, 'prefill')).toBe(answer.processed)
+          const steps = request.parts.filter(({ what }) => what === 'verify' || what === 'decode')
+          expect(tokensIn(request, 'decode', 'verify')).toBe(steps.length + drafted)
+          expect(['call-wait', 'queued']).toContain(request.parts[0]!.what)
+        })
       })
-    })
-    await fc.assert(property, { numRuns: 100 })
-  })
+      await fc.assert(property, { numRuns: 100 })
+    },
+  )
 
   const timeIn = ({ parts }: RequestEvent, ...kinds: string[]) =>
     parts.reduce((sum, { what, startNs, endNs }) => sum + (kinds.includes(what) ? endNs - startNs : 0), 0)

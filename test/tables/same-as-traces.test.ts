@@ -74,7 +74,7 @@ const FIGURES: readonly (readonly [table: TableName, ofTable: string, ofTrace: s
   ],
 ]
 
-inParts(test).each(someOf(LOGS, 6))('%s', async (path) => {
+inParts(test).each(someOf(LOGS, 12))('%s', async (path) => {
   const made = await tablesIn(path).catch((error) => error as Error)
   if (made instanceof Error) return expect(made.name).toMatch(/^(FormatError|UsageError)$/)
   const { files, rows } = made

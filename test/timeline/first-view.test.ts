@@ -4,6 +4,7 @@ import { convert, type EventInput, type TraceEvent } from '../../lib/index.ts'
 import { openTrace } from '../../lib/node.ts'
 import type { OpenTrace } from '../../lib/sql.ts'
 import { plainBytes, storedBytes } from '../line/support.ts'
+import { inParts, someOf } from '../long.ts'
 import { ORIGIN_TS, ZERO_NS } from '../origin.ts'
 import { input, inputEvent, switchOf } from '../sched/schedule.ts'
 
@@ -25,34 +26,38 @@ const nothing = (first: TraceEvent): EventInput => input('nothing', () => [], fi
 const sample = (atNs: number): TraceEvent => ({ kind: 'counter', name: 0, unit: 'count', atNs, value: 1 })
 
 describe('a trace of one log', () => {
-  test.each([
+  const LOGS = [
     ['ggtrace/tiny.ggtrace', 'MONOTONIC'],
     ['tensor-trace/tiny-256.bin', 'MONOTONIC'],
     ['profinfer-csv/tiny.csv', 'MONOTONIC'],
     ['profinfer-ktrace/real.txt', 'MONOTONIC'],
     ['nsys/one-gpu.sqlite.gz', 'REALTIME'],
     ['chrome-json/vllm.json.gz', 'REALTIME'],
-  ] as const)('%s has one root, no clock snapshots, and the same times beside another input', async (name, clock) => {
-    const log = { name, source: storedBytes(name) }
-    const alone = await openTrace(convert(log))
-    expect(alone.problems()).toEqual([])
-    expect(rows(alone, 'SELECT count(*) FROM clock_snapshot')).toEqual([[0]])
-    expect(rows(alone, GROUPS).length).toBeLessThanOrEqual(1) // none where all rows are at the top
-    const SLICES = `SELECT s.name, s.ts + ${ZERO_NS} AS at, s.dur, t.name FROM slice s JOIN track t ON t.id = track_id
+  ] as const
+  inParts(test).each(someOf(LOGS, 4))(
+    '%s has one root, no clock snapshots, and the same times beside another input',
+    async (name, clock) => {
+      const log = { name, source: storedBytes(name) }
+      const alone = await openTrace(convert(log))
+      expect(alone.problems()).toEqual([])
+      expect(rows(alone, 'SELECT count(*) FROM clock_snapshot')).toEqual([[0]])
+      expect(rows(alone, GROUPS).length).toBeLessThanOrEqual(1) // none where all rows are at the top
+      const SLICES = `SELECT s.name, s.ts + ${ZERO_NS} AS at, s.dur, t.name FROM slice s JOIN track t ON t.id = track_id
       ORDER BY at, t.name, s.name, dur`
-    const SAMPLES = `SELECT t.name, c.ts + ${ZERO_NS} AS at, value FROM counter c JOIN track t ON t.id = track_id
+      const SAMPLES = `SELECT t.name, c.ts + ${ZERO_NS} AS at, value FROM counter c JOIN track t ON t.id = track_id
       WHERE t.name != 'at the top' ORDER BY at, t.name, value`
-    const found = [SLICES, SAMPLES].map((sql) => rows(alone, sql))
-    const [[originNs]] = rows(alone, `SELECT ${ZERO_NS} + ${ORIGIN_TS}`) as [[number | bigint]]
-    alone.close()
-    expect([originNs > 0, found[0]!.length > 0]).toEqual([true, true])
+      const found = [SLICES, SAMPLES].map((sql) => rows(alone, sql))
+      const [[originNs]] = rows(alone, `SELECT ${ZERO_NS} + ${ORIGIN_TS}`) as [[number | bigint]]
+      alone.close()
+      expect([originNs > 0, found[0]!.length > 0]).toEqual([true, true])
 
-    const together = await openTrace(convert([log, nothing(inputEvent({ clock, originNs: BigInt(originNs) }))]))
-    expect(rows(together, 'SELECT count(*) FROM clock_snapshot')).toEqual([[0]])
-    expect(rows(together, GROUPS).length).toBeLessThanOrEqual(1)
-    expect([SLICES, SAMPLES].map((sql) => rows(together, sql))).toEqual(found)
-    together.close()
-  })
+      const together = await openTrace(convert([log, nothing(inputEvent({ clock, originNs: BigInt(originNs) }))]))
+      expect(rows(together, 'SELECT count(*) FROM clock_snapshot')).toEqual([[0]])
+      expect(rows(together, GROUPS).length).toBeLessThanOrEqual(1)
+      expect([SLICES, SAMPLES].map((sql) => rows(together, sql))).toEqual(found)
+      together.close()
+    },
+  )
 
   test('may have events long before its origin; those before 0 are drawn at 0 and counted', async () => {
     const early: EventInput = {

@@ -4,6 +4,7 @@ import { expect, test } from '@jest/globals'
 import { type StateEvent, UNKNOWN } from '../../lib/core.ts'
 import { convert, type EventInput, type TraceEvent } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
+import { inParts, someOf } from '../long.ts'
 import { drawn } from '../printing-sink.ts'
 
 /** Rows of the states of workers' threads: in a call, there is a state at any time. */
@@ -26,10 +27,11 @@ const HOLES = `with state as (select s.track_id as row, s.ts, s.ts + s.dur + (ex
     from call join state on state.ts < call.end and state.end > call.ts)
   select row, id, dur - sum(known) from part group by row, id having sum(known) < dur`
 
-test.each([
+const RUNS = [
   ...LOGS.map((log) => [log]),
   ['test/fixtures/session/run.ggtrace.gz', 'test/fixtures/session/run.sched.dat.gz'],
-])('no state row has a hole in a call: %s %s', async (...paths) => {
+]
+inParts(test).each(someOf(RUNS, 4, RUNS.length - 1))('no state row has a hole in a call: %s %s', async (...paths) => {
   const trace = await openTrace(convert(paths.map((path) => inputOf(path!))))
   expect(trace.query(HOLES).rows).toEqual([])
   trace.close()

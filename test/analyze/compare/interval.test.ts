@@ -36,7 +36,7 @@ const SIDES = [
   [40, [5, 5], [0.02, 0.03], 1],
 ] as const
 
-inParts(test).each(someOf(SIDES, 2, 1))(
+inParts(test).each(someOf(SIDES, 4, 3))(
   '%d intervals of %j runs a side hold in 95 ± 2 % of comparisons (spreads %j, varied by e^%d)',
   (n, runs, sd, vary) => {
     expect(Math.abs(coverage(n === 1 ? 10_000 : 1500, n, runs, sd, vary) - 0.95)).toBeLessThanOrEqual(0.02)

@@ -3,6 +3,7 @@ import type { GpuDevice } from '../../../lib/analysis.ts'
 import { GpuStatistics } from '../../../lib/analyze/gpu/gpu-statistics.ts'
 import { analyze, Names, type TraceEvent } from '../../../lib/index.ts'
 import { plainBytes } from '../../line/support.ts'
+import { inLong } from '../../long.ts'
 import { expectChecks } from '../findings/made-run.ts'
 import { analysisOf, devicesOf, type MadeCall, type MadeWork, madeInput } from './made.ts'
 
@@ -338,7 +339,7 @@ describe('findings', () => {
   })
 })
 
-test('memory: 20 bytes for a piece of work, 12 for a launch', () => {
+inLong(test)('memory: 20 bytes for a piece of work, 12 for a launch', () => {
   const names = new Names()
   const statistics = new GpuStatistics(names)
   const name = names.id('gemm')

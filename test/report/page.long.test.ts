@@ -11,7 +11,6 @@ import { reportHtml } from '../../lib/report.ts'
 import { CHROMIUM } from '../browser.ts'
 import { PageVisit } from './page-visit.ts'
 import '../live.ts'
-import { inLong, inParts, someOf } from '../long.ts'
 
 /** Reports in Chromium (needs chromium). */
 
@@ -92,7 +91,7 @@ inBrowser('a report in Chromium', () => {
     ['report', 'light', 390],
     ['comparison', 'light', 1100],
   ] as const
-  inParts(test).each(someOf(VIEWS, 4))(
+  test.each(VIEWS)(
     '%s, %s, %d pixels: axe finds nothing, and nothing is wider than the page',
     async (name, scheme, pixels) => {
       await media(scheme)
@@ -109,7 +108,7 @@ inBrowser('a report in Chromium', () => {
     },
   )
 
-  inLong(test)('the theme: as the system has it, or as chosen; paper is light', async () => {
+  test('the theme: as the system has it, or as chosen; paper is light', async () => {
     const background = () => visit.evaluate<string>('getComputedStyle(document.body).backgroundColor')
     const [light, dark] = ['rgb(255, 255, 255)', 'rgb(20, 23, 28)']
     await width(1100)
@@ -126,7 +125,7 @@ inBrowser('a report in Chromium', () => {
     await media('light')
   })
 
-  inLong(test)('numbers by keyboard: arrows read the marks of a drawing, Escape hides them', async () => {
+  test('numbers by keyboard: arrows read the marks of a drawing, Escape hides them', async () => {
     await width(1100)
     await visit.goto(urls.report)
     await visit.evaluate(`document.querySelector('.wide svg').focus()`)

@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { eventsOf, Names, type TraceEvent } from '../../lib/index.ts'
 import { cut, formatOf, plainBytes, randomOf, SCHEDULER_FIXTURES } from '../line/support.ts'
-import { inParts, isLong } from '../long.ts'
 
 /**
  * Damaged texts of scheduler events: cut anywhere, any byte changed, lines without end. Each ends in events that make sense, or in
@@ -10,7 +9,7 @@ import { inParts, isLong } from '../long.ts'
 
 /** As much of each capture is damaged. */
 const START_BYTES = 1800
-const CHANGES = isLong ? 100 : 40
+const CHANGES = 100
 const PIECES_EVERY = 19
 
 type Outcome = readonly TraceEvent[] | string
@@ -63,8 +62,8 @@ describe.each(SCHEDULER_FIXTURES)('%s', (fixture) => {
   const start = Math.max(0, Math.min(comments - 600, head.length - START_BYTES))
   const bytes = head.subarray(start, start + START_BYTES)
 
-  inParts(test)('every prefix', async () => {
-    for (let length = 0; length < bytes.length; length += isLong ? 19 : 58) {
+  test('every prefix', async () => {
+    for (let length = 0; length < bytes.length; length += 19) {
       const prefix = bytes.subarray(0, length)
       const what = `${fixture}, cut to ${length} bytes`
       const outcome = await attempt(prefix, from, what)
@@ -75,7 +74,7 @@ describe.each(SCHEDULER_FIXTURES)('%s', (fixture) => {
     expect(read(await attempt(bytes, from, 'whole'))).toBeGreaterThan(0)
   })
 
-  inParts(test)('bytes changed', async () => {
+  test('bytes changed', async () => {
     const random = randomOf(bytes.length)
     for (let i = 0; i < CHANGES; i++) {
       const damaged = bytes.slice()
@@ -89,10 +88,10 @@ describe.each(SCHEDULER_FIXTURES)('%s', (fixture) => {
     }
   })
 
-  inParts(test)('digits of times changed: one damaged time costs one event', async () => {
+  test('digits of times changed: one damaged time costs one event', async () => {
     const whole = read(await attempt(bytes, from, 'whole'))
     const text = Buffer.from(bytes).toString('latin1')
-    for (const { index } of [...text.matchAll(/\d(?=\d{2,}(?:\.\d{6}|\d{7} ))/g)].slice(3, isLong ? 40 : 15)) {
+    for (const { index } of [...text.matchAll(/\d(?=\d{2,}(?:\.\d{6}|\d{7} ))/g)].slice(3, 40)) {
       const damaged = bytes.slice()
       damaged[index] = 0x39
       expect(read(await attempt(damaged, from, `${fixture}, digit at ${index}`))).toBeGreaterThanOrEqual(whole - 2) // an operator comes with its tensor

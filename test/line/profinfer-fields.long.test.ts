@@ -1,5 +1,4 @@
 import { describe, expect, test } from '@jest/globals'
-import { inParts } from '../long.ts'
 import { attempt, expectFaithful, importFaults, type Outcome, spread } from './hostile.ts'
 import { converted, plainBytes } from './support.ts'
 import { VALUES, valuesFor } from './values.ts'
@@ -58,7 +57,7 @@ describe.each(SWEEPS)('$fixture', ({ fixture, rows, cells, join, change, needed 
     return encode(lines.with(line, join(row.with(cell, change(row[cell]!, value)))).join('\n'))
   }
 
-  inParts(test).each(rows)('line %i: every cell, with values of every kind', async (line) => {
+  test.each(rows)('line %i: every cell, with values of every kind', async (line) => {
     const traces: Uint8Array[] = []
     for (let cell = 0; cell < cells(lines[line]!).length; cell++) {
       for (const value of valuesFor(cell)) {

@@ -11,7 +11,7 @@ import * as report from '../../lib/report.ts'
 import * as sql from '../../lib/sql.ts'
 import * as tables from '../../lib/tables.ts'
 import * as worker from '../../lib/worker.ts'
-import { ROOT } from '../sources.ts'
+import { ROOT } from '../root.ts'
 
 /** What programs do wrong with what the entries export is a UsageError with a hint. */
 

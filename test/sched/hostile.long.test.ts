@@ -1,11 +1,10 @@
 import { describe, expect, test } from '@jest/globals'
 import { attempt, importFaults, spread } from '../line/hostile.ts'
 import { plainBytes, randomOf } from '../line/support.ts'
-import { inParts, someOf } from '../long.ts'
 
 /**
  * Damaged recordings of the scheduler, of every format, through the whole line: each ends in a trace whose CPU slices and thread
- * states fit together, or in a message. What readers make of more of them: test/read/sched/hostile.test.ts, sched-text-hostile.test.ts.
+ * states fit together, or in a message. What readers make of more of them: test/read/sched/hostile.long.test.ts, sched-text-hostile.long.test.ts.
  */
 
 const FIXTURES = [
@@ -26,12 +25,11 @@ const FIXTURES = [
   'perf-data/switches.data.gz',
 ]
 const CASES = 24
-/** Of the cases of a recording, `npm test` takes one of so many. */
-const PARTS = 3
-const LOADED = 3
+/** Traces of a recording that are loaded. */
+const LOADED = 6
 
 describe('damaged', () => {
-  inParts(test).each(FIXTURES)('%s', async (fixture) => {
+  test.each(FIXTURES)('%s', async (fixture) => {
     const bytes = plainBytes(fixture)
     const random = randomOf(bytes.length)
     const cases = Array.from({ length: CASES }, (_, i) => {
@@ -42,12 +40,11 @@ describe('damaged', () => {
       return { i, at, damaged }
     })
     const traces: Uint8Array[] = []
-    const taken = someOf(cases, PARTS, FIXTURES.indexOf(fixture))
-    for (const { i, at, damaged } of taken) {
+    for (const { i, at, damaged } of cases) {
       const outcome = await attempt(damaged, `${fixture}, case ${i} at ${at}`, { allThreads: i % 2 === 0 })
       if (outcome.trace) traces.push(outcome.trace)
     }
-    expect(traces.length).toBeGreaterThan(taken.length / 3)
+    expect(traces.length).toBeGreaterThan(CASES / 3)
     for (const trace of spread(traces, LOADED)) expect(await importFaults(trace)).toEqual([])
   })
 })

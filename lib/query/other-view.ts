@@ -12,15 +12,8 @@ export interface OtherView {
 /** Processes of the scheduler that are shown: those that ran longest. */
 const PROCESSES_MAX = 4
 
-/** Groups in groups of ours that are opened. */
-const GROUPS_MAX = 16
-
 /** Groups of ours: their descriptions begin with the format. */
-const OURS = `from track where parent_id is null and extract_arg(source_arg_set_id, 'description') glob 'input: *'`
-const ROOTS = `select name ${OURS}`
-/** Groups in these. */
-const GROUPS = `select distinct part.name from track part join track below on below.parent_id = part.id
-  where part.parent_id in (select id ${OURS}) limit ${GROUPS_MAX}`
+const ROOTS = `select name from track where parent_id is null and extract_arg(source_arg_set_id, 'description') glob 'input: *'`
 /** Rows of ours that are at the top, as the viewer has groups of its own. */
 const AT_TOP = `select distinct track.name from track join track below on below.parent_id = track.id
   where track.parent_id is null and below.name = 'at the top'`
@@ -44,7 +37,7 @@ export function otherViewOf(query: (sql: string) => QueryResult, cpus: string): 
   const others = works.length > 0 ? `(?!(${works.join('|')})$)` : ''
   const inRoots = roots.length > 0 ? [`(${roots.join('|')}) > ${others}[^>]*`] : []
   return {
-    expanded: [...roots, ...namesOf(GROUPS)],
+    expanded: [...roots, 'Counters'],
     rows: [...inRoots, ...atTop.filter((name) => !works.includes(name)), cpus],
   }
 }

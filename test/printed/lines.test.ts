@@ -208,8 +208,12 @@ describe.each(['README.md', 'docs/tutorial.md'])('%s', (path) => {
   )
   const answers = blocks.flatMap((block) => [...block.matchAll(/^\$ (ggml2perfetto (?:why|compare) .*)\n([^$]*)/gm)])
 
-  const printed = answers.map(([, command, output]) => [command!, output!] as const)
-  inParts(test).each(someOf(printed, 3))('%s', (command, output) => {
+  const printed = someOf(
+    answers.map(([, command, output]) => [command!, output!] as const),
+    3,
+  )
+  const declare = printed.length > 0 ? test : test.skip // a list of one is in one of both
+  inParts(declare).each(printed.length > 0 ? printed : [['none', '']])('%s', (command, output) => {
     const found = outputOf(command)
     for (const part of output.split(/^…$/m)) expect(found).toContain(part.trim())
   })

@@ -105,8 +105,13 @@ interface Packet {
     readonly name: string
     readonly debug_annotations: readonly Annotation[]
     readonly double_counter_value: number
+    /** An end of an arrow, which is nothing else. */
+    readonly legacy_event: { readonly phase: number; readonly unscoped_id: number } | null
   }
 }
+
+/** Phases of the ends of an arrow: `s` and `f`. */
+const ARROW_PHASES = [115, 102]
 
 const INTERNED = [
   'event_categories',
@@ -181,6 +186,11 @@ function checkEvent(event: NonNullable<Packet['track_event']>, sequence: Sequenc
   }
   if (type === 4) {
     if (!Number.isFinite(event.double_counter_value)) faults.push('a counter that is no number')
+    return
+  }
+  if (event.legacy_event) {
+    const { phase, unscoped_id: id } = event.legacy_event
+    if (type !== 0 || !ARROW_PHASES.includes(phase) || !(id > 0)) faults.push(`an arrow's end of phase ${phase}`)
     return
   }
   if (type !== 1 && type !== 3) faults.push(`an event of type ${type}`)

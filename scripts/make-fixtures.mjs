@@ -11,20 +11,10 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { ktraceOf, openharmonyOf, rowsOf, textOf, without } from './profinfer-generations.mjs'
+import { randomOf } from './random.mjs'
 import { jsonOf, repack } from './repack-tensor-trace.mjs'
 
 const FIXTURES = fileURLToPath(new URL('../test/fixtures/', import.meta.url))
-
-/** Numbers in [0, 1), the same for the same seed (mulberry32). */
-function randomOf(seed) {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
 
 // TensorTrace: a record is { at, op, name, layer, sources, experts?, phase, thread }.
 

@@ -2,17 +2,11 @@
  * Rows of a synthetic fleet: runs of several models on several hosts, by builds that follow one another, with faults that are planted and
  * returned. Operators, their order and their mean times are those of a real log (the template); times vary as those of real runs do.
  */
+import { randomOf } from '../random.mjs'
 
-/** Numbers of one seed: mulberry32, and distributions of it. */
+/** Numbers of one seed, and distributions of it. */
 export function random(seed) {
-  let state = seed >>> 0
-  const next = () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let t = state
-    t = Math.imul(t ^ (t >>> 15), t | 1)
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61)
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296
-  }
+  const next = randomOf(seed)
   const normal = () => Math.sqrt(-2 * Math.log(1 - next())) * Math.cos(2 * Math.PI * next())
   // Student's t with five degrees of freedom: run times have heavier tails than the normal distribution.
   const heavy = () => normal() / Math.sqrt(Array.from({ length: 5 }, normal).reduce((sum, x) => sum + x * x, 0) / 5)

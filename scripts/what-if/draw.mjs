@@ -1,15 +1,5 @@
 /** Draws what a trial compares: a run, and the same with a change. The same seed draws the same. */
-
-/** mulberry32: a number from 0 to 1 at each call. */
-export function randomFrom(seed) {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
+import { randomOf } from '../random.mjs'
 
 /** Shapes of models. All have widths of whole blocks of 256, for types such as q4_K. */
 const MODELS = {
@@ -27,7 +17,7 @@ const KINDS = ['threads', 'type', 'context', 'batch', 'hog', 'threads and type',
 
 /** The nth trial of a seed. */
 export function draw(seed, number) {
-  const random = randomFrom(seed * 1000 + number)
+  const random = randomOf(seed * 1000 + number)
   const one = (list) => list[Math.floor(random() * list.length)]
   const kind = KINDS[number % KINDS.length]
   const size = one(Object.keys(MODELS))

@@ -55,7 +55,7 @@ export const presets = {
 }
 
 /** mulberry32: 32 random bits a call. */
-const randomFrom = (seed) => {
+export const randomFrom = (seed) => {
   let state = seed >>> 0
   return () => {
     state = (state + 0x6d2b79f5) >>> 0

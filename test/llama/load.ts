@@ -1,5 +1,5 @@
 import type { Answer, Ask } from './client.ts'
-import { presets } from './gguf.mjs'
+import { presets, randomFrom } from './gguf.mjs'
 import type { Server, ServerOptions } from './server.ts'
 
 /** A load for llama-server: the same requests for the same seed. Prompts are tokens, so that their sizes are exact. */
@@ -41,17 +41,6 @@ const IN_FLIGHT = 6
 const [FIRST_WORD, WORDS] = [300, 1000]
 const BOS = 1
 const PREFIXES = 4
-
-/** mulberry32. */
-const randomFrom = (seed: number) => {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return (mixed ^ (mixed >>> 14)) >>> 0
-  }
-}
 
 /** Random tokens of words. */
 export const words = (count: number, seed: number): number[] => {

@@ -1,6 +1,7 @@
 import {
   type Analysis,
   eventsOf,
+  isLaw,
   isModel,
   Names,
   type PhaseScaling,
@@ -105,7 +106,7 @@ function phaseSection(title: 'decode' | 'prefill', scaling: PhaseScaling): Secti
     number('gain per thread', ({ gain_share }) => known(gain_share, percent)),
   ])
   const lines = [scalingSentence(title, scaling)]
-  if (fit) {
+  if (isLaw(fit)) {
     const { contention, coherency, r2, workers_of_peak } = fit
     const peak = workers_of_peak === null ? '' : `, fastest with ${workers_of_peak.toFixed(1)} threads`
     const parameters = `contention ${percent(contention)}, coherency ${percent(coherency)}${peak}`

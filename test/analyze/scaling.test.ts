@@ -162,6 +162,7 @@ describe('the finding', () => {
       confidence: 'low',
       evidence: { threads: 2, next_threads: 3, most_threads: 4 },
     })
+    expect(finding!.evidence).not.toHaveProperty('contention_share') // of a law that does not describe them
     const [ofThree] = await found([
       [1, 2],
       [2, 1.2],

@@ -1,4 +1,3 @@
-import { lossesOf } from '../run/losses.ts'
 import { confidenceOf, found, type Limit, partsNs, phasesOf, type Rule } from './rule.ts'
 import { callsOf, slicesIn } from './sql.ts'
 import { percent, shares } from './words.ts'
@@ -32,7 +31,6 @@ export const outsideGraphs: Rule = {
         const parts = PARTS.map((what) => [what, partsNs(callTime, what) / time_ns] as const)
         const sentence = `${percent(lostNs / time_ns)} of ${phase} computes no graph${shares(parts) === '' ? '' : `: ${shares(parts)}`}`
         if (lostNs < SHARE.value * time_ns || calls < CALLS.value) return { figure: sentence }
-        if (lossesOf(analysis, ['graphs']) > 0) return { figure: `${sentence}, or its graphs are among the losses` }
         const graphsNs = time_ns - lostNs
         // What else calls do outside of graphs is in this difference, too.
         const sql = `select (select sum(dur) from ${callsOf(phase)}) - (select sum(s.dur) ${slicesIn(phase, 'graph')})`

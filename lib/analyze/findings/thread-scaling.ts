@@ -83,7 +83,8 @@ function lookAt(phase: 'decode' | 'prefill', scaling: PhaseScaling, { runs }: Sc
       gain_of_next_share: next.gain_share!,
       most_threads: most.workers,
       tokens_per_s_of_most: most.tokens_per_s,
-      ...(fit ? { r_squared: fit.r2, contention_share: fit.contention, coherency_share: fit.coherency } : {}),
+      ...(fit && { r_squared: fit.r2 }),
+      ...(isLaw(fit) && { contention_share: fit.contention, coherency_share: fit.coherency }),
     },
     check: { command: `ggml2perfetto stats ${runs.map(({ name }) => quoted(name)).join(' ')}`, evidence: 'threads' },
   })

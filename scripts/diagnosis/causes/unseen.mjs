@@ -47,7 +47,7 @@ export const UNSEEN = [
   unseen({
     id: 'bandwidth',
     title: 'another program takes the bandwidth of the memory, on a CPU that the run does not use',
-    // A thread that computes for seconds loses a twentieth of each to others where it is ahead of them (sched_rt_runtime_us).
+    // Ahead of all others, a thread that computes for seconds may lose a twentieth of each (sched_rt_runtime_us).
     isUndisturbed: false,
     model: 'big',
     tokens: 24,

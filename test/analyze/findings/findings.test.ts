@@ -92,13 +92,6 @@ describe('findings of runs with known figures', () => {
     expect(found[0]!.sentence).toMatch(/^44 % of decode waits for Vulkan0, 56 % computes on the CPU/)
   })
 
-  test('calls that compute no graph are none where graphs are lost', async () => {
-    const run = (losses: number) => madeRun({ calls: decodes(20, even(1), { outsideNs: 60_000 }), losses })
-    const rules = async (losses: number) => (await checkedFindings(run(losses))).map(({ rule }) => rule)
-    expect(await rules(0)).toEqual(['outside-graphs'])
-    expect(await rules(3)).toEqual(['losses'])
-  })
-
   test.each(['synchronize', 'write-log'] as const)('calls that compute no graph, in part for %s', async (outside) => {
     const calls = decodes(20, even(1), { outsideNs: 80_000, outside })
     const found = await checkedFindings(madeRun({ calls, attributes: CPUS }))

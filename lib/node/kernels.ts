@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import { readFile, writeFile } from 'node:fs/promises'
 import { availableParallelism, cpus, arch as hostArch, hostname, platform as hostPlatform } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -129,7 +130,12 @@ const productOf = ({
 })
 
 /** Runs the program, and returns what it prints. */
-function measured(program: string, folder: string, jobs: readonly ProductJob[], env: Environment): Promise<Line[]> {
+async function measured(
+  program: string,
+  folder: string,
+  jobs: readonly ProductJob[],
+  env: Environment,
+): Promise<Line[]> {
   const counts = [...new Set(jobs.flatMap(({ runs }) => runs.map(({ threads }) => threads)))]
   const input = [
     ...counts.map((threads) => `nodes ${threads}`),
@@ -139,27 +145,23 @@ function measured(program: string, folder: string, jobs: readonly ProductJob[], 
     ]),
   ]
   const child = spawn(program, ['--ggml', folder], { env: { ...env, LD_PRELOAD: undefined }, stdio: 'pipe' })
-  return new Promise((resolve, reject) => {
-    let [stdout, stderr] = ['', '']
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      stdout += text
-    })
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      stderr += text
-    })
-    child.stdin.on('error', () => undefined) // it has ended: its exit code and stderr say why
-    child.on('error', ({ message }) => reject(new UsageError(`peaks --types: cannot measure: ${message}`)))
-    child.on('close', (code, signal) => {
-      if (code === 0)
-        return resolve(
-          stdout
-            .trim()
-            .split('\n')
-            .map((line) => JSON.parse(line) as Line),
-        )
-      const why = stderr.trim().split('\n').at(-1) || `exit code ${code ?? signal}`
-      reject(new UsageError(`peaks --types: ${why.replace(/^peaks: /, '')}\nhint: --ggml <folder of libggml-base.so>`))
-    })
-    child.stdin.end(`${input.join('\n')}\n`)
+  let [stdout, stderr] = ['', '']
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text
   })
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text
+  })
+  child.stdin.on('error', () => undefined) // it has ended: its exit code and stderr say why
+  child.stdin.end(`${input.join('\n')}\n`)
+  const [code, signal] = await once(child, 'close').catch(({ message }) => {
+    throw new UsageError(`peaks --types: cannot measure: ${message}`)
+  })
+  if (code !== 0) {
+    const why = stderr.trim().split('\n').at(-1) || `exit code ${code ?? signal}`
+    throw new UsageError(`peaks --types: ${why.replace(/^peaks: /, '')}\nhint: --ggml <folder of libggml-base.so>`)
+  }
+  // Libraries of ggml may print, too.
+  const lines = stdout.split('\n').filter((line) => line.startsWith('{'))
+  return lines.map((line) => JSON.parse(line) as Line)
 }

@@ -19,6 +19,7 @@ const MODULES = {
   dag: async () => (await import('./commands/dag.ts')).dagCommand,
   query: async () => (await import('./commands/query.ts')).queryCommand,
   export: async () => (await import('./commands/export.ts')).exportCommand,
+  doctor: async () => (await import('./commands/doctor.ts')).doctorCommand,
   check: async () => (await import('./commands/check.ts')).checkCommand,
   peaks: async () => (await import('./commands/peaks.ts')).peaksCommand,
   nvtx: async () => (await import('./commands/nvtx.ts')).nvtxCommand,
@@ -197,6 +198,7 @@ async function overview(): Promise<string> {
     .usage('See what a ggml / llama.cpp run did.\n\n$0 <logs…>   converts them to a trace for https://ui.perfetto.dev')
     .example('$0 record -- llama-cli -m model.gguf -p Hello', '')
     .example('$0 stats run.ggtrace', '')
+    .example('$0 doctor', 'finds llama.cpp and a model: what limits them here?')
     .epilogue(
       'Options of a command: ggml2perfetto <command> --help\nAll of them, docs, words and exit codes: ggml2perfetto help',
     )

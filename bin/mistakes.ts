@@ -17,6 +17,7 @@ const OF_OTHERS: Readonly<Record<string, string>> = {
   summary: 'stats',
   analyze: 'stats',
   explain: 'why',
+  diagnose: 'doctor',
   graph: 'dag',
   version: '--version',
 }

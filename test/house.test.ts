@@ -133,6 +133,7 @@ describe('who may import whom', () => {
       'compare',
       'scaling',
       'what-if',
+      'doctor',
       'document.ts',
       'json-schema.ts',
       'input-figures.ts',

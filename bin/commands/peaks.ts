@@ -113,7 +113,18 @@ function describeKernels({ cpu, build, products, nodes }: KernelTimes): string[]
 }
 
 function describe(peaks: Peaks): string[] {
-  const { cpu, threads, read_bytes, fp32_flops, int8_ops, disturbed, cached } = peaks
+  const { cpu, threads, disturbed, cached } = peaks
+  const time = peaks.measured_at.replace('T', ' ').replace(/\.\d+Z$/, ' UTC')
+  return [
+    `${cpu}, ${plural(threads, 'CPU')}`,
+    ...peakTable(peaks),
+    cached ? `measured at ${time}, and kept; --fresh measures again` : `measured now, ${time}`,
+    ...(disturbed === null ? [] : [`disturbed, and not kept: ${disturbed}; measure again when nothing else computes`]),
+  ]
+}
+
+/** The rates with one thread and with all, and their balances. */
+export function peakTable({ threads, read_bytes, fp32_flops, int8_ops }: Peaks): string[] {
   const row = (title: string, { one, all, instruction_set }: Peak, unit: string) => [
     title,
     `${threeDigits(one / 1e9)} ${unit}`,
@@ -134,11 +145,5 @@ function describe(peaks: Peaks): string[] {
     balance('balance, FP32', fp32_flops, 'FLOP/byte'),
     balance('balance, INT8', int8_ops, 'OP/byte'),
   ]
-  const time = peaks.measured_at.replace('T', ' ').replace(/\.\d+Z$/, ' UTC')
-  return [
-    `${cpu}, ${plural(threads, 'CPU')}`,
-    ...table(rows, [0, 3]),
-    cached ? `measured at ${time}, and kept; --fresh measures again` : `measured now, ${time}`,
-    ...(disturbed === null ? [] : [`disturbed, and not kept: ${disturbed}; measure again when nothing else computes`]),
-  ]
+  return table(rows, [0, 3])
 }

@@ -1,12 +1,11 @@
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
 import {
   type Analysis,
-  type Disturbance,
   type Finding,
   findings,
   lookedAt,
-  predict,
   type RequestRow,
+  removalOf,
   requestsWith,
   type ScalingFigures,
   threadScaling,
@@ -76,23 +75,8 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const [first, ...rest] = verdictLines(analysis.verdict, names)
   const colours = coloursOf(analysis.verdict, found)
   const verdict = [{ text: first!, colour: colours.verdict }, ...rest]
-  const all = describeAll(found, query, colours.findings, (finding) => removalOf(analysis, finding))
+  const all = describeAll(found, query, colours.findings, (finding) => removalOf(analysis, finding)?.sentence)
   await printText([...verdict, '', ...all, ...describeFigures(lookedAt(analysis))])
-}
-
-/** What `what-if` can take out, by the rule that finds it. */
-const REMOVED: Readonly<Record<string, Disturbance>> = {
-  preempted: 'preempted',
-  'page-faults': 'faults',
-  'first-call': 'first-call',
-}
-
-/** What the run would be without what a finding names; undefined where it cannot be said. */
-function removalOf(analysis: Analysis, { rule }: Finding): string | undefined {
-  const without = REMOVED[rule]
-  if (without === undefined || !analysis.series?.calls || !analysis.series.steps) return undefined
-  const { sentence, is_unchanged, basis } = predict(analysis, { without: [without] })
-  return basis.length === 0 || is_unchanged ? undefined : sentence
 }
 
 /** What the time of one answer went to. */

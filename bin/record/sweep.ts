@@ -24,7 +24,9 @@ import { chosen, ROUNDS, type Sweep } from './options.ts'
 /** Characters of the longest bar. */
 const BAR = 30
 /** Characters of a line where the output is no terminal. */
-const WIDTH = 120
+export const WIDTH = 120
+/** What to do about disturbed runs. */
+const RECORD_AGAIN = 'stop other programs, and record again; --sched shows who took the CPUs'
 
 type Command = readonly [program: string, ...args: string[]]
 
@@ -67,7 +69,7 @@ export async function recordSweep(swept: Sweep, command: Command, args: Paramete
     runs.push({ value, analysis: await analysisOf({ inputs }) })
   }
   const figures = sweep(runs)
-  await print([...answer(figures, swept, rounds), ...(quiet ? [] : ['', ...toText(charts(figures, name), WIDTH)])])
+  await print([...answer(figures, name, rounds), ...(quiet ? [] : ['', ...toText(charts(figures, name), WIDTH)])])
   if (!quiet) await note(`the logs are in ${folder}; more: ggml2perfetto stats ${logs.map(quoted).join(' ')}`)
 }
 
@@ -97,8 +99,8 @@ function problemNotes() {
 /** The log of a run, and the recordings that say who disturbed it. */
 const inputsOf = ({ logs, sched }: RecordResult): string[] => [logs[0]!, ...(sched?.path ? [sched.path] : [])]
 
-/** The recommendation with its certainty, or why there is none; and what was left out. */
-function answer(figures: SweepFigures, { name }: Sweep, rounds: number): string[] {
+/** The recommendation with its certainty, or why there is none; and what was left out. `again`: what to do about disturbed runs. */
+export function answer(figures: SweepFigures, name: string, rounds: number, again = RECORD_AGAIN): string[] {
   const { disturbed, differences, lacking, is_disturbance_hidden, phases } = figures
   const rules = [...new Set(disturbed.flatMap(({ rules }) => rules))].join(', ')
   const values = [...new Set(disturbed.map(({ value }) => `${name}=${value}`))].join(', ')
@@ -108,8 +110,7 @@ function answer(figures: SweepFigures, { name }: Sweep, rounds: number): string[
     return [`nothing is recommended: the runs are not comparable: ${found}`]
   }
   if (lacking.length > 0) {
-    const stop = 'stop other programs, and record again; --sched shows who took the CPUs'
-    return [`nothing is recommended: ${left}: too few are left of ${listed(lacking, name)}`, `hint: ${stop}`]
+    return [`nothing is recommended: ${left}: too few are left of ${listed(lacking, name)}`, `hint: ${again}`]
   }
   if (phases.length === 0) return ['nothing is recommended: the runs have neither decode nor prefill calls']
   const hidden =
@@ -144,7 +145,7 @@ function recommendation({ phase, values, short, recommended }: SweepPhase, name:
 }
 
 /** A chart of each phase. */
-function charts({ phases }: SweepFigures, name: string): Section[] {
+export function charts({ phases }: SweepFigures, name: string): Section[] {
   return phases.map(({ phase, values, recommended }) => {
     const most = Math.max(...values.map(({ tokens_per_s }) => tokens_per_s ?? 0))
     const titles = [name, 'tok/s', 'slowest … fastest run', 'runs']

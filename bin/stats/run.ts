@@ -41,7 +41,12 @@ const textOf = (value: string | number | null | readonly string[]) =>
   typeof value === 'number' ? count(value) : [value ?? []].flat().join(', ')
 
 /** `2 CPUs, the time of 0.400 CPUs (reached in 94.4 % of its periods), 1 GiB of memory` */
-function limitsIn({ cpus, cpu_time, throttled_share, memory_bytes }: NonNullable<Analysis['run']['limits']>): string[] {
+export function limitsIn({
+  cpus,
+  cpu_time,
+  throttled_share,
+  memory_bytes,
+}: NonNullable<Analysis['run']['limits']>): string[] {
   const reached = throttled_share === null ? '' : ` (reached in ${percent(throttled_share)} of its periods)`
   return [
     ...(cpus === null ? [] : [plural(cpus, 'CPU')]),

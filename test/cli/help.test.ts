@@ -25,7 +25,7 @@ describe('--help', () => {
   })
 
   test('of each command: at most 40 lines of 80 columns, and no list of formats', () => {
-    for (const command of [...commands(), 'check', 'peaks', 'nvtx']) {
+    for (const command of [...commands(), 'doctor', 'check', 'peaks', 'nvtx']) {
       const { code, stdout } = run([command, '--help'])
       const lines = stdout.trimEnd().split('\n')
       expect({ command, code, isShort: lines.length <= 40 }).toEqual({ command, code: 0, isShort: true })

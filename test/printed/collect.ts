@@ -7,7 +7,7 @@ import { filesIn, parse } from '../sources.ts'
 /** Collects the command lines that the docs, the program's help and its messages print. */
 
 const COMMANDS =
-  'record|convert|open|stats|why|compare|dag|report|export|query|check|nvtx|peaks|help|completion|info|ask|sql'
+  'record|convert|open|stats|why|compare|dag|report|export|query|check|doctor|nvtx|peaks|help|completion|info|ask|sql'
 /** What follows the program's name where it is a command line: a command, an option, a file, a placeholder. */
 const BEGIN = new RegExp(`^(?:(?:${COMMANDS})(?![\\w-])|-|<|‹|[\\w./*-]+\\.\\w)`)
 /** What ends a command line inside a sentence. */

@@ -56,6 +56,7 @@ const OF_DOCS: readonly (readonly [placeholder: RegExp, text: string])[] = [
   [/^(ggml2perfetto peaks) (?:run\.ggtrace|<log>)/, '$1 now.ggtrace'],
   [/<logs?…?>/, 'run.ggtrace'],
   [/<topic>|<command>/, 'stats'],
+  [/^(ggml2perfetto doctor)(?: build\/bin(?:\/llama-bench)?)?/, '$1 --rounds 1'], // that of PATH
   [/--clock …/, '--clock smi.csv=UTC'],
   [/^ggml2perfetto open …$/, 'ggml2perfetto open run.ggtrace'],
   [/^(ggml2perfetto open \S+) --no-browser$/, '$1'], // the browser there fetches the trace
@@ -133,6 +134,7 @@ const OF_PROGRAM: readonly (readonly [placeholder: RegExp, text: string])[] = [
   ],
   [/\[--runs 5\] -- <command a> <command b>/, "--runs 1 -- 'llama-cli -m a.gguf' 'llama-cli -m b.gguf'"],
   [/compare ‹quoted\(folder\)›/, 'compare compared'],
+  [/^(ggml2perfetto doctor)(?: build\/bin(?:\/llama-bench)?| \[program\])?/, '$1 --rounds 1'],
   [/record --sweep .*/, 'record --sweep t=1,2 -- llama-bench -m model.gguf -t {t}'],
   [/-- ‹input›/, '-- llama-cli'],
   [/-- setpriv .*$/, '-- llama-cli'],

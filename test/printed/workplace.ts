@@ -102,8 +102,8 @@ function execute(line: string, cwd: string) {
 
 /** Lines that start programs, which takes seconds: `npm test` has one of each kind, `npm run test:long` all. */
 const STARTING = /(?:^| )(record|open|--open|--|perf|bpftrace) /
-/** Lines that measure this machine or compare programs, as test/cli/{peaks,compare}.test.ts do: longer if it is busy. */
-const MEASURING = /ggml2perfetto peaks|--peaks measure|compare .*-- /
+/** Lines that measure this machine or compare programs, as test/cli/{peaks,doctor,compare}.test.ts do: longer if it is busy. */
+const MEASURING = /ggml2perfetto (?:peaks|doctor)|--peaks measure|compare .*-- /
 const started = new Set<string>()
 
 function isLeft(line: string): boolean {

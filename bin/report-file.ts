@@ -1,5 +1,14 @@
 import { basename, resolve } from 'node:path'
-import { type Analysis, type Comparison, dagOf, draw, drawSvg, fleetFigures, openDataset } from '../lib/cli.ts'
+import {
+  type Analysis,
+  type Comparison,
+  dagOf,
+  draw,
+  drawSvg,
+  fleetFigures,
+  openDataset,
+  type WhatIf,
+} from '../lib/cli.ts'
 import { inputName } from './inputs.ts'
 import { writeTrace } from './output.ts'
 import { note } from './terminal.ts'
@@ -26,9 +35,10 @@ export async function writeReport(
   subject: Analysis | Comparison,
   output: string,
   title: string | undefined,
+  predictions: readonly WhatIf[] = [],
 ): Promise<void> {
   const { reportHtml } = await import('../lib/report.ts')
-  await writePage(reportHtml(subject, { title, drawing: await drawingOf(subject) }), output)
+  await writePage(reportHtml(subject, { title, drawing: await drawingOf(subject), predictions }), output)
 }
 
 /** Writes the report of a dataset. */

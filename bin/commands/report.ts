@@ -3,11 +3,12 @@ import { basename, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
-import { type Analysis, UsageError, writeFileWhole } from '../../lib/cli.ts'
+import { type Analysis, UsageError, WHAT_IF_SERIES, writeFileWhole } from '../../lib/cli.ts'
 import { openBrowser } from '../browser.ts'
 import { CLOCKS, FORCE, flag, inputsOf, once, oneOf, READING, valued, whole } from '../options.ts'
 import { checkOutput, writeTrace } from '../output.ts'
 import { issueText, redacted } from '../report/issue.ts'
+import { predictionsOf } from '../report/predictions.ts'
 import { reportOutput, writeFleetReport, writeReport } from '../report-file.ts'
 import { analysisOf } from '../stats/inputs.ts'
 import { MACHINE, machineOf } from '../stats/machine.ts'
@@ -26,6 +27,13 @@ const OPTIONS = {
     'html',
   ),
   title: valued(once('--title'), 'Title of the page', 'the name of the model'),
+  with: {
+    type: 'string',
+    array: true,
+    requiresArg: true,
+    describe:
+      'Runs of the same program with other numbers of threads, by which others are predicted: logs of one run each, or Analyses',
+  },
   call: valued(whole('--call', 0), 'The call whose memory and graph are shown', 'a decode call'),
   open: flag('Open the page in the browser'),
   ...FORCE,
@@ -53,6 +61,7 @@ export const reportCommand: CommandModule<object, Arguments> = {
       .options(OPTIONS)
       .example('$0 report run.ggtrace --open', 'writes run.ggtrace.html, and opens it')
       .example('$0 report run.ggtrace model.gguf --peaks measure -o run.html', 'with the roof of this machine')
+      .example('$0 report t1.ggtrace --with t2.ggtrace', 'with predictions for other numbers of threads')
       .example('$0 report run.ggtrace --to issue', 'writes run.ggtrace.md and run.ggtrace.json.gz')
       .example('$0 report dataset/ -o fleet.html', 'many runs: builds, hosts, outliers (docs/fleet.md)')
       .example('$0 compare old/ --with new/ --report compared.html', 'two sides'),
@@ -62,11 +71,13 @@ export const reportCommand: CommandModule<object, Arguments> = {
 const isFolder = async (path: string) => (await stat(path).catch(() => undefined))?.isDirectory() ?? false
 
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
-  const { inputs, title, call } = args
+  const { inputs, title, call, with: paths = [] } = args
   const isIssue = args.to === 'issue'
   const output = args.output ?? reportOutput(inputs[0]!, isIssue ? 'md' : 'html')
-  await checkOutput(output, inputs, isIssue ? 'issue' : 'html', args.force)
-  if (await isFolder(inputs[0]!)) {
+  await checkOutput(output, [...inputs, ...paths], isIssue ? 'issue' : 'html', args.force)
+  const isDataset = await isFolder(inputs[0]!)
+  if (paths.length > 0 && (isIssue || isDataset)) throw new UsageError('--with: only for the page of one run')
+  if (isDataset) {
     if (inputs.length > 1)
       throw new UsageError(`${inputs[0]}: a dataset is a report's only input, found ${inputs.length} inputs`)
     await writeFleetReport(inputs[0]!, output, title)
@@ -74,12 +85,14 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   }
   if (isIssue) return writeIssue(redacted(await analysisOf(args, await machineOf(args))), output)
   const analysis = await analysisOf(args, {
-    series: ['calls', 'memory', 'offsets', 'graph'],
+    series: ['calls', 'memory', 'offsets', 'graph', 'steps'],
     call,
     ...(await machineOf(args)),
   })
+  const others: Analysis[] = []
+  for (const path of paths) others.push(await analysisOf({ ...args, inputs: [path] }, { series: WHAT_IF_SERIES }))
   if (output !== '-') await noteVerdict(analysis)
-  await writeReport(analysis, output, title)
+  await writeReport(analysis, output, title, predictionsOf(analysis, others))
   if (args.open) await openPage(output)
 }
 

@@ -73,7 +73,7 @@ export const RECORD_RUNS_OPTIONS: readonly string[] = ["commands","folder","leve
 export const RECORD_VARIABLES_OPTIONS: readonly string[] = ["arch","bytesMax","children","counters","cupti","env","every","functions","gpu","gpuEvents","guard","level","nvtxEmit","onBuild","ops","output","paused","platform","ring","slow","states","sync","toggle","tokens"]
 
 /** Options of `reportHtml`. */
-export const REPORT_HTML_OPTIONS: readonly string[] = ["drawing","title"]
+export const REPORT_HTML_OPTIONS: readonly string[] = ["drawing","predictions","title"]
 
 /** Options of `requestsWith`. */
 export const REQUESTS_WITH_OPTIONS: readonly string[] = ["request","task"]

@@ -1,4 +1,5 @@
 import type { Analysis } from '../analyze/analysis.ts'
+import type { WhatIf } from '../analyze/what-if/figures.ts'
 
 /** A drawing of the graph of one layer. */
 export interface LayerDrawing {
@@ -12,6 +13,8 @@ export interface Context {
   readonly analysis: Analysis
   /** The graph of a layer. */
   readonly drawing?: LayerDrawing | undefined
+  /** What changes would make of the run. */
+  readonly predictions: readonly WhatIf[]
   /** The command that prints figures of these inputs: `stats` and its options. */
   stats(options: string): string
   /** Another command, and its options. */
@@ -27,10 +30,10 @@ function shellWord(path: string): string {
 }
 
 /** The context of an Analysis. */
-export function contextOf(analysis: Analysis, drawing?: LayerDrawing): Context {
+export function contextOf(analysis: Analysis, drawing?: LayerDrawing, predictions: readonly WhatIf[] = []): Context {
   const inputs = analysis.inputs.map(({ name }) => shellWord(baseName(name))).join(' ') || '<inputs>'
   const command = (name: string, options: string) => `ggml2perfetto ${name} ${inputs} ${options}`.trimEnd()
-  return { analysis, drawing, command, stats: (options) => command('stats', options) }
+  return { analysis, drawing, predictions, command, stats: (options) => command('stats', options) }
 }
 
 /** `ffn_up MUL_MAT`; `(unnamed)` without both. */

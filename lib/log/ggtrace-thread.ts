@@ -35,6 +35,7 @@ import type {
   GgtraceOperator,
   GgtracePart,
   GgtraceResources,
+  GgtraceRpc,
   GgtraceSequence,
   GgtraceTask,
   GgtraceToken,
@@ -154,6 +155,15 @@ export class GgtraceThread {
     this.resources(startNs, function_.resources)
     const record = this.span(RecordType.Function, startNs, endNs).u32s(number, name).u64(context)
     record.u32s(orNone(sequence), orNone(output)).u64(BigInt.asUintN(64, BigInt(value)))
+  }
+
+  /** One side of a message of ggml-rpc. */
+  rpc({ side, startNs, sentNs, answeredNs, endNs, requestBytes, answerBytes = 0, ...message }: GgtraceRpc): void {
+    const { number, command, client, server, call = -1 } = message
+    const record = this.time(this.instant(RecordType.Rpc, startNs), sentNs)
+    record.u64(answeredNs === undefined ? 0 : this.originNs + BigInt(answeredNs))
+    this.time(record, endNs).u64(requestBytes).u64(answerBytes)
+    record.u32s(number, command, side === 'server' ? 1 : 0, client, server, orNone(call))
   }
 
   /** A change of a sequence in the KV cache. */

@@ -36,6 +36,7 @@ import {
   type SequenceEvent,
   type TaskEvent,
 } from './request-events.ts'
+import { RPC_BOUNDS, type RpcEvent } from './rpc-events.ts'
 import { SUMS_BOUNDS, type SumsEvent } from './sums.ts'
 import {
   type AllocationEvent,
@@ -61,6 +62,7 @@ export type * from './page-events.ts'
 export type * from './power-events.ts'
 export type * from './request-events.ts'
 export { QUEUE_PARTS } from './request-events.ts'
+export type * from './rpc-events.ts'
 export type { SumsEvent } from './sums.ts'
 export type * from './tensor-events.ts'
 export type { Times } from './times.ts'
@@ -92,6 +94,7 @@ export type TraceEvent =
   | SequenceEvent
   | TaskEvent
   | RequestEvent
+  | RpcEvent
   | BenchmarkEvent
   | CounterEvent
   | CountedEvent
@@ -224,6 +227,7 @@ export const EVENT_BOUNDS: Bounds<TraceEvent> = {
   ...GRAPH_BOUNDS,
   ...CALL_BOUNDS,
   ...REQUEST_BOUNDS,
+  ...RPC_BOUNDS,
   ...BENCHMARK_BOUNDS,
   ...NVTX_BOUNDS,
   ...KERNEL_BOUNDS,

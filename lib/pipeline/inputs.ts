@@ -98,6 +98,8 @@ export interface BegunInput {
   readonly hasGroups: boolean
   /** Do its first events contain readings of several clocks? */
   readonly hasReadings: boolean
+  /** Do its first events contain messages from clients, which its process serves? */
+  readonly isServer: boolean
   /** Events may be this long before its origin, in ns. */
   readonly leadNs: number
   /** All events; readable once. */
@@ -126,6 +128,7 @@ export async function begin(name: string, events: AsyncIterable<TraceEvent[]>): 
   let seen = 0
   let earliestNs = 0
   let hasReadings = false
+  let isServer = false
   let hasGroups = false
   let isKnown = false
   await batches.look((batch) => {
@@ -133,6 +136,7 @@ export async function begin(name: string, events: AsyncIterable<TraceEvent[]>): 
     hasGroups ||= batch.some((event) => OF_GPU.has(event.kind) || (event.kind === 'own-track' && !!event.ofProcess))
     if (isKnown) return ++seen === BEGINNING_MAX || hasGroups
     for (const event of batch) {
+      isServer ||= event.kind === 'rpc' && event.side === 'server'
       if (!COMMON.has(event.kind)) kinds.add(event.kind)
       hasReadings ||= event.kind === 'clocks'
       earliestNs = Math.min(earliestNs, firstTimeOf(event) ?? 0)
@@ -146,7 +150,7 @@ export async function begin(name: string, events: AsyncIterable<TraceEvent[]>): 
   const hasSwitches = isOfScheduler && !kinds.has('state') && first!.capabilities?.switches !== false
   const isOrdered = !isOfScheduler && first!.capabilities?.order !== false
   const leadNs = isOrdered ? Math.min(LEAD_NS - earliestNs, LEAD_NS_MAX) : LEAD_NS_MAX
-  return { name, first: first!, isOfScheduler, hasSwitches, hasReadings, hasGroups, leadNs, batches }
+  return { name, first: first!, isOfScheduler, hasSwitches, hasReadings, isServer, hasGroups, leadNs, batches }
 }
 
 /** How long before the trace's origin, the first log's, events may be. Others may begin earlier than it. */

@@ -147,8 +147,9 @@ export class RunInputs {
       const byClock = ({ first: a }: Log, { first: b }: Log) => clocks.indexOf(a.clock) - clocks.indexOf(b.clock)
       const byOrigin = ({ isOfScheduler, first: a }: Log, { first: b }: Log) =>
         isOfScheduler || a.clock === 'unknown' ? 0 : compare(a.originNs, b.originNs)
-      // By name, and of those on one clock, the earliest one first.
-      logs.sort((a, b) => rankOf(a) - rankOf(b) || byClock(a, b) || byOrigin(a, b))
+      // Clients before their servers, to whose clocks their messages relate theirs; by name, and of those on one clock, the earliest one first.
+      const bySide = (a: Log, b: Log) => Number(a.isServer) - Number(b.isServer)
+      logs.sort((a, b) => rankOf(a) - rankOf(b) || bySide(a, b) || byClock(a, b) || byOrigin(a, b))
       const main = logs[0]!
       logs.sort((a, b) => placeOf(a) - placeOf(b) || Number(moved.has(a.name)) - Number(moved.has(b.name)))
       return new RunInputs(opened, companions, logs, main)

@@ -19,10 +19,11 @@ const gpu = async () => (await import('./gpu/area.ts')).GpuArea
 const nvtx = async () => (await import('./nvtx/area.ts')).NvtxArea
 const own = async () => (await import('./own/area.ts')).OwnArea
 const power = async () => (await import('./power/area.ts')).PowerArea
+const rpc = async () => (await import('./rpc/area.ts')).RpcArea
 const blas = async () => (await import('./blas/area.ts')).BlasArea
 
 /** Areas that many logs have no events of: programs load them with their first events. In the order in which they finish. */
-const AREAS: readonly Load[] = [requests, benchmarks, gpu, nvtx, own, power, blas]
+const AREAS: readonly Load[] = [requests, benchmarks, gpu, nvtx, own, power, blas, rpc]
 
 /** By kinds of events; all others are of {@link own}. */
 const BY_KIND: Partial<Record<TraceEvent['kind'], Load>> = {
@@ -32,6 +33,7 @@ const BY_KIND: Partial<Record<TraceEvent['kind'], Load>> = {
   ...{ meter: power, reading: power },
   benchmark: benchmarks,
   blas,
+  rpc,
 }
 
 /** All areas, for what draws without pauses. */

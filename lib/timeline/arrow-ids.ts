@@ -4,6 +4,10 @@ import { UsageError } from '../errors.ts'
 const IDS_START = 2 ** 49
 const IDS_PER_INPUT = 2 ** 44
 const INPUTS = 16
+/** Those of messages: after the arrows of late waits (ggml/waits.ts). */
+const MESSAGES_START = 2 ** 51
+const ARROWS_PER_CONNECTION = 2 ** 33
+const CONNECTIONS = 2 ** 17
 
 /** Maps an input's ids of arrows to those of the trace. Throws UsageError for an id that is too large. */
 export function arrowIds(input: number): (ids: readonly number[] | undefined) => readonly number[] | undefined {
@@ -13,6 +17,12 @@ export function arrowIds(input: number): (ids: readonly number[] | undefined) =>
     throw new UsageError(`own-slice: expected ids of arrows from 0 to below 2^44, found ${id}`)
   }
   return (ids) => ids?.map(idOf)
+}
+
+/** Ids of the arrows of a message of ggml-rpc: the same in the logs of both processes. `connection`: its number in the trace. */
+export const messageArrows = (connection: number, message: number) => {
+  const start = MESSAGES_START + (connection % CONNECTIONS) * ARROWS_PER_CONNECTION + 2 * message
+  return { request: start, answer: start + 1 }
 }
 
 /** Ids of arrows to a submission of a graph: from its graph run, and, to the graph run of the first submission, from its call. */

@@ -280,6 +280,25 @@ export const LAYOUT = {
     description: ({ tid }) => `Functions that thread ${tid} called, nested as it called them.`,
   }),
 
+  rpc: group('run', {
+    rank: at(8, 32),
+    name: 'RPC',
+    description: 'Messages of ggml-rpc: to servers, and from the hosts of clients.',
+  }),
+  rpcConnection: track<of.Connection>('rpc', {
+    rank: ({ nth }) => 16 * nth,
+    ahead: {
+      rank: ({ nth }) => (nth < 4 ? at(8, 64 + 16 * nth) : undefined),
+      name: ({ direction, other }) => `RPC ${direction} ${other}`,
+    },
+    rows: 16,
+    name: ({ direction, other }) => `${direction} ${other}`,
+    description: ({ direction, other }) =>
+      direction === 'to'
+        ? `Messages of ggml-rpc to the server ${other}, from the begin of the request to the end of the answer, if the command has one.`
+        : `Messages of ggml-rpc from clients on ${other}, from the first byte of the request until the answer is sent, or the server waits for the next one.`,
+  }),
+
   'GB/s': counter('run', {
     ofSummedCalls: 'nothing',
     rank: at(9),

@@ -37,6 +37,12 @@ export interface Counter extends Worker, Nth {
   readonly per: string
 }
 
+/** For a track of a connection: to a server, or from a client, and the address of that. */
+export interface Connection extends Nth {
+  readonly direction: 'to' | 'from'
+  readonly other: string
+}
+
 /** For a track of a GPU stream. */
 export interface Stream extends Nth {
   readonly device: number

@@ -30,6 +30,7 @@ export class TrackTree {
   private queues = 0
   private processes = 0
   private looseWork = 0
+  private readonly connections = new Map<number, number>()
 
   constructor(readonly writer: Writer) {}
 
@@ -46,6 +47,11 @@ export class TrackTree {
   /** Number of a process, from 1, for ids that are unique only within a process. */
   addProcess(): number {
     return ++this.processes
+  }
+
+  /** Number of a connection between two processes, from 0; `client`: the name of its end that both have. */
+  connection(client: number): number {
+    return getOrMake(this.connections, client, () => this.connections.size)
   }
 
   /** Defines a track below `parent` (0 = top) and returns its id. */

@@ -65,6 +65,13 @@ static const char * read_boot_id(char text[TEXT_BYTES]) {
     return text;
 }
 
+/* The clocks of a time namespace differ from those of the system by constant times. Empty: those of the system. */
+static const char * read_time_namespace(char text[TEXT_BYTES]) {
+    const ssize_t length = readlink("/proc/self/ns/time", text, TEXT_BYTES - 1);
+    text[length < 0 ? 0 : length] = 0;
+    return strcmp(text, "time:[4026531834]") == 0 ? "" : text; /* the kernel's PROC_TIME_INIT_INO */
+}
+
 void process_facts(void (*fact)(const char * key, const char * value)) {
     struct utsname host;
     char text[TEXT_BYTES];
@@ -75,6 +82,7 @@ void process_facts(void (*fact)(const char * key, const char * value)) {
     fact("cpu", read_cpu(text));
     if (uname(&host) == 0) fact("kernel", host.release);
     fact("boot_id", read_boot_id(text));
+    fact("time_namespace", read_time_namespace(text));
     number_text(text, (uint64_t) sysconf(_SC_NPROCESSORS_ONLN));
     fact("cpus", text);
 }

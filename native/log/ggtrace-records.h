@@ -72,6 +72,7 @@ enum ggtrace_type {
     GGTRACE_OPERATOR_SMALL = 71,
     GGTRACE_OPERATOR_SMALL_INNER = 72,
     GGTRACE_OPERATOR_SMALL_FUSED = 73,
+    GGTRACE_RPC = 74,
 };
 
 enum ggtrace_usage { GGTRACE_USAGE_ANY = 0, GGTRACE_USAGE_WEIGHTS = 1, GGTRACE_USAGE_COMPUTE = 2 };
@@ -206,6 +207,17 @@ struct ggtrace_task {
     uint32_t detail; /* reserved: 0 */
 };
 
+/*
+ * One side of a message of ggml-rpc. A client: from when it begins to send the request, `sent` when that is sent, `answered` at the answer's first
+ * byte, `end` at its last one. A server: from the request's first byte, `sent` at its last one, `answered` when it begins to send the answer, `end`
+ * when that is sent. `answered` 0: there is no answer; then `end` is `sent` on a client, and on a server when it waits for the next message.
+ */
+struct ggtrace_rpc {
+    uint64_t start, sent, answered, end, request_bytes, answer_bytes;
+    uint32_t number, command, is_server; /* number: of the connection's messages, from 0 */
+    uint32_t client, server, call; /* names of the ends of the connection, `127.0.0.1:50052`; 0: not known */
+};
+
 struct ggtrace_buffer {
     uint32_t id, name, backend, usage; /* usage: enum ggtrace_usage */
     uint64_t base, size, time; /* time: of its allocation; 0: unknown */
@@ -273,6 +285,8 @@ GGTRACE_SIZE(ggtrace_sequence, 52 - 4);
 GGTRACE_AT(ggtrace_sequence, sequence, 24 - 4);
 GGTRACE_SIZE(ggtrace_task, 28 - 4);
 GGTRACE_SIZE(ggtrace_resources, 60 - 4);
+GGTRACE_SIZE(ggtrace_rpc, 76 - 4);
+GGTRACE_AT(ggtrace_rpc, number, 52 - 4);
 GGTRACE_AT(ggtrace_affinity, policy, 20 - 4);
 GGTRACE_SIZE(ggtrace_message_record, 20);
 GGTRACE_SIZE(ggtrace_buffer, 40);

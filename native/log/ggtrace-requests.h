@@ -15,6 +15,9 @@
 /* A function that is not a call, from entry to return: sampling, text, loading, state, waiting, speculation. */
 GGTRACE_WRITES(ggtrace_function, ggtrace_function, GGTRACE_FUNCTION, start)
 
+/* One side of a message of ggml-rpc. */
+GGTRACE_WRITES(ggtrace_rpc, ggtrace_rpc, GGTRACE_RPC, start)
+
 /* Of the function or call that is written next, and starts at the same time. */
 GGTRACE_WRITES(ggtrace_resources, ggtrace_resources, GGTRACE_RESOURCES, time)
 

@@ -14,6 +14,7 @@
 #include "recorder/operators.h"
 #include "recorder/own-threads.h"
 #include "recorder/recorder.h"
+#include "recorder/rpc.h"
 #include "recorder/server.h"
 #include "recorder/states.h"
 #include "recorder/surroundings.h"
@@ -59,6 +60,7 @@ __attribute__((destructor)) static void finish(void) {
     functions_finish();
     operators_finish();
     numa_finish(fact);
+    rpc_finish();
     losses_report(true);
     nvtx_emit_finish();
     states_stop();

@@ -3,7 +3,7 @@
 
 #include "common/system.h"
 
-enum full { FULL_NODES, FULL_FINGERPRINTS, FULL_CONTEXTS, FULL_COMMANDS, FULL_FENCES, FULL_QUEUES, FULL_REFUSALS, FULL_PAGES, FULL_WEIGHTS, FULL_TABLES };
+enum full { FULL_NODES, FULL_FINGERPRINTS, FULL_CONTEXTS, FULL_COMMANDS, FULL_FENCES, FULL_QUEUES, FULL_REFUSALS, FULL_PAGES, FULL_WEIGHTS, FULL_RPC, FULL_TABLES };
 
 extern _Atomic uint32_t full_counts[FULL_TABLES];
 /* Since the last report, a count has reached a power of two: few reports, although the process may be killed at any time. */

@@ -14,6 +14,7 @@ static const char * const reasons[FULL_TABLES] = {
     [FULL_REFUSALS] = "refusals of devices: the recorder's table of them is full",
     [FULL_PAGES] = "nodes of pages: more buffers than the recorder has room for",
     [FULL_WEIGHTS] = "memory of weights: more questions than the recorder has room for",
+    [FULL_RPC] = "messages of ggml-rpc: too many connections, or bytes that are not as in the known protocol",
     [FULL_QUEUES] = "work of a GPU: the recorder's table of queues is full",
 };
 

@@ -121,6 +121,8 @@ static void announce(struct ggtrace_writer * writer, uint64_t time) {
 static void serve(struct ggtrace_writer * writer, uint64_t time) {
     static const char line[] = "slot launch_slot_: id  0 | task 7 | processing task";
     ggtrace_task(writer, &(struct ggtrace_task){.time = time, .what = GGTRACE_LAUNCH, .task = 7, .slot = 0});
+    ggtrace_rpc(writer, &(struct ggtrace_rpc){.start = time, .sent = time + 2, .answered = time + 5, .end = time + 6, .request_bytes = LONG,
+        .answer_bytes = 32, .number = 3, .command = 8, .is_server = 1, .client = TEXT, .server = RSS, .call = GGTRACE_NO_CALL});
     ggtrace_message(writer, time, 2, line, sizeof(line) - 1);
     ggtrace_sequence(writer, &(struct ggtrace_sequence){.time = time + 1, .context = 0xc0ffee, .what = GGTRACE_REMOVE, .to = -1,
         .from = 3, .end = -1, .is_done = 1});

@@ -53,10 +53,12 @@ static const char usage[] =
     "  --each-node         compute node by node, and print each before it is computed (through cb_eval)\n"
     "  --tensors           print what gguf_* says of the file's tensors, and do nothing else\n"
     "  --verbose           llama.cpp's log on stderr\n"
-    "  --slow-log          each message for the log takes 100 µs\n";
+    "  --slow-log          each message for the log takes 100 µs\n"
+    "  --rpc ADDRESS       with --gpu-layers: a server of ggml-rpc computes these layers\n"
+    "  --serve ADDRESS     serve the CPU by ggml-rpc until the end of stdin, and do nothing else\n";
 
 struct options {
-    const char *lib, *model, *type_k, *type_v, *on_cpu;
+    const char *lib, *model, *type_k, *type_v, *on_cpu, *rpc, *serve;
     int flash_attention, threads, prompt, decode, parallel, contexts, batch, ubatch, seed, gpu_layers, split_mode, callers, pool_cpu, pause_us;
     bool change_threads, threadpool, no_mmap, no_repack, warmup, times, step, sample, synchronize, dlsym, topk, nodes, each_node, tensors, verbose, slow_log, perf;
 };
@@ -460,7 +462,8 @@ static void parse(char ** arguments) {
     const struct { const char * name, ** value; } texts[] = {
         { "--lib", &options.lib },                       { "--model", &options.model },
         { "--type-k", &options.type_k },                 { "--type-v", &options.type_v },
-        { "--on-cpu", &options.on_cpu },
+        { "--on-cpu", &options.on_cpu },                 { "--rpc", &options.rpc },
+        { "--serve", &options.serve },
     };
     const struct { const char * name; bool * value; } flags[] = {
         { "--change-threads", &options.change_threads }, { "--threadpool", &options.threadpool },
@@ -493,7 +496,7 @@ static void parse(char ** arguments) {
         }
         if (!known) fail("unknown option", name);
     }
-    if (!options.lib || !options.model) fail("--lib and --model must be given", NULL);
+    if (!options.lib || (!options.model && !options.serve)) fail("--lib and --model must be given", NULL);
 }
 
 static struct llama_model * load(void) {
@@ -527,6 +530,37 @@ static void find_decode(void) {
     *(void **) &decode_function = found;
 }
 
+/* A function of ggml-rpc, which is loaded as a backend. */
+static void * rpc_function(const char * name) {
+    ggml_backend_reg_t backend = ggml_backend_reg_by_name("RPC");
+    void * function = backend ? ggml_backend_reg_get_proc_address(backend, name) : NULL;
+    if (!function) fail("no ggml-rpc in --lib", name);
+    return function;
+}
+
+static void use_server(void) {
+    ggml_backend_reg_t (*add_server)(const char * address);
+    *(void **) &add_server = rpc_function("ggml_backend_rpc_add_server");
+    ggml_backend_register(add_server(options.rpc));
+}
+
+static void * wait_for_end(void * unused) {
+    while (getchar() != EOF) {}
+    exit(0);
+    return unused;
+}
+
+/* What llama.cpp's ggml-rpc-server calls. */
+static void serve(void) {
+    void (*start)(const char * address, const char * cache, size_t threads, size_t count, ggml_backend_dev_t * devices);
+    ggml_backend_dev_t device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
+    pthread_t thread;
+    *(void **) &start = rpc_function("ggml_backend_rpc_start_server");
+    if (pthread_create(&thread, NULL, wait_for_end, NULL) != 0) fail("no thread", NULL);
+    start(options.serve, NULL, options.threads, 1, &device);
+    fail("no server at", options.serve);
+}
+
 int main(int count, char ** arguments) {
     static struct session sessions[MAX_CONTEXTS];
     (void) count;
@@ -534,6 +568,8 @@ int main(int count, char ** arguments) {
     if (options.step || options.times || options.each_node) setvbuf(stdout, NULL, _IOLBF, 0);
     llama_log_set(log_to_stderr, NULL);
     ggml_backend_load_all_from_path(options.lib);
+    if (options.serve) serve();
+    if (options.rpc) use_server();
     if (options.tensors) return print_tensors(), 0;
     llama_backend_init();
     if (options.dlsym) find_decode();

@@ -21,6 +21,8 @@ const execute = promisify(execFile)
 
 /** Where llama.cpp's libraries and headers lie. */
 export const LIB = join(HOME, 'lib')
+/** The same libraries, with ggml-rpc, which is compiled. */
+export const RPC_LIB = join(HOME, 'rpc')
 export const INCLUDE = join(HOME, 'include')
 
 export interface Load {
@@ -210,8 +212,9 @@ export const ensureLlama = async ({
   cuda = false,
   cuda12 = false,
   arm64 = false,
+  rpc = false,
 } = {}) => {
-  const options = Object.entries({ node, vulkan, cuda, cuda12, arm64 }).flatMap(([name, wanted]) =>
+  const options = Object.entries({ node, vulkan, cuda, cuda12, arm64, rpc }).flatMap(([name, wanted]) =>
     wanted ? [`--${name}`] : [],
   )
   const key = options.join(' ')

@@ -66,7 +66,7 @@ withCompiler('the writer in C (needs cc and Linux)', () => {
     const log = readLog(readFileSync(path))
     expect(problemsOf(log)).toEqual([])
     const types = new Set(log.blocks.flatMap(({ records }) => records.map(({ type }) => type)))
-    const ranges = [range(1, 3), range(16, 27), [29], range(32, 50), range(52, 61), range(71, 73)]
+    const ranges = [range(1, 3), range(16, 27), [29], range(32, 50), range(52, 61), range(71, 74)]
     expect([...types].sort((a, b) => a - b)).toEqual(ranges.flat())
     expect(log.blocks.filter(({ isOpen }) => isOpen)).toEqual([])
     expect(endOf(log)).toEqual({ written: eventCount(log), dropped: 0 })

@@ -203,7 +203,7 @@ export function everyRecord(): Uint8Array {
   return writer.take()
 }
 
-/** A device refuses a node and the memory of a weight, a worker changes its CPUs, and pages are on two nodes. */
+/** A device refuses a node and the memory of a weight, a worker changes its CPUs, pages are on two nodes, and a client sends a message. */
 export function placed(): Uint8Array {
   const writer = begun({ pid: '700' })
   const tensors = [
@@ -217,6 +217,9 @@ export function placed(): Uint8Array {
   const worker = writer.thread(701, 1)
   worker.affinity(1000, 3, 0)
   worker.affinity(2000, 0, 2, writer.name('bind:1'))
+  const message = { side: 'client', number: 3, command: 8, requestBytes: 300, answerBytes: 64, call: 0 } as const
+  const ends = { client: writer.name('127.0.0.1:40000'), server: writer.name('127.0.0.1:50052') }
+  worker.rpc({ ...message, ...ends, startNs: 1000, sentNs: 1100, answeredNs: 1500, endNs: 1600 })
   const buffer = writer.buffer({ name: 'CPU', base: 0x10000, sizeBytes: 0x8000 })
   const runs = [
     [2, 0],

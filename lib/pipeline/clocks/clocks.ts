@@ -29,6 +29,7 @@ interface Comparison {
 class Boot {
   private readonly id: string | undefined
   private readonly kernel: string | undefined
+  private readonly timeNamespace: string
   /** REALTIME minus each clock. */
   private readonly walls = new Map<Clock, bigint>()
 
@@ -36,9 +37,10 @@ class Boot {
     readonly name: string,
     { attributes }: InputEvent,
   ) {
-    const { boot_id: id, kernel, kernel_release: release = kernel } = attributes
+    const { boot_id: id, kernel, kernel_release: release = kernel, time_namespace = '' } = attributes
     this.id = id === undefined ? undefined : String(id)
     this.kernel = release === undefined ? undefined : String(release)
+    this.timeNamespace = String(time_namespace || "the system's")
   }
 
   /** Keeps the first readings of clocks. */
@@ -53,6 +55,8 @@ class Boot {
     }
     if (this.id !== undefined && other.id !== undefined) {
       if (this.id !== other.id) return differs('its boot id is', this.id, other.id)
+      const { timeNamespace: its } = other
+      if (this.timeNamespace !== its) return differs('its time namespace is', this.timeNamespace, its)
       return { boot: 'same', why: 'of the same boot' }
     }
     if (this.kernel !== undefined && other.kernel !== undefined && this.kernel !== other.kernel) {
@@ -94,12 +98,15 @@ export interface Joined {
   readonly relation: Relation
   /** The user has given the relation; or the boot was checked to be the same; or the boot is unknown. */
   readonly trust: 'given' | 'checked' | 'unchecked'
+  /** It is of another boot or machine: its readings of clocks are not those of the others. */
+  readonly isElsewhere?: boolean
   readonly batches: Batches
 }
 
 /**
  * Puts inputs on one clock, that of the first input. Their relation is given by the user, the same clock, computed from recorded
- * readings of several clocks, or estimated from threads that both inputs record; it is never guessed.
+ * readings of several clocks, or estimated from threads that both inputs record; of other machines, inferred from messages between the two. It
+ * is never guessed.
  */
 export class Clocks {
   private readonly given = new Map<string, GivenClock>()
@@ -132,7 +139,9 @@ export class Clocks {
    * clocks do not suffice. Throws UsageError if there is no relation.
    */
   async joinAhead(other: Begun, first: Joined): Promise<Joined> {
-    if (this.known(other.name, this.declared(other.name, other.first))) return this.join(other)
+    const input = this.declared(other.name, other.first)
+    const isKnown = this.known(other.name, input) && !(await this.isElsewhere(other, input))
+    if (isKnown) return this.join(other)
     const boots = this.boots.length
     try {
       await lookAt(first.batches, LOOK_AHEAD_EVENTS, (batch) => this.note(batch, batch))
@@ -165,6 +174,8 @@ export class Clocks {
     }
     const known = this.known(name, input)
     if (known && this.isMoved(name)) return { relation: this.checked(name, known), trust: 'given', batches }
+    const elsewhere = this.elsewhere(boot, input)
+    if (elsewhere !== undefined) return this.fromElsewhere(name, batches, elsewhere)
     const { trust, why } = this.compared(boot, input)
     if (!known) return { trust, relation: await this.lookAhead(name, input, batches), batches }
     const how = known.how !== SAME.how ? known.how : input !== first ? NAMED : `${SAME.how}, ${why}`
@@ -177,12 +188,37 @@ export class Clocks {
     for (const event of placed) this.sights!.see(event)
   }
 
-  /** Compares an input's boot with those of the others. Throws UsageError if it is another one. */
+  /** Why an input is of another boot or machine than the others; undefined if it is not known to be. */
+  private elsewhere(boot: Boot, { clock }: InputEvent): string | undefined {
+    if (clock === 'REALTIME' || this.reference.clock === 'REALTIME') return undefined
+    return this.boots.map((other) => boot.compare(other)).find((comparison) => comparison.boot === 'other')?.why
+  }
+
+  private async isElsewhere({ name, first, batches }: Begun, input: InputEvent): Promise<boolean> {
+    if (this.isMoved(name)) return false
+    const boot = new Boot(name, first)
+    await lookAt(batches, 1, (batch) => boot.see(batch))
+    return this.elsewhere(boot, input) !== undefined
+  }
+
+  /** Relates an input of another machine by messages between the two. Throws UsageError if both record none. */
+  private async fromElsewhere(name: string, batches: Batches, why: string): Promise<Joined> {
+    const here = await sightsOf()
+    const { messages } = this.sights!
+    if (!messages.isEmpty) {
+      await lookAt(batches, LOOK_AHEAD_EVENTS, (batch) => {
+        for (const event of batch) here.see(event)
+      })
+    }
+    const relation = messages.relationOf(here.messages)
+    if (!relation) throw otherBoot(name, why)
+    return { trust: 'checked', relation: this.checked(name, relation), isElsewhere: true, batches }
+  }
+
+  /** Compares an input's boot with those of the others, from which it does not differ. */
   private compared(boot: Boot, { clock }: InputEvent): { trust: 'checked' | 'unchecked'; why: string } {
     if (clock === 'REALTIME' || this.reference.clock === 'REALTIME') return { trust: 'checked', why: 'REALTIME' }
     const all = this.boots.map((other) => boot.compare(other))
-    const other = all.find((comparison) => comparison.boot === 'other')
-    if (other) throw otherBoot(boot.name, other.why)
     this.boots.push(boot)
     const same = all.find((comparison) => comparison.boot === 'same')
     return { trust: same ? 'checked' : 'unchecked', why: (same ?? all[0]!).why }

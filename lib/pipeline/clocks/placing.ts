@@ -5,7 +5,7 @@ import type { Bundle } from '../bundle/bundle.ts'
 import type { BegunInput } from '../inputs.ts'
 import { CpuOwners, type OwnedCpus } from '../order.ts'
 import { Clocks, type Joined } from './clocks.ts'
-import { type Relation, related, SAME, timeOf } from './relation.ts'
+import { boundWithin, type Relation, related, SAME, timeOf } from './relation.ts'
 
 /**
  * Puts the inputs of a trace on its clock, one after the other, and chooses one input for each CPU. The trace's clock is the first
@@ -51,7 +51,13 @@ export class Placing {
     const areSeveral = this.inputs.length > 1
     const take = (batch: TraceEvent[]): TraceEvent[] => {
       const onFirst = related(batch, joined.relation, clocks.reference)
-      if (areSeveral) clocks.note(batch, onFirst)
+      // Of another machine, threads and clocks may have the numbers and names of others: only its messages are kept.
+      if (areSeveral && joined.isElsewhere)
+        clocks.note(
+          [],
+          onFirst.filter(({ kind }) => kind === 'rpc'),
+        )
+      else if (areSeveral) clocks.note(batch, onFirst)
       const drawn = bundle ? bundle.withOwnReadings(related(batch, relation, reference), log.first) : onFirst
       return areSeveral ? cpus.take(drawn) : drawn // the CPUs of a single input are its own
     }
@@ -112,9 +118,12 @@ export class Placed {
   /** The input's summary, with the relation of its clock to the trace's if they differ. */
   described(summary: Summary): Summary {
     const { isFirst, relation, reference } = this.place
-    const { how, boundNs } = relation
+    const { how } = relation
     if (isFirst && how === SAME.how) return summary
-    const offsetNs = reference.originNs + BigInt(this.timeOf(0)) - this.log.first.originNs
+    const { originNs } = this.log.first
+    const offsetNs = reference.originNs + BigInt(this.timeOf(0)) - originNs
+    const firstNs = Number(BigInt(summary.start_ns) - originNs)
+    const boundNs = boundWithin(relation, Math.min(0, firstNs), firstNs + (summary.duration_ns ?? 0))
     return {
       ...summary,
       relation: { to: reference.clock, how, offset_ns: String(offsetNs), bound_ns: boundNs ?? null },

@@ -1,4 +1,4 @@
-import type { InputEvent, RequestEvent, TraceEvent } from '../../model/events.ts'
+import type { InputEvent, RequestEvent, RpcEvent, TraceEvent } from '../../model/events.ts'
 
 /** Converts times of an input to those of the trace, which count from the first input's origin, on its clock. */
 export interface Relation {
@@ -11,6 +11,8 @@ export interface Relation {
   readonly driftFromNs: number
   /** Maximum error, in ns; undefined if unknown. */
   readonly boundNs: number | undefined
+  /** Where the error is larger: by `perNs` per ns before and after these times of the input. */
+  readonly beyond?: { readonly fromNs: number; readonly toNs: number; readonly perNs: number }
 }
 
 /** The relation of the first input, and of inputs with the same clock and origin. */
@@ -19,6 +21,12 @@ export const SAME: Relation = { how: 'the same clock', shiftNs: 0, drift: 0, dri
 /** Converts a time of the input to one of the trace. */
 export function timeOf({ shiftNs, drift, driftFromNs }: Relation, ns: number): number {
   return ns + shiftNs + (drift === 0 ? 0 : Math.round(drift * (ns - driftFromNs)))
+}
+
+/** The maximum error of the input's times from `firstNs` to `lastNs`, in ns; undefined if unknown. */
+export function boundWithin({ boundNs, beyond }: Relation, firstNs: number, lastNs: number): number | undefined {
+  if (boundNs === undefined || !beyond) return boundNs
+  return Math.ceil(boundNs + beyond.perNs * Math.max(0, beyond.fromNs - firstNs, lastNs - beyond.toNs))
 }
 
 /** Converts a batch of the input to the clock of `first`. */
@@ -38,10 +46,18 @@ function moved(event: TraceEvent, relation: Relation): TraceEvent {
   if (!('startNs' in event)) return event
   const span = { startNs: timeOf(relation, event.startNs), endNs: timeOf(relation, event.endNs) }
   if (event.kind === 'operator') return { ...event, ...span, waitEndNs: timeOf(relation, event.waitEndNs) }
+  if (event.kind === 'rpc') return { ...event, ...span, ...movedMessage(event, relation) }
   if (event.kind === 'request') return { ...event, ...span, ...movedRequest(event, relation) }
   if (event.kind === 'token' && event.returnNs !== undefined)
     return { ...event, ...span, returnNs: timeOf(relation, event.returnNs) }
   return { ...event, ...span }
+}
+
+function movedMessage({ sentNs, answeredNs }: RpcEvent, relation: Relation): Partial<RpcEvent> {
+  return {
+    sentNs: timeOf(relation, sentNs),
+    answeredNs: answeredNs === undefined ? undefined : timeOf(relation, answeredNs),
+  }
 }
 
 function movedRequest({ launchNs, firstTokenNs, parts }: RequestEvent, relation: Relation): Partial<RequestEvent> {

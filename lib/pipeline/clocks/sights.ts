@@ -8,6 +8,7 @@ import {
   type TraceEvent,
 } from '../../model/events.ts'
 import { type Estimate, estimateOffset, matchTrains, type Range } from './estimate.ts'
+import { MessageSights } from './messages.ts'
 
 /** Maximum difference between two inputs' times of one fork or exit. 50 µs. */
 const PAIR_NS = 50_000
@@ -35,8 +36,9 @@ interface Sight {
   readonly calls: number[]
 }
 
-/** Times of the threads in an input, and of a server's tasks. Memory grows with the number of threads. */
+/** Times of the threads in an input, of a server's tasks, and of messages between processes. Memory grows with the number of threads. */
 export class Sights {
+  readonly messages = new MessageSights()
   private readonly steps = new StepSights()
   private readonly threads = new DefaultMap<number, Sight>(() => ({
     firstNs: Infinity,
@@ -69,6 +71,8 @@ export class Sights {
         return this.lifecycle(event)
       case 'task':
         return this.steps.see(event)
+      case 'rpc':
+        return this.messages.see(event)
     }
   }
 

@@ -13,6 +13,9 @@ import { lessBecause, lossOf } from './loss.ts'
 import { readNvtx } from './nvtx.ts'
 import { MessageRecords, readFunction, readSequence, readTask } from './requests.ts'
 import { ResourceRecords } from './resources.ts'
+import { readRpc } from './rpc.ts'
+
+const IMPOSSIBLE = 'a record has no time, or an impossible one; it is left out'
 
 interface Span {
   readonly startNs: number
@@ -346,6 +349,10 @@ export class EventRecords {
       case RecordType.Message:
         for (const step of this.messages.read(view, at, end, { atNs, tid, byte })) this.batch.add(step)
         return
+      case RecordType.Rpc: {
+        const event = readRpc(view, at, { atNs, tid, byte }, definitions, this.clock)
+        return event ? this.batch.add(event) : this.report('impossible-time', IMPOSSIBLE, byte)
+      }
       case RecordType.RangeBegin:
         return this.batch.add({ kind: 'range', edge: 'begin', tid, name: nameAt(12), atNs })
       case RecordType.RangeEnd:
@@ -386,8 +393,7 @@ export class EventRecords {
   private readTime(record: number, at: number): number | undefined {
     const atNs = this.clock.read(this.view, at)
     if (atNs === undefined) {
-      const detail = 'a record has no time, or an impossible one; it is left out'
-      this.report('impossible-time', detail, record + this.shift)
+      this.report('impossible-time', IMPOSSIBLE, record + this.shift)
     } else if (atNs > this.clock.lastNs) this.clock.lastNs = atNs
     return atNs
   }

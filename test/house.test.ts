@@ -125,7 +125,7 @@ describe('who may import whom', () => {
   /** Rooms and files of lib/analyze: each may import those before it. What a room's figures.ts declares, all may import. */
   const STATISTICS = [
     ...['graph', 'common', 'calls', 'summary', 'run', 'threads', 'gpu', 'model', 'operators', 'experts'],
-    ...['memory', 'numa', 'placement', 'weights', 'series'],
+    ...['memory', 'numa', 'placement', 'weights', 'rpc', 'series'],
     ...['requests', 'accesses', 'benchmarks', 'blas', 'host-operators', 'kernels', 'power', 'analysis.ts'],
     ...[
       'findings',

@@ -18,6 +18,7 @@ import { placementSection } from './placement.ts'
 import { powerSection } from './power.ts'
 import { requestsSections } from './requests.ts'
 import { rooflineSection } from './roofline.ts'
+import { rpcSection } from './rpc.ts'
 import { callTimeSection, runSection } from './run.ts'
 import type { Section } from './section.ts'
 import { threadsSection } from './threads.ts'
@@ -45,6 +46,7 @@ export function sectionsOf(analysis: Analysis, shown: Shown): Section[] {
     shown.calls ? callTable(analysis) : undefined,
     ...requestsSections(analysis),
     callTimeSection(analysis),
+    rpcSection(analysis),
     ...operatorsSections(analysis, shown),
     workersSection(analysis),
     schedulingSection(analysis),

@@ -30,6 +30,7 @@ import { OperatorRows } from './operators/rows.ts'
 import { TimeParts } from './operators/time-parts.ts'
 import { Placement } from './placement/placement.ts'
 import { RequestPass } from './requests/request-pass.ts'
+import { RpcStatistic } from './rpc/messages.ts'
 import type { SeriesName } from './series/figures.ts'
 import { SeriesOfCalls } from './series/series.ts'
 import { StepTimes } from './series/step-times.ts'
@@ -161,7 +162,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
     return [
       ...[new WorkerTimes(this.scheduling), new Imbalance(roles), memory, ...(series ? [series] : [])],
       ...[new Activations(defined, () => memory.firstPlan), gpu, new DimsWork(names, () => gpu.figures?.figures)],
-      ...[new ExpertStatistics(defined, expertCaches, model), chosen],
+      ...[new ExpertStatistics(defined, expertCaches, model), chosen, new RpcStatistic(names)],
       { finish: () => ({ shape: shapeOfGraph(defined) }) },
     ]
   }

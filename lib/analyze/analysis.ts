@@ -21,6 +21,7 @@ import type {
   SamplingFigures,
   SpeculationFigures,
 } from './requests/figures.ts'
+import type { RpcFigures } from './rpc/figures.ts'
 import type { AnalysedInput, RunFacts } from './run/figures.ts'
 import type { Series } from './series/figures.ts'
 import type {
@@ -50,6 +51,7 @@ export type * from './operators/figures.ts'
 export type * from './placement/figures.ts'
 export type * from './power/figures.ts'
 export type * from './requests/figures.ts'
+export type * from './rpc/figures.ts'
 export type * from './run/figures.ts'
 export type * from './series/figures.ts'
 export type * from './threads/figures.ts'
@@ -109,6 +111,8 @@ export interface Analysis {
   readonly page_faults: PageFaultFigures | null
   /** Loads and stores by tensor; null where no samples with addresses were given. */
   readonly data_accesses: DataAccessFigures | null
+  /** Messages of ggml-rpc with other processes; null where the log contains none. */
+  readonly rpc: RpcFigures | null
   /** Requests to a server, or uses of sequences; null where the log contains none. */
   readonly requests: RequestFigures | null
   /** Null where no samplers were recorded. */

@@ -208,6 +208,7 @@ export function documentOf(
     placement: placementOf(figures, summary.attributes),
     numa: numaOf(figures.numa, summary.attributes),
     weight_memory: weightMemoryOf(figures.weightMemory, summary.attributes),
+    rpc: figures.rpc,
     page_faults: accesses.page_faults,
     data_accesses: accesses.data_accesses,
     ...requests,

@@ -13,6 +13,7 @@ import type { CallTime, FirstCall, OperatorFigures } from './operators/figures.t
 import type { CallsLeftOut } from './operators/time-parts.ts'
 import type { PlacementOfInput } from './placement/placement.ts'
 import type { RequestsOfInput } from './requests/request-pass.ts'
+import type { RpcFigures } from './rpc/figures.ts'
 import type { Series, StepSeries } from './series/figures.ts'
 import type { CoreKindTimes, RoleImbalance, SchedulingFigures, TeamFigures, WorkerFigures } from './threads/figures.ts'
 import type { WorkerCpus } from './threads/worker-cpus.ts'
@@ -62,6 +63,8 @@ export interface InputFigures {
   /** Null where the input does not contain what devices were asked about weights. */
   readonly weightMemory: WeightMemoryOfInput | null
   readonly requests: RequestsOfInput
+  /** Null where the input contains no messages of ggml-rpc, and for a sample. */
+  readonly rpc: RpcFigures | null
 }
 
 const NO_CALLS: CallsOfInput = {
@@ -103,4 +106,5 @@ export const NO_FIGURES: InputFigures = {
   numa: null,
   weightMemory: null,
   requests: NO_REQUESTS,
+  rpc: null,
 }

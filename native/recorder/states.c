@@ -221,7 +221,10 @@ static void drain(uint64_t until) {
     }
 }
 
-/* From Linux 6.12 on, a thread with a short time slice runs early: the rings must not overflow while others compute. */
+/*
+ * The rings must not overflow while others compute. From Linux 6.12 on, a thread with a short time slice runs early. Of a program under SCHED_FIFO,
+ * a thread of the same priority would run only when another one waits.
+ */
 static void ask_for_early_turns(void) {
     struct {
         uint32_t size, policy;
@@ -230,7 +233,12 @@ static void ask_for_early_turns(void) {
         uint32_t priority;
         uint64_t runtime, deadline, period;
     } wish = {.size = sizeof(wish), .nice = getpriority(PRIO_PROCESS, 0), .runtime = 100000};
-    if (sched_getscheduler(0) == SCHED_OTHER) syscall(SYS_sched_setattr, 0, &wish, 0);
+    const int policy = sched_getscheduler(0);
+    if (policy == SCHED_OTHER) syscall(SYS_sched_setattr, 0, &wish, 0);
+    struct sched_param own;
+    if ((policy != SCHED_FIFO && policy != SCHED_RR) || sched_getparam(0, &own) != 0) return;
+    own.sched_priority++;
+    sched_setscheduler(0, policy, &own); /* refused without the right to it, and above the highest */
 }
 
 /* Also ends where it cannot find out whether it is alone. */

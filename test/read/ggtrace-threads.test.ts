@@ -1,6 +1,6 @@
-import { expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { convert } from '../../lib/index.ts'
+import { analyze, convert } from '../../lib/index.ts'
 import { openTrace } from '../../lib/node.ts'
 import { begun, joined, read } from './ggtrace-logs.ts'
 
@@ -64,4 +64,36 @@ test('sequences that are decoded in parallel are no prefill', async () => {
     ['prefill (2 tokens) · 1 ns', null],
   ])
   trace.close()
+})
+
+describe('states of threads in a log without end', () => {
+  /** A thread is blocked at 2 000 ns, another changes its state at 3 000; then a second computes. The recorder's thread had no CPU to write more. */
+  const log = (hasEnd: boolean) => {
+    const writer = begun()
+    writer.type(0, 'f32')
+    const thread = writer.thread(701, 0)
+    thread.state(1000, 701, 0, 'running')
+    thread.state(2000, 701, 0, 'blocked')
+    thread.state(3000, 702, 1, 'running')
+    thread.state(3000, 703, 1, 'ended')
+    thread.operator({ tensor: writer.tensor({ name: 'late' }), startNs: 1_000_000, endNs: 2_000_000 })
+    if (hasEnd) writer.end(2_500_000)
+    return hasEnd ? writer.take() : writer.takeKilled()
+  }
+  const ends = async (bytes: Uint8Array) => (await read(bytes)).of('state').filter(({ state }) => state === 'off')
+
+  test('are unknown from the last change on', async () => {
+    expect(await ends(log(false))).toMatchObject([
+      { tid: 701, atNs: 3000 },
+      { tid: 702, atNs: 3000 },
+    ])
+    const { workers } = await analyze({ name: 'log', source: log(false) })
+    expect(workers).toMatchObject([{ worker: 0, operator_time_ns: 1_000_000, off_cpu_ns: 0 }])
+  })
+
+  test('last until the end, where there is one', async () => {
+    expect(await ends(log(true))).toEqual([])
+    const { workers } = await analyze({ name: 'log', source: log(true) })
+    expect(workers).toMatchObject([{ worker: 0, operator_time_ns: 1_000_000, off_cpu_ns: 1_000_000 }])
+  })
 })

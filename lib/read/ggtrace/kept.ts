@@ -1,6 +1,6 @@
 import { firstIndex } from '../../bytes/search.ts'
 import { HEADER_BYTES } from '../../log/ggtrace-layout.ts'
-import type { StateEvent } from '../../model/events.ts'
+import type { StateEvent, ThreadState } from '../../model/events.ts'
 import { type IssueEvent, issueOf } from '../../model/issues.ts'
 import { duration, plural } from '../../model/units.ts'
 import type { Block } from './blocks.ts'
@@ -89,8 +89,10 @@ export class ReadTimes {
   fromNs = -Infinity
   untilNs = Infinity
   private kept: KeptTimes | undefined
-  /** By thread: the range of its latest state. */
-  private readonly states = new Map<number, KeptRange>()
+  /** By thread with a state: of a log that keeps parts, the range of the latest. */
+  private readonly states = new Map<number, KeptRange | undefined>()
+  /** The latest change of a state. */
+  private changedNs = -Infinity
 
   keep(kept: KeptTimes): void {
     this.kept = kept
@@ -109,25 +111,26 @@ export class ReadTimes {
   }
 
   /** A thread has a state at this time: what it did since an earlier range is not known, and its state ended with that one. */
-  enter(tid: number, atNs: number): StateEvent[] {
-    const range = this.kept?.at(atNs)
-    if (!range) return []
+  enter(tid: number, state: ThreadState, atNs: number): StateEvent[] {
+    this.changedNs = Math.max(this.changedNs, atNs)
     const before = this.states.get(tid)
-    this.states.set(tid, range)
-    return before && before.untilNs < range.fromNs ? [unknownState(tid, before)] : []
+    const range = this.kept?.at(atNs)
+    if (state === 'ended') this.states.delete(tid)
+    else this.states.set(tid, range)
+    return before && range && before.untilNs < range.fromNs ? [unknownState(tid, before.untilNs)] : []
   }
 
-  /** The same of threads that have no state in the last range. */
-  finish(): StateEvent[] {
+  /**
+   * The same of threads that have no state in the last range. Of a log without end, the states after the last change were not written: threads that
+   * compute on all CPUs ahead of others (SCHED_FIFO) keep the recorder from reading them for as long as they do.
+   */
+  finish(hasEnd: boolean): StateEvent[] {
     const last = this.kept?.last
-    return [...this.states].flatMap(([tid, range]) => (last && range !== last ? [unknownState(tid, range)] : []))
+    return [...this.states].flatMap(([tid, range]) => {
+      if (range && last && range !== last) return [unknownState(tid, range.untilNs)]
+      return hasEnd ? [] : [unknownState(tid, this.changedNs)]
+    })
   }
 }
 
-const unknownState = (tid: number, { untilNs }: KeptRange): StateEvent => ({
-  kind: 'state',
-  tid,
-  cpu: -1,
-  state: 'off',
-  atNs: untilNs,
-})
+const unknownState = (tid: number, atNs: number): StateEvent => ({ kind: 'state', tid, cpu: -1, state: 'off', atNs })

@@ -83,7 +83,7 @@ class LogReader implements ChunkReader {
       this.releaseAll()
       return true
     }
-    this.records.finish()
+    this.records.finish(this.end !== undefined)
     this.reportEnd(this.cursor.offset)
     for (const event of this.records.leftOut.events()) this.batch.add(event)
     return false

@@ -84,10 +84,10 @@ export class EventRecords {
     this.clock.lastNs = Math.max(this.clock.lastNs, this.cursorNs)
   }
 
-  /** Call it after the last {@link read}. */
-  finish(): void {
+  /** Call it after the last {@link read}. `hasEnd`: the log was closed. */
+  finish(hasEnd: boolean): void {
     this.calls.settle()
-    for (const off of this.times.finish()) this.batch.add(off)
+    for (const off of this.times.finish(hasEnd)) this.batch.add(off)
   }
 
   private readonly readRecord = (type: number, at: number, end: number): void => {
@@ -327,7 +327,7 @@ export class EventRecords {
       case RecordType.State: {
         const [tid, cpu] = [view.getUint32(at + 12, true), readNumber(view, at + 16)]
         const state = THREAD_STATES[view.getUint32(at + 20, true)]
-        if (state) for (const off of this.times.enter(tid, atNs)) this.batch.add(off)
+        if (state) for (const off of this.times.enter(tid, state, atNs)) this.batch.add(off)
         return state && this.batch.add({ kind: 'state', tid, cpu, state, atNs })
       }
       case RecordType.Affinity:

@@ -19,6 +19,9 @@ const ATTENTION: Limit = {
   value: 0.5,
   why: 'the work of attention alone grows with the context: where all operators get slower, the machine does',
 }
+/** Attention, without the products with weights before and after it: what reads the KV cache, by llama.cpp's names. */
+const readsCache = ({ op, role }: { readonly op: string; readonly role: string }) =>
+  /^(FLASH_ATTN_EXT|SOFT_MAX)/.test(op) || /^(kq|cache_)/.test(role)
 
 /** Options of the types of the KV cache. */
 const TYPES = ['-ctk', '--cache-type-k', '-ctv', '--cache-type-v']
@@ -69,7 +72,7 @@ function lookAt(slope: ContextSlope): Looked[] {
   const by = operators?.parts.filter(({ what, ms_per_1000_tokens: value }) => what === 'role' && value > 0) ?? []
   const sentence = `TPOT grows ${number(growth)} ms per 1 000 tokens${causesOf(slope)} (${percent(spanNs / mean_ns)} of its mean ${range})`
   const grown = by.reduce((sum, part) => sum + part.ms_per_1000_tokens, 0)
-  const byAttention = by.reduce((sum, part) => sum + (part.block === 'attention' ? part.ms_per_1000_tokens : 0), 0)
+  const byAttention = by.reduce((sum, part) => sum + (readsCache(part) ? part.ms_per_1000_tokens : 0), 0)
   const isOfContext = operators === null || byAttention >= ATTENTION.value * grown
   if (!isOfContext || grownNs < GROWTH.value * mean_ns) {
     return [{ figure: `TPOT changes by ${percent(spanNs / mean_ns)} of its mean ${range}` }]

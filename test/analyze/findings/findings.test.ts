@@ -202,7 +202,7 @@ describe('the rules', () => {
 })
 
 test('TPOT that grows is a finding only where attention grows: else the machine got slower', async () => {
-  const growing = (attention: number, other: number) =>
+  const growing = (attention: number, other: number, name = 'ffn_up-0') =>
     madeRun({
       calls: [
         { phase: 'prefill', tokens: 16, steps: [{ name: 'ffn_up-0', op: 'MUL_MAT', ns: [500_000, 500_000] }] },
@@ -213,7 +213,7 @@ test('TPOT that grows is a finding only where attention grows: else the machine 
           }
           return {
             phase: 'decode' as const,
-            steps: [step('kqv_out-0', 'FLASH_ATTN_EXT', attention), step('ffn_up-0', 'MUL_MAT', other)],
+            steps: [step('kqv_out-0', 'FLASH_ATTN_EXT', attention), step(name, 'MUL_MAT', other)],
           }
         }),
       ],
@@ -230,6 +230,9 @@ test('TPOT that grows is a finding only where attention grows: else the machine 
   ])
   expect(await growth(growing(4000, 4000))).toEqual([expect.stringMatching(/^TPOT grows 8 ms per 1 000 tokens/)])
   expect(await growth(growing(1000, 8000))).toEqual([])
+  // A product with weights of attention does not read the cache.
+  expect(await growth(growing(1000, 8000, 'Qcur-0'))).toEqual([])
+  expect(await growth(growing(1000, 8000, 'kq-0'))).toHaveLength(1)
 })
 
 test('several operators that are not split are together the cause of waits at barriers', async () => {

@@ -123,7 +123,9 @@ function areInSame(slice, other) {
 /** Slices of trace_processor's import that have no equal in ours, and why. */
 export async function compareImports(bytes, { convert, openTrace }) {
   const imported = await openTrace(bytes)
-  const converted = await openTrace(convert({ name: 'trace.json', source: bytes }, { detail: 'full', all: true }))
+  const converted = await openTrace(
+    convert({ name: 'trace.json', source: bytes }, { detail: 'full', all: true, grouped: true }),
+  )
   const [a, b] = [contentOf(imported), contentOf(converted)]
   imported.close()
   converted.close()

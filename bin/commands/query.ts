@@ -175,7 +175,9 @@ async function open(
     const trace = opened.find((input) => input.kind === 'trace')
     if (trace) throw new UsageError(`${trace.name}: is a trace, and only logs can be queried together`)
     const names = opened.map((input) => input.name)
-    return openTrace(noteIssues(names, within(options, names, convert(opened, { ...options, findings: true }))))
+    return openTrace(
+      noteIssues(names, within(options, names, convert(opened, { ...options, findings: true, grouped: true }))),
+    )
   }
   refuseDrawing(args, name)
   if (kind === 'trace') return openTrace(source)

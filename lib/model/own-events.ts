@@ -47,6 +47,8 @@ export interface OwnTrackEvent {
   readonly ofProcess?: OwnProcess | undefined
   /** Of a track in such a group: it is this thread. */
   readonly ofThread?: OwnThread | undefined
+  /** Its name where viewers close the groups of the trace: it is a row at the top then, and of no thread. By default it stays in its group. */
+  readonly atTop?: string | undefined
 }
 
 /** A new name of a track whose name was not known when it was defined. */
@@ -57,6 +59,7 @@ export interface OwnNameEvent {
   readonly name: string
   readonly ofProcess?: OwnProcess | undefined
   readonly ofThread?: OwnThread | undefined
+  readonly atTop?: string | undefined
 }
 
 /** Arguments of a slice or an instant: plain, or with interned keys and texts. */

@@ -94,7 +94,7 @@ const MARGIN = 0.05
 const WORKSPACE = 'ggml'
 
 /** Names of the rows of a run, as far as it has them: Findings, …; those in its groups are not matched. */
-const ROWS = 'Find.*|Phase|.ueue.*|slot.*|In .*|Benchmark|Tokens.*|tok/s|Graphs|worker.*|Copies|G.*/s.*'
+const ROWS = 'Find.*|Phase|.ueue.*|slot.*|In .*|Benchmark|Tokens.*|tok/s|Graphs|Copies|G.*/s.*'
 /** What the UI adds to names in Chrome JSON: the number of a thread, or the unit of a counter. */
 const OF_JSON = '( [^>]*)?'
 /** CPUs of the scheduler, as the UI draws them. */
@@ -121,6 +121,9 @@ const CALLS = `
     where slice.category = 'token' and dur > 0 and slice.ts + slice.dur > firstTs),
   calls as (select * from every where run is (select run from every order by rank limit 1))
   select name, ts, endTs, decode from calls where decode = (select max(decode) from calls) order by ts`
+
+/** The times that the UI shows at most. */
+const BOUNDS = `select start_ts, end_ts from trace_bounds`
 
 /** The request that took longest. */
 const SLOWEST_REQUEST = `select ts, ts + dur from slice where category = 'request' order by dur desc limit 1`
@@ -150,7 +153,7 @@ export function viewOf(query: (sql: string) => QueryResult): View {
   const inView = request
     ? ([BigInt(request[0] as number), BigInt(request[1] as number)] as const)
     : shownOf(calls, slow)
-  const ofRun = `([^>]*> )?(${ROWS}${request ? '' : '|Memory|[bK].*|com.*'})${isRun === 1 ? '' : OF_JSON}`
+  const ofRun = `([^>]*> )?(${ROWS}|${request ? 'worker.*' : '[bKw].*|Memory|com.*'})${isRun === 1 ? '' : OF_JSON}`
   const others = isRun === 1 || operators !== 0 ? { expanded: [], rows: [ofRun, CPUS] } : otherViewOf(query, CPUS)
   const copied = [...others.rows, ...gpu.rows]
   if (copied.length === 0) return { commands: [] }
@@ -170,7 +173,14 @@ export function viewOf(query: (sql: string) => QueryResult): View {
   if (hasFindings === 1) commands.push(command('RunQueryAndShowTab', FINDINGS, 'Findings'))
   for (const { call, times } of slow)
     commands.push(command('AddNoteAtTimestamp', `${call.ts}`, `${call.name}: ${times.toFixed(1)} × the median`))
-  return { span: inView ? widened(inView, MARGIN) : gpu.span, commands }
+  const span = inView ? widened(inView, MARGIN) : gpu.span
+  return { span: span && withinTrace(span, query(BOUNDS)), commands }
+}
+
+/** A span without what is before or after the trace: the UI ignores one that is not within it. Source: Perfetto v55.3 and v58.2, plugins/dev.perfetto.DeeplinkQuerystring. */
+function withinTrace([start, end]: readonly [bigint, bigint], bounds: QueryResult): readonly [bigint, bigint] {
+  const [first, last] = bounds.rows[0]!.map((ts) => BigInt(ts as number))
+  return [start < first! ? first! : start, end > last! ? last! : end]
 }
 
 const command = (name: string, ...args: string[]): ViewerCommand => ({ id: `dev.perfetto.${name}`, args })
@@ -202,11 +212,11 @@ function shownOf(calls: readonly CallSpan[], [slowest]: readonly SlowCall[]): re
 }
 
 /**
- * The URL at which the Perfetto UI fetches a trace from `traceUrl` and shows this view. Its last commands are left out if it would have more than
- * `charsMax` characters.
+ * The URL at which the Perfetto UI fetches a trace from `traceUrl` and shows this view; undefined: a page passes the trace to it. Its last commands are
+ * left out if it would have more than `charsMax` characters.
  */
-export function viewerUrl(traceUrl: string, { span, commands }: View, charsMax = URL_CHARS_MAX): string {
-  const parameters = [['url', traceUrl]]
+export function viewerUrl(traceUrl: string | undefined, { span, commands }: View, charsMax = URL_CHARS_MAX): string {
+  const parameters = traceUrl === undefined ? [] : [['url', traceUrl]]
   if (span) parameters.push(['visStart', String(span[0])], ['visEnd', String(span[1])])
   if (commands.length > 0) parameters.push(['startupCommands', JSON.stringify(commands)])
   const url = `${VIEWER}/#!/?${parameters.map(([key, value]) => `${key}=${encoded(value!)}`).join('&')}`

@@ -1,3 +1,4 @@
+import type { BufferUsage } from '../model/events.ts'
 import type { Unit } from '../sink/track.ts'
 import { PIXEL_NS } from './counter-line.ts'
 import type * as of from './of.ts'
@@ -56,6 +57,9 @@ const ROLES = {
 
 /** Workers and slots that have rows of the run; further ones are in a group, which viewers close. */
 const ROWS_AT_ONCE = 8
+
+/** The ranks of offsets in the run: of the first buffer of a usage, which shows where a call is in the model, and in the tokens before. */
+const OFFSETS_AT_ONCE: Partial<Record<BufferUsage, number>> = { weights: at(9, 134), 'kv-cache': at(9, 135) }
 
 const ofFurtherWorkers = ({ worker }: of.Worker) => (worker < ROWS_AT_ONCE ? undefined : 'workers')
 
@@ -365,6 +369,10 @@ export const LAYOUT = {
   offsetRead: counter<of.Buffer & { readonly offsetsFrom: string }>('memory', {
     ofSummedCalls: 'nothing',
     rank: bufferRank(0),
+    ahead: {
+      rank: ({ usage, nth }) => (nth === 1 ? OFFSETS_AT_ONCE[usage] : undefined),
+      name: ({ title }) => `${title}: offset read`,
+    },
     name: ({ title }) => `${title}: offset read`,
     description: ({ label, offsetsFrom }) =>
       `Offset of each operator's source in this buffer (${label}), in bytes from ${offsetsFrom}; 0 between graph runs. ${PIXEL}`,
@@ -557,6 +565,14 @@ export const LAYOUT = {
     rows: 64,
     name: ({ library }) => library,
     description: ({ library }) => `Calls of ${library}, as its logger wrote them.`,
+  }),
+  /** Of {@link own} tracks those that are at the top, where the viewer closes groups. */
+  ownAtTop: track<of.Own>('run', {
+    rank: ({ nth }) => at(12, 40 + Math.min(nth, 15)),
+    name: ({ name }) => name,
+    description: ({ description }) => description,
+    kind: ({ holds }) => holds,
+    unit: ({ unit }) => unit,
   }),
   gpuWaits: group('run', {
     rank: at(12, 12),

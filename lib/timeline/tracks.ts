@@ -84,7 +84,7 @@ export class Tracks {
   constructor(
     private readonly tree: TrackTree,
     private readonly run?: Run,
-    private readonly isOpen = false,
+    readonly isOpen = false,
     private readonly isSummed = false,
     private readonly groups = new Map<string, number>([['trace', 0]]),
   ) {}

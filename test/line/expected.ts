@@ -251,7 +251,7 @@ class Drawing {
     const sources = this.tensors.get(tensor)!.sources.map((id) => this.tensors.get(id)!)
     for (const { buffer, offset } of sources) {
       if (buffer < 0 || offset === undefined) continue
-      const row = `Memory/${this.bufferTitle(buffer)}: offset read`
+      const row = `Memory/${this.bufferTitle(buffer)}: offset read`.replace(/^Memory\/(weights|KV cache):/, '$1:')
       this.graphRun.reads.add(row)
       this.sample(row, startNs, offset)
     }

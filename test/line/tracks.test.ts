@@ -36,10 +36,9 @@ const TREES: Record<Format, string[]> = {
     '0 LLM run/1792 worker 0',
     ...[0, 1].map((layer) => `0 LLM run/${2368 + 16 * layer} layer ${layer}: experts`),
     '0 LLM run/2432 bytes touched per operator',
+    '0 LLM run/2438 weights: offset read',
     '0 LLM run/2560 Experts',
     ...[2, 3, 4, 5].map((layer) => `0 LLM run/2560 Experts/${16 * (layer + 1)} layer ${layer}`),
-    '0 LLM run/2816 Memory',
-    '0 LLM run/2816 Memory/8 weights: offset read',
   ],
   'profinfer-csv': [
     '0 LLM run',

@@ -107,8 +107,9 @@ describe('beside groups of the viewer, which closes all groups then, rows of a l
       'Tokens',
     ]
     const ofMemory = ['bytes touched per operator', 'compute buffer (CUDA_Host): live']
+    const ofOffsets = ['weights: offset read']
     const ofThread = ['thread 1198: CUDA API', 'thread 1198: functions']
-    const rowsAtTop = [...ofRun, ...ofMemory, ...ofThread, 'tok/s', 'worker 0', 'worker 0: state']
+    const rowsAtTop = [...ofRun, ...ofMemory, ...ofThread, 'tok/s', ...ofOffsets, 'worker 0', 'worker 0: state']
     expect(rows(trace, AT_TOP)).toEqual(anchored(...rowsAtTop))
     const [[run, name]] = rows(trace, GROUPS) as [[number, string]]
     expect(name).toMatch(/^LLM .*CUDA0$/)

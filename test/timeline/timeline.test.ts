@@ -170,9 +170,9 @@ test('memory is sampled once per node, not once per worker', async () => {
     operator(0, 5, { tensor: 1 }),
     operator(0, 5, { tensor: 1, worker: 1 }),
   ])
-  expect(await drawn(node, {}, { rows: /Memory|touched/ })).toEqual([
-    'Memory/weights: offset read | 0 = 64',
-    'Memory/weights: offset read | 5 = 0',
+  expect(await drawn(node, {}, { rows: /offset read|touched/ })).toEqual([
+    'weights: offset read | 0 = 64',
+    'weights: offset read | 5 = 0',
     'bytes touched per operator | 0 = 8',
     'bytes touched per operator | 5 = 0',
   ])
@@ -193,14 +193,14 @@ test('nothing is read between graph runs: where they end, offsets read go to 0',
     operator(50, 55, { tensor: 3, call: 1 }),
   ])
   expect(await drawn(runs, { detail: 'full' }, { rows: /offset read/ })).toEqual([
-    'Memory/weights: offset read | 0 = 64',
-    'Memory/weights: offset read | 20 = 0',
-    'Memory/weights: offset read | 30 = 64',
-    'Memory/weights: offset read | 40 = 0',
-    'Memory/KV cache: offset read | 10 = 32',
-    'Memory/KV cache: offset read | 20 = 0',
-    'Memory/KV cache: offset read | 50 = 32',
-    'Memory/KV cache: offset read | 55 = 0',
+    'weights: offset read | 0 = 64',
+    'weights: offset read | 20 = 0',
+    'weights: offset read | 30 = 64',
+    'weights: offset read | 40 = 0',
+    'KV cache: offset read | 10 = 32',
+    'KV cache: offset read | 20 = 0',
+    'KV cache: offset read | 50 = 32',
+    'KV cache: offset read | 55 = 0',
   ])
 })
 

@@ -1,5 +1,6 @@
 import { ByteTable } from '../../input/byte-table.ts'
 import { textIn } from '../../input/json-bytes.ts'
+import { DefaultMap } from '../../model/default-map.ts'
 import { INT32_MAX } from '../../model/limits.ts'
 import type { Names } from '../../model/names.ts'
 import type { OwnNameEvent, OwnProcess, OwnThread, OwnTrackEvent } from '../../model/own-events.ts'
@@ -25,6 +26,12 @@ const OF_THREAD = {
   memory: { name: 'Allocations', description: 'Memory that was allocated and freed on the thread.' },
 } as const
 
+/**
+ * Rows of one kind that are at the top where the viewer closes groups. Rows of threads of SQL are none of them: the viewer draws these
+ * in the group of their process, whatever their descriptors contain. Source: Perfetto v55.3, protos/perfetto/trace/track_event/track_descriptor.proto, parent_uuid.
+ */
+const AT_TOP_MAX = 4
+
 /** Where a row is: `thread` in the group of its process. */
 export type RowKind = 'thread' | keyof typeof OF_THREAD | keyof typeof GROUPS
 
@@ -38,6 +45,8 @@ interface Row {
   readonly thread: number | undefined
   readonly definition: () => Omit<OwnTrackEvent, 'kind' | 'id' | 'group'>
   isDefined: boolean
+  /** It may be at the top: it is one of the first of its kind. */
+  isFirst: boolean
 }
 
 /** The rows of threads, streams and counters, and the names of processes and threads. */
@@ -54,6 +63,8 @@ export class Rows {
   /** Places among the others that the file states, by id of the process or key of the thread. */
   private readonly processOrder = new Map<number, number>()
   private readonly threadOrder = new Map<number, number>()
+  /** Rows at the top, by kind. */
+  private readonly atTop = new DefaultMap<RowKind, number>(() => 0)
   private lastKey = -1
   private last = 0
   /** The file is one of PyTorch's profiler. */
@@ -149,8 +160,8 @@ export class Rows {
       const track = this.byThread.get((kind * IDS + (pid % IDS)) * IDS + (tid % IDS))
       const row = track === undefined ? undefined : this.rows[track]!
       if (!row?.isDefined) continue
-      const { name, ofThread } = row.definition()
-      yield { kind: 'own-name', track: track!, name, ofThread }
+      const { name, ofThread, atTop } = definitionOf(row)
+      yield { kind: 'own-name', track: track!, name, ofThread, atTop }
     }
   }
 
@@ -204,10 +215,11 @@ export class Rows {
     const row = this.rows[id]!
     if (row.isDefined) return
     row.isDefined = true
+    row.isFirst = this.isFirst(row)
     if (row.kind === 'python' || row.kind === 'memory') {
       const thread = this.thread('thread', row.pid, row.thread! - this.threadKey(row.pid, 0))
       yield* this.definitions(thread)
-      yield { kind: 'own-track', id, group: thread, ...row.definition() }
+      yield { kind: 'own-track', id, group: thread, ...definitionOf(row) }
       return
     }
     const kind = this.groupKind(row)
@@ -219,11 +231,18 @@ export class Rows {
       this.groups.set(key, group)
       yield { kind: 'own-track', id: group, holds: 'group', ...this.groupOf(row) }
     }
-    yield { kind: 'own-track', id, group, ...row.definition() }
+    yield { kind: 'own-track', id, group, ...definitionOf(row) }
+  }
+
+  private isFirst({ kind, definition }: Row): boolean {
+    if (definition().atTop === undefined) return false
+    const before = this.atTop.of(kind)
+    this.atTop.set(kind, before + 1)
+    return before < AT_TOP_MAX
   }
 
   private add(kind: RowKind, pid: number, thread: number | undefined, definition: Row['definition']): number {
-    this.rows.push({ kind, pid, thread, definition, isDefined: false })
+    this.rows.push({ kind, pid, thread, definition, isDefined: false, isFirst: false })
     return this.rows.length - 1
   }
 
@@ -277,19 +296,26 @@ export class Rows {
     const text = this.texts[tid] ?? ''
     if (kind === 'annotations') {
       const stream = `GPU ${this.texts[pid]}: stream ${text}`
-      return { name: stream, description: `Annotations whose work ran on ${stream}.`, nests: true }
+      const description = `Annotations whose work ran on ${stream}.`
+      return { name: stream, description, nests: true, atTop: `${stream}: annotations` }
     }
     const numbers = { pid: this.processNumber(pid), tid: this.threadNumber(tid) }
-    if (kind === 'python' || kind === 'memory') return { ...OF_THREAD[kind], nests: true, ...numbers }
     const name = this.names.text(this.threadName(pid, tid))
     const title =
       this.number(tid) === -1 && text !== '-1' ? bothOf(name, text) || 'events' : `${name || 'thread'} ${text}`
+    if (kind === 'python' || kind === 'memory') {
+      const row = OF_THREAD[kind]
+      return { ...row, nests: true, ...numbers, atTop: `${title}: ${row.name}` }
+    }
     const leads = tid === pid && numbers.tid >= 0 // the main thread
     const description = `What ${name || 'thread'} ${text} did.`
     const ofThread = kind === 'thread' ? this.threadOf(pid, tid) : undefined
     return { name: title, description, nests: true, leads, ...numbers, ofThread }
   }
 }
+
+const definitionOf = ({ definition, isFirst }: Row): ReturnType<Row['definition']> =>
+  isFirst ? definition() : { ...definition(), atTop: undefined }
 
 /** `[TP00] 1234`, `rank 3: 1234` */
 function rankOf(text: string): { rank: string; number: string } | undefined {

@@ -92,7 +92,7 @@ export class OwnArea {
     track.definition = { ...track.definition, ...renamed }
     if (track.uuid === 0) return
     for (const [row, uuid] of [track.uuid, ...track.rows].entries()) {
-      this.context.tracks.rename(uuid, 'own', ofOwn(track), row, this.groupOf(track, row))
+      this.context.tracks.rename(uuid, ...this.placeOf(track, row))
     }
   }
 
@@ -174,14 +174,21 @@ export class OwnArea {
   /** The n-th row of a track; row 0 is the track itself. */
   private row(track: OwnTrack, row: number): number {
     if (row === 0) return this.uuidOf(track)
-    const uuid = this.context.tracks.add('own', ofOwn(track), row, this.groupOf(track, row))
+    const uuid = this.context.tracks.add(...this.placeOf(track, row))
     track.rows.push(uuid)
     return uuid
   }
 
   private uuidOf(track: OwnTrack): number {
-    if (track.uuid === 0) track.uuid = this.context.tracks.add('own', ofOwn(track), 0, this.groupOf(track, 0))
+    if (track.uuid === 0) track.uuid = this.context.tracks.add(...this.placeOf(track, 0))
     return track.uuid
+  }
+
+  /** Its n-th row in the layout: at the top, if it is a row there, and the viewer closes groups. */
+  private placeOf(track: OwnTrack, row: number): ['own' | 'ownAtTop', of.Own, number, number | undefined] {
+    const { atTop } = track.definition
+    if (atTop === undefined || !this.context.tracks.isOpen) return ['own', ofOwn(track), row, this.groupOf(track, row)]
+    return ['ownAtTop', { ...ofOwn(track), name: atTop }, row, undefined]
   }
 
   /** undefined: the group of the input. Further rows of a thread are below it: so they are that thread's. Processes are at the top. */

@@ -4,6 +4,7 @@ import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Readable, Writable } from 'node:stream'
 
 /** Chromium, or undefined where there is none (or no openssl, for the certificate of the sites that it visits). */
 export const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(
@@ -88,6 +89,35 @@ export class Sites {
     }
   }
 
+  /** Lets Chromium visit a page, clicks what `selector` finds as soon as it is enabled, and returns what the page that opens then reports. */
+  async click<T>(url: string, selector: string): Promise<T> {
+    const report = this.report<T>()
+    const args = [...this.arguments(false, []), '--remote-debugging-pipe']
+    const child = spawn(CHROMIUM!, args, { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] })
+    this.children.push(child)
+    const browser = new DevTools(child.stdio[3] as Writable, child.stdio[4] as Readable)
+    try {
+      const { targetId } = await browser.send<{ targetId: string }>('Target.createTarget', { url })
+      const attached = { targetId, flatten: true }
+      const { sessionId } = await browser.send<{ sessionId: string }>('Target.attachToTarget', attached)
+      const expression = `(() => {
+        const found = document.querySelector(${JSON.stringify(selector)})
+        if (!found || found.disabled) return false
+        found.click()
+        return true
+      })()`
+      const click = { expression, userGesture: true, returnByValue: true }
+      const isClicked = async () => {
+        const { result } = await browser.send<{ result: { value: boolean } }>('Runtime.evaluate', click, sessionId)
+        return result.value
+      }
+      while (!(await isClicked())) await new Promise((resolve) => setTimeout(resolve, 50))
+      return await report
+    } finally {
+      child.kill()
+    }
+  }
+
   async close(): Promise<void> {
     for (const child of this.children) {
       if (child.exitCode === null && child.signalCode === null) {
@@ -98,6 +128,34 @@ export class Sites {
     this.server.close()
     this.server.closeAllConnections()
     removeProfile(this.folder)
+  }
+}
+
+/** Chromium's DevTools protocol through two pipes: each message is JSON, and ends with a byte 0. */
+class DevTools {
+  private readonly waiting = new Map<number, (result: never) => void>()
+  private rest = ''
+
+  constructor(
+    private readonly to: Writable,
+    from: Readable,
+  ) {
+    from.setEncoding('utf8').on('data', (text: string) => {
+      const messages = `${this.rest}${text}`.split('\0')
+      this.rest = messages.pop()!
+      for (const message of messages) {
+        const { id, result } = JSON.parse(message)
+        this.waiting.get(id)?.(result as never)
+      }
+    })
+  }
+
+  send<T>(method: string, params: object, sessionId?: string): Promise<T> {
+    const id = this.waiting.size + 1
+    return new Promise((resolve) => {
+      this.waiting.set(id, resolve)
+      this.to.write(`${JSON.stringify({ id, method, params, sessionId })}\0`)
+    })
   }
 }
 

@@ -85,8 +85,8 @@ export const openCommand: CommandModule<object, Arguments> = {
     yargs
       .usage(
         `$0 open <trace or logs>\n\nShows a trace, or logs converted to one, in ${VIEWER}: serves it once, on this ` +
-          'machine (127.0.0.1:9001) and to pages of that site only, opens the browser, and ends when the trace was ' +
-          'fetched. A workspace has the rows of the run, and the slowest decode calls are in view; a track names what made operators slow, ' +
+          'machine (127.0.0.1:9001; if that is in use, to a page of its own that passes it there) and to pages of that site only, opens the browser, and ' +
+          'ends when the trace was fetched. A workspace has the rows of the run, and the slowest decode calls are in view; a track names what made operators slow, ' +
           'a table below what made the run slow. The browser may ask whether the site may access this machine: allow it, the trace does not ' +
           'leave this machine.',
       )
@@ -151,9 +151,11 @@ async function show(showing: Showing, progress: Progress, make: () => Promise<Sh
     const { trace, view, heldBytes } = await make()
     const { url, ownUrl, fetched } = server.offer(trace)
     await warnOfSize(trace.bytes, heldBytes, showing.inputs, isLog)
-    const urlOf = (traceUrl: string) => viewerUrl(traceUrl, view, ...(isShortOnly() ? [URL_CHARS_OF_WINDOWS] : []))
-    server.leadTo(urlOf(url))
-    const urls = { url: urlOf(url), ownUrl: urlOf(ownUrl), shortUrl: server.shortUrl }
+    const { isPosting, shortUrl } = server
+    const viewerOf = (traceUrl?: string) => viewerUrl(traceUrl, view, ...(isShortOnly() ? [URL_CHARS_OF_WINDOWS] : []))
+    const urlOf = (address: string) => (isPosting ? address : viewerOf(address))
+    server.leadTo(isPosting ? viewerOf() : urlOf(url))
+    const urls = { url: urlOf(url), ownUrl: urlOf(ownUrl), shortUrl, isPosting }
     const isByHand = await printUrls(urls, trace.bytes, showing)
     const isFetched = await Promise.race([fetched.then(() => true), ...(isByHand ? [later(showing.wait)] : [])])
     if (!isFetched) await note(`ended: no browser fetched the trace in ${duration(showing.wait * 1e9)}`)
@@ -168,7 +170,7 @@ async function show(showing: Showing, progress: Progress, make: () => Promise<Sh
 /** What to do where no browser can be opened here. */
 const byHand = (url: string, seconds: number) => [
   `shorter: ${url}, which leads there`,
-  `for a browser on another machine, first run there: ssh -L 9001:127.0.0.1:9001 ${hostname()}`,
+  `for a browser on another machine, first run there: ssh -L ${new URL(url).port}:${new URL(url).host} ${hostname()}`,
   `this ends when the browser has the trace, or after ${duration(seconds * 1e9)} (--wait)`,
 ]
 
@@ -244,7 +246,7 @@ async function warnOfSize(bytes: number, held: number, inputs: readonly string[]
 
 /** Prints the URL, and opens a browser; returns whether it has to be opened by hand. `ownUrl`: the one for a browser of this user, as all users see the arguments of the program that opens it. */
 async function printUrls(
-  { url, ownUrl, shortUrl }: Readonly<Record<'url' | 'ownUrl' | 'shortUrl', string>>,
+  { url, ownUrl, shortUrl, isPosting }: Urls,
   bytes: number,
   { browser, quiet, wait, say }: Showing,
 ): Promise<boolean> {
@@ -255,13 +257,18 @@ async function printUrls(
   if (failure !== undefined) await note(`no browser was opened: ${failure}; open the URL above yourself`)
   const isByHand = !browser || failure !== undefined
   if (quiet) return isByHand
-  await note(
-    [
-      `serving the trace (${size(bytes)}) on 127.0.0.1:9001, once, to ${VIEWER} only; Ctrl-C ends`,
-      ...(isByHand ? byHand(shortUrl, wait) : []),
-      'if the browser asks whether ui.perfetto.dev may access this device or the local network: allow it',
-      ...(process.platform === 'darwin' ? ['Safari cannot fetch it; Chrome, Edge and Firefox can'] : []),
-    ].join('\n'),
-  )
+  const { host } = new URL(shortUrl)
+  const isServed = isPosting
+    ? `port 9001 is in use: serving the trace (${size(bytes)}) on ${host}, once, to the page above, whose button passes it to ${VIEWER}; Ctrl-C ends`
+    : `serving the trace (${size(bytes)}) on ${host}, once, to ${VIEWER} only; Ctrl-C ends`
+  const permission = [
+    'if the browser asks whether ui.perfetto.dev may access this device or the local network: allow it',
+    ...(process.platform === 'darwin' ? ['Safari cannot fetch it; Chrome, Edge and Firefox can'] : []),
+  ]
+  await note([isServed, ...(isByHand ? byHand(shortUrl, wait) : []), ...(isPosting ? [] : permission)].join('\n'))
   return isByHand
+}
+
+interface Urls extends Readonly<Record<'url' | 'ownUrl' | 'shortUrl', string>> {
+  readonly isPosting: boolean
 }

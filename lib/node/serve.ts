@@ -8,6 +8,7 @@ import { pipeline } from 'node:stream/promises'
 import { UsageError } from '../errors.ts'
 import { EXTENSION_PATH, VIEWER } from '../query/view.ts'
 import { callerOfSudo } from './outputs.ts'
+import { PAGE_SUFFIX, pagePolicy, postPage } from './post-page.ts'
 
 const HOST = '127.0.0.1'
 
@@ -29,7 +30,8 @@ export interface ServedTrace {
 /**
  * Serves one trace to the Perfetto UI, once, on this machine: an HTTP server on 127.0.0.1:9001. Only pages of
  * https://ui.perfetto.dev get it, at an unguessable address. Other pages are refused by their `Origin`, other host names that
- * resolve to this address by their `Host`. At `/ggml` it is an extension server of the UI, with the views of `GGML_PACKAGE`.
+ * resolve to this address by their `Host`. At `/ggml` it is an extension server of the UI, with the views of `GGML_PACKAGE`. Where another program
+ * uses that port, it serves a page on another one, which passes the trace to the UI.
  */
 export class TraceServer {
   private trace: ServedTrace | undefined
@@ -47,49 +49,51 @@ export class TraceServer {
     this.settle = { resolve, reject }
   })
 
+  /** `isPosting`: the UI cannot fetch from its port; a page passes the trace to it. */
   private constructor(
     private readonly server: Server,
     private readonly host: string,
+    readonly isPosting: boolean,
   ) {
     this.fetched.catch(() => undefined) // there may be no listener yet
     server.on('request', (request, response) => this.answer(request, response))
   }
 
   /**
-   * Opens the port: by default 9001, the only one from which the UI fetches. Throws UsageError if another program uses
-   * it.
+   * Opens the port: by default 9001, the only one from which the UI fetches; a free one, from which a page passes the trace to the UI (`isPosting`), if
+   * another program uses that. Throws UsageError if another program uses the given one.
    */
-  static async listen(port = PORT): Promise<TraceServer> {
+  static async listen(port?: number): Promise<TraceServer> {
     const server = (await import('node:http')).createServer()
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', (error) => reject(explainListenError(error, port)))
-      server.listen(port, HOST, resolve)
-    })
-    return new TraceServer(server, `${HOST}:${(server.address() as AddressInfo).port}`)
+    const failure = await failureToListen(server, port ?? PORT)
+    const isPosting = port === undefined && failure?.code === 'EADDRINUSE'
+    const further = isPosting ? await failureToListen(server, 0) : failure
+    if (further) throw explainListenError(further, port ?? PORT)
+    return new TraceServer(server, `${HOST}:${(server.address() as AddressInfo).port}`, isPosting)
   }
 
   /**
-   * Serves a trace. Returns its address, another one that only programs of this user can fetch (arguments of programs, such as the one that opens
-   * a browser, are visible to all users), and a promise that resolves when the last byte was fetched.
+   * Serves a trace. Returns its address (where {@link isPosting}, that of the page), another one that only programs of this user can fetch (arguments of
+   * programs, such as the one that opens a browser, are visible to all users), and a promise that resolves when the last byte was fetched.
    */
   offer(trace: ServedTrace): { url: string; ownUrl: string; fetched: Promise<void> } {
     const address = () => `/${randomBytes(16).toString('base64url')}/${trace.name.replace(/[^\w.+-]+/g, '_')}`
     this.trace = trace
     this.path = address()
     this.ownPath = address()
-    return {
-      url: `http://${this.host}${this.path}`,
-      ownUrl: `http://${this.host}${this.ownPath}`,
-      fetched: this.fetched,
-    }
+    return { url: this.urlOf(this.path), ownUrl: this.urlOf(this.ownPath), fetched: this.fetched }
   }
 
-  /** The address that is easy to type: programs of this user are led from it to `viewer`, as soon as that is known. */
+  private urlOf(path: string): string {
+    return `http://${this.host}${path}${this.isPosting ? PAGE_SUFFIX : ''}`
+  }
+
+  /** The address that is easy to type: programs of this user are led from it to `viewer`, or to the page, as soon as that is known. */
   get shortUrl(): string {
     return `http://${this.host}/`
   }
 
-  /** What {@link shortUrl} leads to. */
+  /** The address of the UI, with what it is to show: {@link shortUrl} leads there, or the page opens it. */
   leadTo(viewer: string): void {
     this.lead(viewer)
   }
@@ -108,28 +112,67 @@ export class TraceServer {
     response.setHeader('X-Content-Type-Options', 'nosniff')
     if (headers.host !== this.host) return refuse(response, 403, `Host: expected ${this.host}`)
     if (url === '/' && method === 'GET' && headers.origin === undefined) return this.redirect(request, response)
+    if (this.isPosting) return this.answerOwn(request, response)
     if (headers.origin !== VIEWER) return refuse(response, 403, `Origin: expected ${VIEWER}`)
     response.setHeader('Access-Control-Allow-Origin', VIEWER)
     if (url!.startsWith(`${EXTENSION_PATH}/`) && method === 'GET') return void extend(response, url!)
     // The UI also fetches /status, to find a running trace_processor: there is none.
-    const isKnown = url === this.path || (url === this.ownPath && isOwnPeer(request.socket))
-    if (!this.trace || !isKnown) return refuse(response, 404, 'no such trace')
+    if (!this.trace || !this.knows(url, request.socket)) return refuse(response, 404, 'no such trace')
     if (method === 'OPTIONS') return allow(request, response)
+    this.answerTrace(this.trace, request, response)
+  }
+
+  /** Is it an address of the trace, for this program? */
+  private knows(url: string | undefined, socket: Socket): boolean {
+    return url === this.path || (url === this.ownPath && isOwnPeer(socket))
+  }
+
+  /** Answers with the page, or with the trace that the page asks for: with browsers, no other site gets that. */
+  private answerOwn(request: IncomingMessage, response: ServerResponse): void {
+    const { headers, url = '', method, socket } = request
+    const { trace } = this
+    const own = `http://${this.host}`
+    if ((headers.origin ?? own) !== own) return refuse(response, 403, `Origin: expected ${own}`)
+    const isPage = url.endsWith(PAGE_SUFFIX) && this.knows(url.slice(0, -PAGE_SUFFIX.length), socket)
+    if (!trace || !(isPage || this.knows(url, socket))) return refuse(response, 404, 'no such trace')
+    if (isPage && method === 'GET') return this.sendPage(trace, response)
+    if (!isPage && (headers['sec-fetch-site'] ?? 'same-origin') === 'same-origin')
+      return this.answerTrace(trace, request, response)
+    refuse(response, isPage ? 405 : 403, isPage ? 'expected GET' : `Sec-Fetch-Site: expected ${own}`)
+  }
+
+  private sendPage({ name }: ServedTrace, response: ServerResponse): void {
+    const nonce = randomBytes(16).toString('base64url')
+    const headers = {
+      'Content-Type': 'text/html; charset=utf-8',
+      Connection: 'close',
+      'Referrer-Policy': 'no-referrer',
+    }
+    void this.viewer.then((viewer) => {
+      response.writeHead(200, { ...headers, 'Content-Security-Policy': pagePolicy(nonce) })
+      response.end(postPage({ name, viewer, nonce }))
+    })
+  }
+
+  private answerTrace(trace: ServedTrace, { method, socket }: IncomingMessage, response: ServerResponse): void {
     if (method !== 'GET' && method !== 'HEAD') {
       response.setHeader('Allow', 'GET, HEAD, OPTIONS')
       return refuse(response, 405, 'expected GET')
     }
     if (this.isSending) return refuse(response, 409, 'the trace is being fetched already')
     // Whatever the viewer asks for, the connection stays open until it has everything: hangUp() ends it.
-    const headersOfTrace = { 'Content-Length': this.trace.bytes, Connection: 'keep-alive' }
+    const headersOfTrace = { 'Content-Length': trace.bytes, Connection: 'keep-alive' }
     response.writeHead(200, { 'Content-Type': 'application/octet-stream', ...headersOfTrace })
     if (method === 'HEAD') response.end()
-    else void this.send(this.trace, request.socket, response)
+    else void this.send(trace, socket, response)
   }
 
   private redirect({ socket }: IncomingMessage, response: ServerResponse): void {
     if (!isOwnPeer(socket)) return refuse(response, 403, 'expected a program of the same user')
-    void this.viewer.then((viewer) => response.writeHead(302, { Location: viewer, Connection: 'close' }).end())
+    void this.viewer.then((viewer) => {
+      const target = this.isPosting ? this.urlOf(this.path) : viewer
+      response.writeHead(302, { Location: target, Connection: 'close' }).end()
+    })
   }
 
   private async send(trace: ServedTrace, socket: Socket, response: ServerResponse): Promise<void> {
@@ -198,6 +241,17 @@ function allow({ headers }: IncomingMessage, response: ServerResponse): void {
     response.setHeader('Access-Control-Allow-Private-Network', 'true')
   }
   response.writeHead(204, { Connection: 'close' }).end()
+}
+
+/** Listens; returns why it cannot. */
+function failureToListen(server: Server, port: number): Promise<NodeJS.ErrnoException | undefined> {
+  return new Promise((resolve) => {
+    server.once('error', resolve)
+    server.listen(port, HOST, () => {
+      server.off('error', resolve)
+      resolve(undefined)
+    })
+  })
 }
 
 function explainListenError(error: NodeJS.ErrnoException, port: number): Error {

@@ -15,9 +15,9 @@ export const UI = 'https://ui.perfetto.dev'
 /** A running `open`, or `record --open`. */
 export interface Running {
   readonly child: ChildProcess
-  /** What the UI is opened with. */
+  /** What the UI is opened with; where port 9001 is in use, the page that passes the trace to the UI. */
   readonly url: string
-  /** What the UI fetches. */
+  /** What the UI or the page fetches. */
   readonly traceUrl: string
   readonly ended: Promise<{ code: number; stdout: string; stderr: string }>
 }
@@ -76,13 +76,14 @@ export async function showing(
     for (const stream of ['stdout', 'stderr'] as const) {
       child[stream].on('data', (text) => {
         said[stream] += text
-        const line = /^(https:\/\/ui\.perfetto\.dev.*)\n/m.exec(said[stream])
+        const line = /^(https:\/\/ui\.perfetto\.dev.*|http:\/\/127\.0\.0\.1:\d+\/.*\.html)\n/m.exec(said[stream])
         if (line) resolve(line[1]!)
       })
     }
     void ended.then(() => reject(new Error(said.stderr)))
   })
-  const traceUrl = new URLSearchParams(url.slice(`${UI}/#!/?`.length)).get('url')!
+  const ofPage = url.startsWith(UI) ? undefined : url.replace(/\.html$/, '')
+  const traceUrl = ofPage ?? new URLSearchParams(url.slice(`${UI}/#!/?`.length)).get('url')!
   return { child, url, traceUrl, ended }
 }
 
@@ -98,6 +99,13 @@ export const fetched = async (url: string) => {
   return Buffer.concat(pieces)
 }
 
+/** Another program that uses the port. */
+export async function occupyPort(): Promise<Server> {
+  const other = createServer().listen(9001, '127.0.0.1')
+  await once(other, 'listening')
+  return other
+}
+
 /** Does nobody listen? (Asked by connecting: to listen would take the port from those who are about to.) */
 export function isFree(): Promise<boolean> {
   return new Promise((resolve) => {
@@ -109,7 +117,7 @@ export function isFree(): Promise<boolean> {
   })
 }
 
-/** Does what the UI does: asks for a trace_processor, then fetches what its URL names. Tells how that went. */
+/** Does what the UI does: asks for a trace_processor, then fetches what its URL names, or waits for a page to pass the trace. Reports how that went. */
 export const PAGE = `<!doctype html><script type="module">
 const outcome = async (...args) => {
   try {
@@ -119,6 +127,16 @@ const outcome = async (...args) => {
 }
 const hash = async (blob) => [...new Uint8Array(await crypto.subtle.digest('SHA-256', await blob.arrayBuffer()))].join()
 const parameters = Object.fromEntries(location.hash.slice(4).split('&').map((part) => part.split('=').map(decodeURIComponent)))
+if (parameters.url === undefined) {
+  const passed = await new Promise((resolve) => addEventListener('message', (event) => {
+    if (event.data !== 'PING') resolve(event)
+    else event.source.postMessage('PONG', '*')
+  }))
+  const { buffer, title } = passed.data.perfetto
+  const report = { origin: location.origin, from: passed.origin, title, hash: await hash(new Blob([buffer])) }
+  await fetch('/report', { method: 'POST', body: JSON.stringify(report) })
+  await new Promise(() => {})
+}
 const probe = await outcome('http://127.0.0.1:9001/status', { method: 'post', cache: 'no-cache' })
 const opaque = await outcome(parameters.url, { mode: 'no-cors' })
 const trace = location.search === '?opaque' ? opaque : await outcome(parameters.url)

@@ -1,7 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -142,13 +141,6 @@ describe('what is refused', () => {
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toMatch(message)
   }
-
-  test('the port is in use: by what, and what to do', async () => {
-    const other = createServer().listen(9001, '127.0.0.1')
-    await once(other, 'listening')
-    fails(['moe.pftrace'], /^error: 127\.0\.0\.1:9001 is in use, by .*\nhint: end that program .*, or drag the trace/)
-    other.close()
-  })
 
   test('no such file, a folder, neither trace nor log', () => {
     fails(['nope'], /^error: nope: cannot read: no such file/)

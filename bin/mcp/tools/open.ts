@@ -84,7 +84,7 @@ function urlOf(
     })
     child.stdout!.on('data', (piece: Buffer) => {
       stdout = `${stdout}${piece}`.slice(0, 1 << 16)
-      const url = /^https:\/\/\S+$/m.exec(stdout)?.[0]
+      const url = /^https?:\/\/\S+$/m.exec(stdout)?.[0]
       if (url === undefined) return
       release()
       const [first] = stdout.split('\n')

@@ -2,11 +2,11 @@ import { joined } from '../../bytes/joined.ts'
 import { FormatError } from '../../errors.ts'
 import type { SizeBeside } from '../byte-source.ts'
 import type { RandomAccess } from '../random-access.ts'
+import { isSqlite } from './magic.ts'
 import { type OnDamage, SqliteRows } from './rows.ts'
 import { type Columns, columnsOf, type Default } from './schema.ts'
 import { type Decoder, readVarint, varintBytes } from './varint.ts'
 
-const MAGIC = 'SQLite format 3\0'
 const HEADER_BYTES = 100
 const LEAF = 13
 const INTERIOR = 5
@@ -17,11 +17,6 @@ const PAYLOAD_BYTES_MAX = 64 << 20
 export interface SqliteTable extends Columns {
   readonly name: string
   readonly root: number
-}
-
-/** Is this the start of an SQLite database? */
-export function isSqlite(head: Uint8Array): boolean {
-  return head.length >= MAGIC.length && [...MAGIC].every((sign, i) => head[i] === sign.charCodeAt(0))
 }
 
 /**

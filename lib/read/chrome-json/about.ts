@@ -3,11 +3,9 @@ import { parsedJson, textIn } from '../../input/json-bytes.ts'
 import type { Clock } from '../../model/events.ts'
 import { LeftOut, PERFETTO_READS_IT } from '../../model/left-out.ts'
 import type { ReadContext } from '../format.ts'
+import { OF_KINETO } from './start.ts'
 
 const BASE = 'baseTimeNanoseconds'
-/** Members that only the profiler of PyTorch writes. */
-export const OF_KINETO =
-  /^(?:schemaVersion|deviceProperties|distributedInfo|(?:cupti|roctracer)_version|(?:cuda|hip)_\w+_version)$/
 /** Facts that are copied. The others contain hosts, users, jobs, paths and the environment. */
 const COPIED =
   /^(?:schemaVersion|(?:cupti|roctracer)_version|(?:cuda|hip)_(?:runtime|driver)_version|record_shapes|profile_memory|with_stack|with_flops|with_modules)$/

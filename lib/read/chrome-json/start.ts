@@ -1,7 +1,9 @@
 import { Ascii } from '../../bytes/ascii.ts'
 import { mistakeAt, skipSpace, skipText, skipValue, textIn } from '../../input/json-bytes.ts'
-import { OF_KINETO } from './about.ts'
 
+/** Members that only the profiler of PyTorch writes. */
+export const OF_KINETO =
+  /^(?:schemaVersion|deviceProperties|distributedInfo|(?:cupti|roctracer)_version|(?:cuda|hip)_\w+_version)$/
 const PHASE = /"ph"\s*:\s*"[A-Za-z(),]"/
 /** Members that only such documents have, at any depth. */
 const OWN_MEMBERS = /"(?:traceEvents|deviceProperties|baseTimeNanoseconds)"\s*:/

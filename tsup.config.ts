@@ -1,21 +1,52 @@
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { builtinModules } from 'node:module'
+import { dirname, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { transform } from 'esbuild'
-import { type Plugin, rollup } from 'rollup'
+import { type OutputChunk, type Plugin, rollup } from 'rollup'
 import { defineConfig, type Options } from 'tsup'
 
 type Plugins = NonNullable<Options['esbuildPlugins']>
 
-/** What a program imports from another build. The CLI imports the very library that a user would: lib is not bundled a second time. */
-const beside = (filter: RegExp, folder: string): Plugins[number] => ({
+/** What a program imports from another build: it is not bundled a second time. */
+const beside = (filter: RegExp, path: string): Plugins[number] => ({
   name: 'beside',
   setup(build) {
-    build.onResolve({ filter }, ({ path }) => ({
-      path: `${folder}/${path.replace(/^.*\/(\w+)\.ts$/, '$1')}.js`,
-      external: true,
-    }))
+    build.onResolve({ filter }, () => ({ path, external: true }))
   },
 })
+
+/**
+ * What the command imports from lib/cli.ts is imported from the files that it is in: esbuild loads all files that a file imports, though only
+ * some of their names are used.
+ */
+const direct: Plugins[number] = {
+  name: 'direct',
+  setup(build) {
+    const names = (list: string) => list.split(',').flatMap((name) => name.trim() || [])
+    const exported = readFileSync('lib/cli.ts', 'utf8').matchAll(/^export \{([^}]*)\} from '\.\/(.*)'/gm)
+    const files = new Map([...exported].flatMap(([, list, file]) => names(list!).map((name) => [name, file!])))
+    build.onLoad({ filter: /[\\/]bin[\\/].*\.ts$/ }, ({ path }) => {
+      const contents = readFileSync(path, 'utf8').replace(
+        /^(import|export) \{([^}]*)\} from '([./]*\/lib\/)cli\.ts'/gm,
+        (_, how, list, lib) =>
+          names(list)
+            .filter((name) => !name.startsWith('type '))
+            .map((name) => `${how} { ${name} } from '${lib}${files.get(name)}';`)
+            .join(' '),
+      )
+      return { contents, loader: 'ts', resolveDir: dirname(path) }
+    })
+  },
+}
+
+/** The measure of texts that yargs uses loads tables of Unicode: 30 ms of each start. */
+const narrow: Plugins[number] = {
+  name: 'narrow',
+  setup(build) {
+    build.onResolve({ filter: /^string-width$/ }, () => ({ path: resolve('bin/string-width.ts') }))
+  },
+}
 
 /** Sketches are never written as protobuf here: 20 KB less. */
 const sketchesWithoutProtobuf: Plugins[number] = {
@@ -51,6 +82,8 @@ function mayAct(node: Syntax): boolean {
  */
 const pure: Plugin = {
   name: 'pure',
+  // What esbuild imports for effects only would count as needed.
+  transform: (code) => ({ code: withoutEffects(code), map: null }),
   renderChunk(code) {
     const added: [at: number, text: string][] = []
     for (const node of this.parse(code).body as unknown as Syntax[]) {
@@ -67,31 +100,39 @@ const pure: Plugin = {
     const marked = added
       .toSorted(([a], [b]) => b - a)
       .reduce((text, [at, more]) => text.slice(0, at) + more + text.slice(at), code)
-    return marked.replace(/^import ['"]\..*['"];\n/gm, '')
+    return withoutEffects(marked)
   },
 }
+
+const withoutEffects = (code: string) => code.replace(/^import ['"]\..*['"];\n/gm, '')
 
 /** The entries of the package, by their files in lib. */
 const ENTRIES = ['index', 'core', 'perfetto', 'sql', 'analysis', 'report', 'tables', 'node', 'datasets', 'worker']
 
+/** What the package contains of the library. */
+const LIBRARY = {
+  ...Object.fromEntries(ENTRIES.map((name) => [name, `lib/${name}.ts`])),
+  'worker-script': 'lib/worker/script.ts',
+}
+
 /**
- * The library, with what the command needs of it. What several entries contain is in chunks that they import, so that each class exists
- * once. What runs in browsers is bundled with all that it needs; test/library/builds.long.test.ts proves that it contains no Node module.
+ * The library, and the command; `cli` is what the MCP server needs. What several entries contain is in chunks that they import, so that each
+ * class exists once, and each command loads what it needs. What runs in browsers is bundled with all that it needs;
+ * test/library/builds.long.test.ts proves that it contains no Node module.
  */
 const library = {
-  entry: Object.fromEntries([
-    ...[...ENTRIES, 'cli'].map((name) => [name, `lib/${name}.ts`]),
-    ['worker-script', 'lib/worker/script.ts'],
-  ]),
+  entry: { ...LIBRARY, cli: 'lib/cli.ts', 'cli/main': 'bin/main.ts' },
   format: ['esm'],
   target: 'es2022',
   platform: 'neutral',
   splitting: true,
-  clean: ['!native/**', '!cli/**', '!ggml2perfetto.js', '!ggml2perfetto-mcp.js', '!**/*.d.*'],
-  external: [/^node:/, '@duckdb/node-api', '@hpcc-js/wasm-graphviz'],
-  noExternal: ['fzstd', '@datadog/sketches-js', '@observablehq/plot', 'd3-hierarchy', '@noble/hashes', 'protobufjs'],
+  clean: ['!native/**', '!ggml2perfetto.js', '!ggml2perfetto-mcp.js', '!**/*.d.*'],
+  external: [/^node:/, ...builtinModules, '@duckdb/node-api', '@hpcc-js/wasm-graphviz'],
+  noExternal: [
+    ...['fzstd', '@datadog/sketches-js', '@observablehq/plot', 'd3-hierarchy', '@noble/hashes', 'protobufjs', 'yargs'],
+  ],
   loader: { '.sql': 'text', '.textproto': 'text' },
-  esbuildPlugins: [sketchesWithoutProtobuf],
+  esbuildPlugins: [sketchesWithoutProtobuf, direct, narrow],
   esbuildOptions(options) {
     options.chunkNames = 'chunks/[name]-[hash]'
     options.mainFields = ['module', 'main']
@@ -101,9 +142,9 @@ const library = {
 
 /**
  * Joins the files that are always loaded together: esbuild makes one of each set of entries and imports at run time that need a module,
- * rollup does not count those whose importer has loaded it already. Of 80 files that a conversion loads, 36 are left.
+ * rollup does not count those whose importer has loaded it already. Returns what it writes.
  */
-async function joined(): Promise<void> {
+async function joined(): Promise<OutputChunk[]> {
   const inputs = Object.keys(library.entry)
   const bundle = await rollup({
     input: Object.fromEntries(inputs.map((name) => [name, `dist/${name}.js`])),
@@ -113,13 +154,22 @@ async function joined(): Promise<void> {
     plugins: [pure],
   })
   rmSync('dist/chunks', { recursive: true })
-  await bundle.write({
+  const { output } = await bundle.write({
     dir: 'dist',
     format: 'esm',
     chunkFileNames: ({ name }) => `chunks/${name.replace(/-\w+$/, '')}-[hash].js`, // without esbuild's hash
     hashCharacters: 'base36',
     hoistTransitiveImports: false,
   })
+  return output.filter((file) => file.type === 'chunk')
+}
+
+/** The files of the library without the command. */
+function ofLibrary(chunks: readonly OutputChunk[]): Set<string> {
+  const known = new Map(chunks.map((chunk) => [chunk.fileName, [...chunk.imports, ...chunk.dynamicImports]]))
+  const files = new Set(Object.keys(LIBRARY).map((name) => `${name}.js`))
+  for (const file of files) for (const other of known.get(file)!) if (known.has(other)) files.add(other) // also of those that are added
+  return files
 }
 
 /** Where a file of CommonJS is, as `import.meta.url` is where a module is; in bundles for browsers, where their page is. */
@@ -128,13 +178,12 @@ const PLACE = `(typeof __filename === 'string'
   : globalThis.document?.baseURI)`
 
 /** The same files for `require`: tsup's own ones are rewritten for engines without `?.` and `??`. */
-async function forRequire(): Promise<void> {
-  const files = ['dist', 'dist/chunks'].flatMap((folder) => readdirSync(folder).map((name) => `${folder}/${name}`))
-  for (const path of files.filter((name) => /(?<!cli|ggml2perfetto|ggml2perfetto-mcp)\.js$/.test(name))) {
-    const module = readFileSync(path, 'utf8').replaceAll('import.meta.url', PLACE)
+async function forRequire(files: ReadonlySet<string>): Promise<void> {
+  for (const file of files) {
+    const module = readFileSync(`dist/${file}`, 'utf8').replaceAll('import.meta.url', PLACE)
     const { code } = await transform(module, { format: 'cjs', platform: 'node', target: library.target })
     const between = /(?<=(?:require|import)\("\.{1,2}\/[\w/.-]*)\.js(?="\))/g
-    writeFileSync(path.replace(/\.js$/, '.cjs'), code.replace(between, '.cjs'))
+    writeFileSync(`dist/${file.replace(/\.js$/, '.cjs')}`, code.replace(between, '.cjs'))
   }
 }
 
@@ -150,7 +199,7 @@ const program = {
   format: ['esm'],
   target: 'node20',
   splitting: false,
-  esbuildPlugins: [beside(/^\.\/main\.ts$/, './cli')],
+  esbuildPlugins: [beside(/^\.\/main\.ts$/, './cli/main.js')],
 } satisfies Options
 
 /** The MCP server: one file with the SDK in it, which nobody who installs the package installs. It runs the commands as programs. */
@@ -161,18 +210,7 @@ const agents = {
   splitting: false,
   minify: true,
   noExternal: [/^@modelcontextprotocol\//, 'zod'],
-  esbuildPlugins: [beside(/\/lib\/cli\.ts$/, '.')],
-} satisfies Options
-
-/** A file for each command, which is loaded when it is used, and what several share. */
-const cli = {
-  entry: ['bin/main.ts'],
-  outDir: 'dist/cli',
-  format: ['esm'],
-  target: 'node20',
-  splitting: true,
-  clean: true,
-  esbuildPlugins: [beside(/\/lib\/(cli|report)\.ts$/, '..')],
+  esbuildPlugins: [beside(/\/lib\/cli\.ts$/, './cli.js')],
 } satisfies Options
 
 /** With --no-dts: what the CLI runs, in a tenth of the time. */
@@ -183,14 +221,13 @@ export default defineConfig(({ dts }) => {
     {
       ...library,
       onSuccess: async () => {
-        await joined()
+        const chunks = await joined()
         await schemaAsFile()
-        if (isWhole) await forRequire()
+        if (isWhole) await forRequire(ofLibrary(chunks))
       },
     },
     ...(isWhole ? [{ entry, format: ['esm', 'cjs'], dts: { only: true }, clean: true } satisfies Options] : []),
     program,
     agents,
-    cli,
   ]
 })

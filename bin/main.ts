@@ -1,12 +1,13 @@
 import yargs, { type Argv, type CommandModule } from 'yargs'
 import { isOwnError, removeUnfinished, UsageError } from '../lib/cli.ts'
 import { version } from '../package.json'
+import { COMMANDS } from './commands.ts'
 import { noTopic, pageOf, topicText } from './help.ts'
 import { type Io, io, withIo } from './io.ts'
 import { knownCommand, withMeant } from './mistakes.ts'
 import { note, print, systemReason } from './terminal.ts'
 
-/** The commands in the order of the help; each is imported when it is used. Those after `export` are not in its list. */
+/** Each command is imported when it is used. */
 const MODULES = {
   record: async () => (await import('./commands/record.ts')).recordCommand,
   convert: async () => (await import('./commands/convert.ts')).convertCommand,
@@ -23,9 +24,9 @@ const MODULES = {
   check: async () => (await import('./commands/check.ts')).checkCommand,
   peaks: async () => (await import('./commands/peaks.ts')).peaksCommand,
   nvtx: async () => (await import('./commands/nvtx.ts')).nvtxCommand,
-} satisfies Record<string, () => Promise<unknown>>
+} satisfies Record<keyof typeof COMMANDS, () => Promise<unknown>>
 
-const COMMANDS = [...Object.keys(MODULES), 'help', 'completion']
+const NAMES = [...Object.keys(MODULES), 'help', 'completion']
 
 /** What older names of commands are short for. */
 const OLDER: Readonly<Record<string, readonly string[]>> = {
@@ -140,7 +141,7 @@ function explainUsage(message: string, command: string | undefined): string {
   // An error that starts with an option's name is ours, and contains its own advice.
   return /^--\w.* "/.test(what) || what.includes('\nhint: ')
     ? what
-    : `${what}\nhint: ggml2perfetto ${command === undefined || !COMMANDS.includes(command) ? '' : `${command} `}--help`
+    : `${what}\nhint: ggml2perfetto ${command === undefined || !NAMES.includes(command) ? '' : `${command} `}--help`
 }
 
 /** Runs the CLI as `io` says, and sets its exit code. Never rejects. */
@@ -156,7 +157,7 @@ async function run(given: readonly string[]): Promise<void> {
   if (isHelp(given[0]) && given.length === 1) return print(await overview())
   if (given[0] === 'help') return printHelp(given.slice(1))
   const [first = '', ...rest] = given
-  await parse(await marked(knownCommand(first in OLDER ? [...OLDER[first]!, ...rest] : given, COMMANDS)))
+  await parse(await marked(knownCommand(first in OLDER ? [...OLDER[first]!, ...rest] : given, NAMES)))
 }
 
 /** Prints the commands, the topics and the words, or all about one of them. */
@@ -166,7 +167,7 @@ async function printHelp([topic, ...more]: readonly string[]): Promise<void> {
   const [command, ...options] = OLDER[topic] ?? [topic]
   const page = await pageOf(topic)
   if (command! in MODULES) await parse([command!, ...options, '--help'], true)
-  else if (page === undefined) throw new UsageError(await noTopic(topic, COMMANDS))
+  else if (page === undefined) throw new UsageError(await noTopic(topic, NAMES))
   if (page !== undefined) await print(command! in MODULES ? `\n${page}` : page)
 }
 
@@ -187,12 +188,13 @@ const isHelp = (arg: string | undefined) => arg === '--help' || arg === '-h'
 const helpWidth = () => Math.min(110, io().stdout.columns ?? 80)
 
 /** The commands, in few lines. */
-async function overview(): Promise<string> {
-  const names = Object.keys(MODULES) as (keyof typeof MODULES)[]
-  const listed = names.slice(0, names.indexOf('export') + 1)
-  const modules = (await Promise.all(listed.map((name) => MODULES[name]()))) as unknown as CommandModule[]
+function overview(): Promise<string> {
+  const names = Object.keys(COMMANDS) as (keyof typeof COMMANDS)[]
   const lister = parserWithoutTypes()
-  for (const { command, describe } of modules) lister.command([command!].flat()[0]!, describe as string)
+  for (const name of names.slice(0, names.indexOf('export') + 1)) {
+    const { command, describe } = COMMANDS[name]
+    lister.command([command].flat()[0]!, describe)
+  }
   return lister
     .scriptName('ggml2perfetto')
     .usage('See what a ggml / llama.cpp run did.\n\n$0 <logs…>   converts them to a trace for https://ui.perfetto.dev')

@@ -1,5 +1,6 @@
 import type { ArgumentsCamelCase, CommandModule } from 'yargs'
 import { type CheckResult, checkTrace, UsageError } from '../../lib/cli.ts'
+import { COMMANDS } from '../commands.ts'
 import { openInput, readWhole } from '../inputs.ts'
 import { io } from '../io.ts'
 import { aligned, note, print } from '../terminal.ts'
@@ -11,8 +12,7 @@ interface Arguments {
 
 /** `ggml2perfetto check <trace>` */
 export const checkCommand: CommandModule<object, Arguments> = {
-  command: 'check <trace>',
-  describe: 'Check that a trace is complete and that Perfetto imports it without errors; if not, exit with code 1',
+  ...COMMANDS.check,
   builder: (yargs) =>
     yargs
       .positional('trace', {

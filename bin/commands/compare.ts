@@ -1,5 +1,6 @@
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
 import { type Comparison, compareRuns, gateOf, recordRuns, UsageError } from '../../lib/cli.ts'
+import { COMMANDS } from '../commands.ts'
 import { comparisonSections } from '../compare/sections.ts'
 import { filesOf, sideOf } from '../compare/sides.ts'
 import { io } from '../io.ts'
@@ -54,8 +55,7 @@ interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
 
 /** `ggml2perfetto compare <logs…> --with <logs…>` */
 export const compareCommand: CommandModule<object, Arguments> = {
-  command: 'compare [inputs..]',
-  describe: 'Compare runs of two builds, models or settings: what is slower, and by how much',
+  ...COMMANDS.compare,
   builder: (yargs) =>
     yargs
       .usage(

@@ -15,6 +15,7 @@ import {
   UsageError,
   VIEWER,
 } from '../../lib/cli.ts'
+import { COMMANDS } from '../commands.ts'
 import { describeFindings } from '../findings.ts'
 import { defaultOutput, inputName, openInput, zipOutput } from '../inputs.ts'
 import { io } from '../io.ts'
@@ -77,8 +78,7 @@ interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
 
 /** `ggml2perfetto <inputs…>` */
 export const convertCommand: CommandModule<object, Arguments> = {
-  command: ['convert <inputs..>', '$0'],
-  describe: 'Convert logs to one Perfetto trace (the default command)',
+  ...COMMANDS.convert,
   builder: (yargs) =>
     yargs
       .positional(

@@ -15,6 +15,7 @@ import {
   toDot,
   UsageError,
 } from '../../lib/cli.ts'
+import { COMMANDS } from '../commands.ts'
 import { diffSections } from '../dag/diff-table.ts'
 import { dagLine, dagSections } from '../dag/table.ts'
 import { readValues, refuseUnknown } from '../dag/values.ts'
@@ -84,8 +85,7 @@ type Given = ArgumentsCamelCase<Arguments>
 
 /** `ggml2perfetto dag <logs…>` */
 export const dagCommand: CommandModule<object, Arguments> = {
-  command: 'dag <inputs..>',
-  describe: 'Show the graph of one call: nodes with their times, and what each reads',
+  ...COMMANDS.dag,
   builder: (yargs) =>
     yargs
       .positional(

@@ -1,4 +1,5 @@
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
+import { COMMANDS } from '../commands.ts'
 import { documentOf } from '../doctor/document.ts'
 import { examine } from '../doctor/examine.ts'
 import { answerLines, sectionsOf } from '../doctor/sections.ts'
@@ -28,8 +29,7 @@ interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
 
 /** `ggml2perfetto doctor` */
 export const doctorCommand: CommandModule<object, Arguments> = {
-  command: 'doctor [program]',
-  describe: 'Find llama.cpp and a model, and say how fast they could be here, and how (Linux)',
+  ...COMMANDS.doctor,
   builder: (yargs) =>
     yargs
       .usage(

@@ -10,6 +10,7 @@ import {
   UsageError,
 } from '../../lib/cli.ts'
 import { version } from '../../package.json'
+import { COMMANDS } from '../commands.ts'
 import { attempt, exportByProcesses, type Outcome, serve, type Task } from '../export/workers.ts'
 import { io } from '../io.ts'
 import { CLOCKS, conversionOf, FORCE, flag, inputsOf, once, oneOf, READING, seldom, valued, whole } from '../options.ts'
@@ -43,8 +44,7 @@ interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
 
 /** `ggml2perfetto export <logs…> -o dataset/` */
 export const exportCommand: CommandModule<object, Arguments> = {
-  command: 'export <inputs..>',
-  describe: 'Add runs to a dataset of Parquet files, for DuckDB, ClickHouse, Spark, pandas',
+  ...COMMANDS.export,
   builder: (yargs) =>
     yargs
       .positional('inputs', inputsOf("Logs, each of one run, as for convert, gzip'ed or not"))

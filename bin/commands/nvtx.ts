@@ -1,12 +1,12 @@
 import type { CommandModule } from 'yargs'
 import { nvtxListener } from '../../lib/cli.ts'
+import { COMMANDS } from '../commands.ts'
 import { io } from '../io.ts'
 import { note, print } from '../terminal.ts'
 
 /** `ggml2perfetto nvtx` */
 export const nvtxCommand: CommandModule = {
-  command: 'nvtx',
-  describe: 'Print the path of the library that records the NVTX ranges and marks of any program (Linux)',
+  ...COMMANDS.nvtx,
   builder: (yargs) =>
     yargs
       .usage(

@@ -16,6 +16,7 @@ import {
   viewerUrl,
 } from '../../lib/cli.ts'
 import { openBrowser } from '../browser.ts'
+import { COMMANDS } from '../commands.ts'
 import { defaultOutput, inputName, type Opened, openInput } from '../inputs.ts'
 import { io } from '../io.ts'
 import {
@@ -79,8 +80,7 @@ const isShortOnly = () => process.platform === 'win32' || Boolean(io().env['WSL_
 
 /** `ggml2perfetto open <trace or logs…>` */
 export const openCommand: CommandModule<object, Arguments> = {
-  command: 'open <inputs..>',
-  describe: `Show a trace or logs in ${VIEWER}, in your browser`,
+  ...COMMANDS.open,
   builder: (yargs) =>
     yargs
       .usage(

@@ -8,6 +8,7 @@ import {
   UsageError,
   WHAT_IF_SERIES,
 } from '../../lib/cli.ts'
+import { COMMANDS } from '../commands.ts'
 import { io } from '../io.ts'
 import { flag, once, valued, wholes, words } from '../options.ts'
 import { analysisOf } from '../stats/inputs.ts'
@@ -33,8 +34,7 @@ interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
 
 /** `ggml2perfetto peaks` */
 export const peaksCommand: CommandModule<object, Arguments> = {
-  command: 'peaks [log]',
-  describe: "Measure the peak rates of this machine: memory bandwidth, FP32, INT8; or ggml's products (Linux)",
+  ...COMMANDS.peaks,
   builder: (yargs) =>
     yargs
       .usage(

@@ -13,6 +13,7 @@ import {
   summarize,
   UsageError,
 } from '../../lib/cli.ts'
+import { COMMANDS } from '../commands.ts'
 import { type Opened, openInput, readInput, readWhole } from '../inputs.ts'
 import { io } from '../io.ts'
 import { CLOCKS, conversionOf, DRAWING, flag, once, oneOf, READING, refuseDrawing, seldom, valued } from '../options.ts'
@@ -58,8 +59,7 @@ type WithInputs = Arguments & { inputs: string[] }
 
 /** `ggml2perfetto query <trace, or logs> "<SQL>"` */
 export const queryCommand: CommandModule<object, Arguments> = {
-  command: 'query [inputs..]',
-  describe: 'Ask in SQL: a trace or logs (PerfettoSQL), or a dataset of many runs (DuckDB)',
+  ...COMMANDS.query,
   builder: (yargs) =>
     yargs
       .usage('$0 query <trace, logs, or dataset> <SQL>')

@@ -15,6 +15,7 @@ import {
   summarizeFile,
   UsageError,
 } from '../../lib/cli.ts'
+import { COMMANDS } from '../commands.ts'
 import { describeFindings } from '../findings.ts'
 import { io } from '../io.ts'
 import { refuseLoss } from '../mistakes.ts'
@@ -47,8 +48,7 @@ const WITH_VALUE = [
 
 /** `ggml2perfetto record -- <program> [args…]` */
 export const recordCommand: CommandModule<object, Arguments> = {
-  command: 'record [command..]',
-  describe: 'Run a program that uses llama.cpp, and write a log of what ggml does in it (Linux)',
+  ...COMMANDS.record,
   builder: (yargs) =>
     yargs
       .usage(

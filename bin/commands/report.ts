@@ -5,6 +5,7 @@ import { gzipSync } from 'node:zlib'
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
 import { type Analysis, UsageError, WHAT_IF_SERIES, writeFileWhole } from '../../lib/cli.ts'
 import { openBrowser } from '../browser.ts'
+import { COMMANDS } from '../commands.ts'
 import { CLOCKS, FORCE, flag, inputsOf, once, oneOf, READING, valued, whole } from '../options.ts'
 import { checkOutput, writeTrace } from '../output.ts'
 import { issueText, redacted } from '../report/issue.ts'
@@ -48,8 +49,7 @@ interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
 
 /** `ggml2perfetto report <logs…> -o report.html` */
 export const reportCommand: CommandModule<object, Arguments> = {
-  command: 'report <inputs..>',
-  describe: 'Write a report: one HTML page with findings and figures, which needs no network',
+  ...COMMANDS.report,
   builder: (yargs) =>
     yargs
       .positional(

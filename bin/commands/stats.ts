@@ -9,6 +9,7 @@ import {
   type SeriesName,
   UsageError,
 } from '../../lib/cli.ts'
+import { COMMANDS } from '../commands.ts'
 import { io } from '../io.ts'
 import { bytes, CLOCKS, flag, inputsOf, once, oneOf, READING, seldom, valued, whole } from '../options.ts'
 import { formatRows } from '../rows.ts'
@@ -76,8 +77,7 @@ interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
 
 /** `ggml2perfetto stats <logs…>` */
 export const statsCommand: CommandModule<object, Arguments> = {
-  command: 'stats <inputs..>',
-  describe: 'Print statistics: speed, where the time of calls goes, operators, workers',
+  ...COMMANDS.stats,
   builder: (yargs) =>
     yargs
       .positional(

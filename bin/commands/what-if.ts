@@ -14,6 +14,7 @@ import {
   type WhatIf,
   type WhatIfPart,
 } from '../../lib/cli.ts'
+import { COMMANDS } from '../commands.ts'
 import { io } from '../io.ts'
 import { CLOCKS, flag, inputsOf, once, oneOrMore, READING, valued, whole } from '../options.ts'
 import { analysisOf } from '../stats/inputs.ts'
@@ -57,8 +58,7 @@ interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
 
 /** `ggml2perfetto what-if <logs…>` */
 export const whatIfCommand: CommandModule<object, Arguments> = {
-  command: 'what-if <inputs..>',
-  describe: 'Predict a run with changes: context, threads, type of weights, batch, or without what disturbed it',
+  ...COMMANDS['what-if'],
   builder: (yargs) =>
     yargs
       .positional(

@@ -14,6 +14,7 @@ import {
   type WhichRequest,
   whyRequest,
 } from '../../lib/cli.ts'
+import { COMMANDS } from '../commands.ts'
 import { coloursOf, describeFinding } from '../findings.ts'
 import { CLOCKS, flag, inputsOf, READING, valued, whole } from '../options.ts'
 import { analysisOf } from '../stats/inputs.ts'
@@ -42,8 +43,7 @@ interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
 
 /** `ggml2perfetto why <logs…>` */
 export const whyCommand: CommandModule<object, Arguments> = {
-  command: 'why <inputs..>',
-  describe: 'Print what made the run slow: findings, each with its evidence and a check',
+  ...COMMANDS.why,
   builder: (yargs) =>
     yargs
       .positional(

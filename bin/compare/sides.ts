@@ -41,7 +41,7 @@ async function expanded(inputs: readonly string[]): Promise<string[]> {
     )
     if (!isFolder) files.push(input)
     else {
-      const found = (await readdir(input)).filter((name) => RUN_FILE.test(name)).sort(naturally)
+      const found = (await readdir(input)).filter((name) => RUN_FILE.test(name)).sort(naturally())
       if (found.length === 0) throw new UsageError(`${input}: the folder contains neither logs nor Analyses`)
       files.push(...found.map((name) => join(input, name)))
     }
@@ -49,8 +49,8 @@ async function expanded(inputs: readonly string[]): Promise<string[]> {
   return files
 }
 
-/** `a-2` before `a-10`. */
-const naturally = new Intl.Collator('en', { numeric: true }).compare
+/** `a-2` before `a-10`; made where it is used, as it takes 7 ms. */
+const naturally = () => new Intl.Collator('en', { numeric: true }).compare
 
 /** Analyses of the runs of a side: a run is a process, with the recordings of the scheduler that belong to it. */
 export async function sideOf(name: string, files: readonly string[], reading: SideReading): Promise<RunsOfSide> {

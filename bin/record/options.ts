@@ -33,11 +33,11 @@ function parseSweep(text: string): Sweep {
   const areNames = values.every((value) => /^[\w.-]+$/.test(value))
   if (name === undefined || !areNames || values.length < 2 || new Set(values).size < values.length)
     throw new UsageError(`--sweep "${text}": expected a name and several values, such as t=1,2,4`)
-  return { name, values: values.sort(naturally) }
+  return { name, values: values.sort(naturally()) }
 }
 
-/** `2` before `10`. */
-const naturally = new Intl.Collator('en', { numeric: true }).compare
+/** `2` before `10`; made where it is used, as it takes 7 ms. */
+const naturally = () => new Intl.Collator('en', { numeric: true }).compare
 
 /** The options of `record`. */
 export const OPTIONS = {

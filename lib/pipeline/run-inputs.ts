@@ -136,7 +136,7 @@ export class RunInputs {
 
   /** Opens all inputs, reads companions and begins logs. Throws as {@link convert} does. */
   static async open(inputs: readonly Input[], names: Names, options: RunOptions & Reading): Promise<RunInputs> {
-    const opened = await openInputs([...inputs].sort(byName), names, options)
+    const opened = await openInputs(byName(inputs), names, options)
     try {
       const companions = await Companions.read(opened, names)
       const logs: Log[] = []
@@ -233,9 +233,14 @@ export class RunInputs {
   }
 }
 
-const inWords = new Intl.Collator('en', { numeric: true })
 const compare = <T extends string | number | bigint>(a: T, b: T) => (a < b ? -1 : a > b ? 1 : 0)
-const byName = (a: Input, b: Input) => inWords.compare(a.name, b.name) || compare(a.name, b.name)
+
+/** `a-2` before `a-10`. A collator takes 7 ms to make, which one input does not need. */
+function byName(inputs: readonly Input[]): readonly Input[] {
+  if (inputs.length < 2) return inputs
+  const naturally = new Intl.Collator('en', { numeric: true }).compare
+  return [...inputs].sort((a, b) => naturally(a.name, b.name) || compare(a.name, b.name))
+}
 
 /** Names of the logs whose times the user moves. Throws UsageError for an invalid clock. */
 function movedOf(clocks: Readonly<Record<string, string>>, logs: readonly Log[]): ReadonlySet<string | undefined> {

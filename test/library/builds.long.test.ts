@@ -77,6 +77,27 @@ test('DuckDB is imported by datasets only', () => {
   expect(importing).toEqual(['datasets'])
 })
 
+/** The files of the sources in what is loaded at once with a built file. */
+const sourcesIn = (path: string, found = new Map<string, string[]>()): string[] => {
+  if (!found.has(path)) {
+    const file = parse(path)
+    found.set(
+      path,
+      [...file.text.matchAll(/^\/\/ ((?:lib|bin)\/.*)/gm)].map(([, source]) => source!),
+    )
+    for (const { target } of importsOf(file)) if (target.startsWith('dist/')) sourcesIn(target, found)
+  }
+  return [...found.values()].flat()
+}
+
+test('the command loads readers, analyses and the recorder when it needs them', () => {
+  const sources = sourcesIn('dist/cli/main.js')
+  expect(sources).toEqual(expect.arrayContaining(['bin/main.ts', 'lib/errors.ts', 'lib/read/ggtrace/ggtrace.ts']))
+  const late =
+    /^bin\/(commands|stats)\/|^lib\/(analyze\/findings|node\/record|query|timeline|write)\/|^lib\/read\/(?!common\/).*-reader\.ts$/
+  expect(sources.filter((source) => late.test(source))).toEqual([])
+})
+
 test('each class exists once, whichever entry exports it', async () => {
   const exported = new Map<string, Set<unknown>>()
   for (const name of ENTRIES) {

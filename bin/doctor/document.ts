@@ -22,7 +22,7 @@ export function documentOf(examined: Examined): object {
       threads: Number(value),
       decode_tokens_per_s: speedOf(analysis, 'decode') || null,
       prefill_tokens_per_s: speedOf(analysis, 'prefill') || null,
-      disturbed_by: disturbancesOf(analysis),
+      disturbed_by: [...new Set(disturbancesOf(analysis))],
     })),
     not_run: notRun,
     sweep: swept,

@@ -23,6 +23,7 @@ import {
   type SweepFigures,
   type SweptRun,
   scaling,
+  speedOf,
   sweep,
   temporaryFolder,
   threadCounts,
@@ -120,11 +121,13 @@ async function measuredPeaks(): Promise<Peaks> {
   return peaks
 }
 
-/** As much as shows something, and no more than a large model can do in some seconds. */
+/** As much as shows something, no more than a large model can do in some seconds, and than its context takes: a word may be several tokens. */
 function workOf({ bytes, figures }: FoundModel, { read_bytes }: Peaks): Examined['work'] {
   const tokenS = (figures.decode.weight_bytes ?? bytes) / read_bytes.all
   const decode = Math.min(DECODE.max, Math.max(DECODE.min, Math.round(DECODE_S / tokenS)))
-  return { decode, prompt: decode >= 128 ? 128 : decode >= 64 ? 64 : 32 }
+  const prompt = decode >= 128 ? 128 : decode >= 64 ? 64 : 32
+  const within = (part: number) => Math.max(Math.floor((figures.context_length ?? Infinity) / part), 1)
+  return { decode: Math.min(decode, within(4)), prompt: Math.min(prompt, within(16)) }
 }
 
 interface Plan {
@@ -189,7 +192,7 @@ class Recorder {
 
   /** Records one, unless the time is too short. */
   async run(threads: number, round: number): Promise<void> {
-    const { counts, rounds, endMs, peaks } = this.plan
+    const { bench, counts, rounds, endMs, peaks } = this.plan
     const beginMs = performance.now()
     const what = plural(threads, 'thread')
     if (this.runs.length > 0 && beginMs + this.expectedMs(threads) > endMs)
@@ -204,6 +207,10 @@ class Recorder {
       )
     }
     const analysis = await analysisOf({ inputs: [log] }, { series: WHAT_IF_SERIES, peaks: peaksOfMachine(peaks) })
+    if (speedOf(analysis, 'decode') === 0)
+      throw new UsageError(
+        `${bench.path}: it decoded nothing: ${analysis.verdict.sentence}\nhint: another model (-m), or another program`,
+      )
     this.runs.push({ value: `${threads}`, analysis })
     this.ms.set(threads, Math.max(performance.now() - beginMs, this.ms.get(threads) ?? 0))
   }

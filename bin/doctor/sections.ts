@@ -99,7 +99,7 @@ function runsTable({ runs }: Examined): StatsTable {
     number('threads', ({ value }) => value),
     number('decode tok/s', ({ analysis }) => speed(analysis, 'decode')),
     number('prompt tok/s', ({ analysis }) => speed(analysis, 'prefill')),
-    text('disturbed by', ({ analysis }) => disturbancesOf(analysis).join(', ')),
+    text('disturbed by', ({ analysis }) => [...new Set(disturbancesOf(analysis))].join(', ')),
   ])
 }
 

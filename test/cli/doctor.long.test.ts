@@ -20,7 +20,8 @@ debian(`doctor with Debian's llama.cpp (${problem ?? 'here'})`, () => {
   const path = () => at('home/models/tiny.gguf')
 
   beforeAll(async () => {
-    for (const folder of ['tools', 'text', 'tmp', 'failing', 'home/models']) mkdirSync(at(folder), { recursive: true })
+    for (const folder of ['tools', 'text', 'tmp', 'idle', 'failing', 'home/models'])
+      mkdirSync(at(folder), { recursive: true })
     symlinkSync((await model(SMALL)).path, path())
     const loader = ['ld-linux-x86-64.so.2', 'x86_64-linux-gnu/ld-linux-x86-64.so.2']
       .flatMap((name) => [`${ROOT}/lib64/${name}`, `${ROOT}/usr/lib64/${name}`, `${ROOT}/usr/lib/${name}`])
@@ -31,6 +32,7 @@ debian(`doctor with Debian's llama.cpp (${problem ?? 'here'})`, () => {
       `exec ${loader} --library-path ${libraries} ${ROOT}/usr/bin/${name} "$@"\n`
     script('tools/llama-bench', placed('llama-bench'))
     script('text/llama-completion', placed('llama-completion'))
+    script('idle/llama-bench', `#!/bin/sh\nexec ${at('tools')}/llama-bench -m "$2" -p 8 -n 0 -r 1\n`)
     script('failing/llama-bench', '#!/bin/sh\necho no such option >&2\nexit 3\n')
   })
 
@@ -63,11 +65,21 @@ debian(`doctor with Debian's llama.cpp (${problem ?? 'here'})`, () => {
       verdict: { subject: 'decode' },
     })
     expect(document.runs[0].threads).toBe(1)
+    for (const { disturbed_by } of document.runs) expect(new Set(disturbed_by).size).toBe(disturbed_by.length)
     for (const { decode_tokens_per_s, prefill_tokens_per_s } of document.runs) {
       expect(decode_tokens_per_s).toBeGreaterThan(1)
       expect(prefill_tokens_per_s).toBeGreaterThan(1)
     }
     expect(document.peaks.read_bytes.all).toBeGreaterThan(0)
+    expect(leftOver()).toEqual([])
+  })
+
+  test('a program that computes no token ends it', () => {
+    const idle = doctor(at('idle'))
+    expect([idle.code, idle.stderr]).toEqual([
+      1,
+      expect.stringMatching(/llama-bench: it decoded nothing: .*\nhint: another model \(-m\), or another program\n$/),
+    ])
     expect(leftOver()).toEqual([])
   })
 

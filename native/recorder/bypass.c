@@ -1,6 +1,7 @@
 #include "common/system.h"
 #include "recorder/bypass.h"
 
+#ifdef __GLIBC__
 #include <execinfo.h>
 
 #include "recorder/imports.h"
@@ -20,3 +21,9 @@ enum bypass bypass_of(const void * inside) {
     if (!function.dli_sname) return BYPASS_UNKNOWN;
     return imports_function(frames[at + 1], function.dli_sname) ? BYPASS_BOUND : BYPASS_BY_ADDRESS;
 }
+#else /* musl has no backtraces */
+enum bypass bypass_of(const void * inside) {
+    (void) inside;
+    return BYPASS_UNKNOWN;
+}
+#endif

@@ -4,6 +4,10 @@
 
 enum { CALLEES_MAX = 512 };
 
+#ifndef __GLIBC__ /* musl's functions have no versions */
+#define dlvsym(library, name, version) ((void) (version), dlsym(library, name))
+#endif
+
 /* As the linker binds the caller's call: first in the libraries that all see, then in the caller's own; of the version that it was linked with. */
 static void * bound_by(const struct binding * binding, const char * name, const void * caller) {
     const char * path, * version = binding->version;

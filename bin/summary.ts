@@ -69,7 +69,7 @@ export function missingParts(summary: Summary): string[] {
   const { format, graphs, operators, attributes } = summary
   const leftOut = format === 'ggtrace' ? leftOutBy(summary) : undefined
   if (format !== 'ggtrace') return []
-  const lines = [leftOut, whyNoCalls(summary)].flatMap((line) => line ?? [])
+  const lines = [leftOut, whyNoCalls(summary), refusedFunctions(summary)].flatMap((line) => line ?? [])
   if (graphs === 0) return leftOut === undefined ? [...lines, ...whyNoGraphs(summary)] : lines
   const [missing, end, library] = [
     attributes['operators.missing'],
@@ -92,6 +92,12 @@ export function missingParts(summary: Summary): string[] {
   if (end !== undefined) lines.push(`ends of operators are ${end} (${library})`)
   if (attributes['graphs'] !== undefined) lines.push(`graphs are ${attributes['graphs']}`)
   return lines
+}
+
+/** Of a program that contains ggml (native/recorder/program.h). */
+function refusedFunctions({ attributes }: Summary): string | undefined {
+  const refused = attributes['program.refused']
+  return refused === undefined ? undefined : `functions of the program that are not seen: ${refused}`
 }
 
 function whyNoOperators(summary: Summary): string {

@@ -191,6 +191,22 @@ HOOK(int, ggml_backend_graph_compute_async, void * backend, void * cgraph) {
     return status;
 }
 
+/*
+ * ggml_status ggml_backend_cpu_graph_compute(ggml_backend_t, ggml_cgraph *), static: what a scheduler calls where a compiler has made the
+ * function above a part of the scheduler's own.
+ */
+HOOK(int, _ZL30ggml_backend_cpu_graph_computeP12ggml_backendP11ggml_cgraph, void * backend, void * cgraph) {
+    REAL(_ZL30ggml_backend_cpu_graph_computeP12ggml_backendP11ggml_cgraph);
+    if (runs_current()) return real(backend, cgraph);
+    struct run run;
+    runs_begin(&run, backend, cgraph, recorder_ready(CALLER));
+    const int status = real(backend, cgraph);
+    if (runs_synchronise(&run)) runs_synchronised(&run, cgraph);
+    cuda_settle();
+    runs_end(&run, status);
+    return status;
+}
+
 /* ggml without a backend. If the CPU backend calls this, the graph run has begun already. */
 HOOK(int, ggml_graph_compute, void * cgraph, void * plan) {
     REAL(ggml_graph_compute);

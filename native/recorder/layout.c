@@ -1,5 +1,7 @@
 #include "recorder/layout.h"
 
+#include "recorder/libraries.h"
+
 /* Functions that only the search needs. */
 #define PROBE_FUNCTIONS(F)                                                                                                         \
     F(void *, init, (struct init_params params), "ggml_init")                                                                      \
@@ -23,7 +25,7 @@ struct probe_api {
 enum { PROBE_NE0 = 96, PROBE_NE1 = 5, PROBE_NE2 = 7, PROBE_NE3 = 11, PROBE_VIEW_OFFSET = 128, F32 = 0, F16 = 1, NAME_BYTES = 64 };
 
 static void * symbol(void * library, const char * name) {
-    void * found = library ? dlsym(library, name) : NULL;
+    void * found = library_function(library, name);
     return found ? found : dlsym(RTLD_DEFAULT, name);
 }
 

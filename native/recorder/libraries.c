@@ -2,6 +2,8 @@
 
 #include <link.h>
 
+#include "recorder/program.h"
+
 /* The library in which the latest real function was found. */
 static _Atomic(void *) latest;
 
@@ -16,6 +18,11 @@ void * library_of(const void * address, const char ** path) {
 bool library_is_own(const void * address) {
     Dl_info own, other;
     return dladdr(&latest, &own) && dladdr(address, &other) && own.dli_fbase == other.dli_fbase;
+}
+
+void * library_function(void * library, const char * name) {
+    void * found = program_function(name);
+    return found || !library ? found : dlsym(library, name);
 }
 
 static void * find_from(const void * address, const char * name) {
@@ -59,7 +66,9 @@ static void * find_anywhere(const char * name) {
  * then all libraries.
  */
 void * library_resolve(const char * name, const void * caller) {
-    void * real = dlsym(RTLD_NEXT, name);
+    void * real = program_function(name);
+    if (real) return real;
+    real = dlsym(RTLD_NEXT, name);
     if (!real) real = find_from(library_is_own(caller) ? atomic_load(&latest) : caller, name);
     if (!real) real = find_from(atomic_load(&latest), name);
     if (!real) real = find_anywhere(name);

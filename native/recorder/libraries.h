@@ -6,6 +6,9 @@
 /* The handle of the library that contains an address, and its path; a search in it includes its dependencies. */
 void * library_of(const void * address, const char ** path);
 
+/* A function of ggml: the program's, if ggml is a part of it (program.h), else that of the library. NULL: it has none. */
+void * library_function(void * library, const char * name);
+
 /*
  * The function `name` that a program would call without the recorder, seen from `caller`. Backends are loaded with
  * RTLD_LOCAL, where RTLD_NEXT does not look, so the caller's own library is searched.

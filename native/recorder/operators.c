@@ -99,6 +99,13 @@ static bool is_special(void) {
     return emits | counters_count | (uint32_t) atomic_load_explicit(&worker_ends_are_open, memory_order_relaxed);
 }
 
+/* A single worker whose barriers are not seen: once for a log. */
+static void note_alone(void) {
+    static atomic_bool was_noted;
+    if (atomic_load_explicit(&was_noted, memory_order_relaxed) || atomic_exchange(&was_noted, true)) return;
+    ggtrace_fact(recording.log, "operators.end", "inferred: a single worker calls no barrier of OpenMP; an operator lasts until its thread's next one starts");
+}
+
 void operators_start(const int * params, const void * tensor) {
     struct graph * graph = this_worker.graph;
     int index = expected_node(tensor);
@@ -128,6 +135,7 @@ void operators_start(const int * params, const void * tensor) {
     this_worker.is_first = params[0] == 0;
     this_worker.is_alone = params[1] == 1;
     worker_begin_node(index, now);
+    if (worker_alone_is_open && this_worker.is_alone) note_alone();
     if (params[0] == 0 && graph->nodes[index].chooses_experts) experts_record(graph, index, now);
     if (nvtx_emits(EMIT_OPERATORS)) worker_announce(graph, index, tensor);
     if (counters_on()) start_counting(graph);

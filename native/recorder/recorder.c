@@ -9,7 +9,9 @@
 #include "recorder/graphs.h"
 #include "recorder/layout.h"
 #include "recorder/libraries.h"
+#include "recorder/openmp.h"
 #include "common/process.h"
+#include "recorder/program.h"
 #include "recorder/registry.h"
 #include "recorder/server.h"
 #include "recorder/states.h"
@@ -102,6 +104,7 @@ static void open_recording(void) {
     fact("recorder", "libggml2perfetto.so 0.1.0 (LD_PRELOAD)");
     process_facts(fact);
     surroundings_open(fact);
+    program_facts(fact);
     record_ring();
     clock_start();
     registry_open(recording.log);
@@ -137,9 +140,9 @@ int recorder_begin(const void * caller) {
     return level;
 }
 
-/* Is the program linked with ggml? If not, it may load it later, or only start another program that uses it (timeout, sh). */
+/* Does the program contain ggml, or is it linked with it? If not, it may load it later, or only start another program that uses it (timeout, sh). */
 static bool has_ggml(void) {
-    return dlsym(RTLD_NEXT, "ggml_backend_graph_compute_async") || dlsym(RTLD_NEXT, "ggml_graph_compute") || dlsym(RTLD_NEXT, "llama_decode");
+    return program_function("ggml_init") || dlsym(RTLD_NEXT, "ggml_backend_graph_compute_async") || dlsym(RTLD_NEXT, "ggml_graph_compute") || dlsym(RTLD_NEXT, "llama_decode");
 }
 
 /*
@@ -154,6 +157,7 @@ __attribute__((constructor)) static void keep_to_one_process(void) {
     if (!is_child()) {
         const char * states = environment(ENV_STATES);
         if (environment(ENV_OUT)) ggtrace_prepare();
+        if (environment(ENV_OUT) && program_redirect()) openmp_redirect(program_function("ggml_init"));
         if (environment(ENV_OUT) && !(states && strcmp(states, "0") == 0)) states_prepare(environment(ENV_CHILDREN) && !has_ggml());
         return;
     }

@@ -6,6 +6,7 @@
 
 __thread struct worker this_worker __attribute__((tls_model("initial-exec"))) = {.ith = NO_WORKER, .node = -1};
 _Atomic bool worker_ends_are_open;
+bool worker_alone_is_open;
 
 /* Number of steps between two computed nodes, none of which passed a hook. An RMS_NORM and the MUL after it are one step. */
 static int count_steps(const struct graph * graph, int from, int to) {
@@ -69,7 +70,7 @@ void worker_finish(int next, uint64_t now) {
     const struct graph * graph = this_worker.graph;
     if (!writer || !graph) return;
     const int first_fused = this_worker.node < 0 ? graph->first : graph->nodes[this_worker.node].next;
-    if (atomic_load_explicit(&worker_ends_are_open, memory_order_relaxed)) {
+    if (atomic_load_explicit(&worker_ends_are_open, memory_order_relaxed) || (worker_alone_is_open && this_worker.nth == 1)) {
         finish_open(writer, first_fused, next, now);
         return;
     }

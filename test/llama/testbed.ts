@@ -176,6 +176,8 @@ export interface RunOptions {
   readonly before?: readonly string[]
   /** Where llama.cpp's libraries are loaded from (hosts.c only). */
   readonly lib?: string
+  /** Another build of the program (hosts.c only). */
+  readonly program?: string
   /** Built for arm64, run by qemu-user (run.c and alone.c only). */
   readonly arm64?: boolean
 }
@@ -362,4 +364,4 @@ export const runPython = async (path: string, threads: number, decode: number, o
 
 /** Runs hosts.c's program; without arguments it tells its steps. */
 export const runHosts = async (steps: readonly (string | number)[], options: RunOptions = {}) =>
-  await gather(await hostsProgram(), [options.lib ?? LIB, ...steps.map(String)], options)
+  await gather(options.program ?? (await hostsProgram()), [options.lib ?? LIB, ...steps.map(String)], options)

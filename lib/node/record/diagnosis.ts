@@ -126,7 +126,7 @@ export async function explainNoLog(program: Program, ending: Ending, env: Enviro
 async function likelyReasons(program: Program, { failure, children }: Ending, env: Environment): Promise<string[]> {
   const linked = await linkage(program, env)
   const reasons = failure === undefined ? [] : [`it ended with ${failure}, perhaps before it computed anything`]
-  if (linked === 'inside') return [...reasons, INSIDE]
+  if (linked === 'inside') return [...reasons, whyNotInside(program)]
   if (linked === 'linked' && failure === undefined)
     reasons.push('it is linked with ggml: perhaps it had nothing to compute')
   if (program.isScript && !children) return [...reasons, 'it is a script: --no-children leaves out what a script runs']
@@ -145,9 +145,18 @@ function tooManyRights({ executable }: Program): string {
 const ELSEWHERE = /^(sudo|doas|su|docker|podman|ssh|systemd-run|flatpak|snap)$/
 const ELSEWHERE_HINT =
   'record there: … ggml2perfetto record -- <program>; as another user of this machine: setpriv --reuid=…'
-const INSIDE =
-  `ggml is built into it (static libraries), where its calls cannot be seen: build it with -DBUILD_SHARED_LIBS=ON, or ` +
-  OWN_BUILD
+const OTHER_BUILD = `build it with -DBUILD_SHARED_LIBS=ON, or ${OWN_BUILD}`
+
+/** Of a program that contains ggml (native/recorder/program.h). */
+function whyNotInside({ elf }: Program): string {
+  const start = 'ggml is built into it (static libraries)'
+  if (elf.machine !== MACHINES['x64']![0]) return `${start}, and its calls are seen on x64 only: ${OTHER_BUILD}`
+  if (elf.symbols.size + elf.exports.size === 0) {
+    return `${start}, and it has no symbols, by which its functions could be found: build it without strip, or ${OTHER_BUILD}`
+  }
+  return `${start}: perhaps it had nothing to compute, or the system does not allow that its functions are redirected: ${OTHER_BUILD}`
+}
+
 const HIDDEN =
   'does it use llama.cpp? It is not linked with ggml. If it loads a library that contains ggml, the calls may be inside ' +
   `that library and cannot be seen: then objdump -R <library> | grep ${STARTING_FUNCTIONS[0]} prints nothing`

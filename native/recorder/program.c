@@ -1,0 +1,294 @@
+#include "common/system.h"
+#include "recorder/program.h"
+
+#include <stdio.h>
+
+#include "common/process.h"
+#include "recorder/entry.h"
+#include "recorder/imports.h"
+#include "recorder/lines.h"
+#include "recorder/register-use.h"
+#include "recorder/symbols.h"
+
+enum { HOOKS_MAX = 256, STEP_BYTES = 1 << 16 };
+
+static const char BARRIER[] = "ggml_barrier";
+
+/* A function that the recorder has a hook of, and the program contains. */
+struct hooked {
+    const char * name;
+    const void * hook;
+    const ElfW(Sym) * symbol, * part; /* NULL: the program has none */
+    bool is_ambiguous;
+    bool is_left_out; /* its hook is not needed */
+    bool has_copies; /* which the compiler made for some of its calls */
+    const char * problem, * other; /* why it was left alone; another name of its code */
+    struct function_entry entry;
+    enum entry_call call;
+    uint8_t * room;
+    void * real;
+};
+
+static struct {
+    bool has_ggml;
+    uintptr_t base; /* the difference between addresses in memory and in the file */
+    struct symbols symbols;
+    struct hooked hooked[HOOKS_MAX];
+    size_t count;
+} program;
+
+static bool is_wanted(const struct hooked * hooked) {
+    return hooked->symbol && !hooked->is_left_out;
+}
+
+/* ---- Files ---- */
+
+struct object {
+    const void * address; /* of something in it */
+    uintptr_t base;
+};
+
+static int note_program(struct dl_phdr_info * object, size_t size, void * data) {
+    (void) size;
+    *(struct object *) data = (struct object){object->dlpi_phdr, object->dlpi_addr};
+    return 1; /* the program is the first */
+}
+
+/* The file that is mapped at an address, as the kernel has it: `begin-end rights offset device inode path`. */
+static bool path_at(const void * address, char path[PATH_BYTES]) {
+    struct lines lines;
+    if (!lines_open(&lines, "/proc/self/maps")) return false;
+    bool is_found = false;
+    for (char * line; !is_found && (line = lines_next(&lines));) {
+        unsigned long from, to;
+        const char * slash = strchr(line, '/');
+        if (!slash || sscanf(line, "%lx-%lx", &from, &to) != 2 || (uintptr_t) address < from || (uintptr_t) address >= to) continue;
+        is_found = strlen(slash) < PATH_BYTES;
+        if (is_found) strcpy(path, slash);
+    }
+    close(lines.file);
+    return is_found;
+}
+
+static bool open_program(void) {
+    static const char one[] = "ggml_init"; /* with its end: each ggml has it */
+    struct object object = {0};
+    char path[PATH_BYTES];
+    dl_iterate_phdr(note_program, &object);
+    program.base = object.base;
+    if (!object.address || !path_at(object.address, path)) return false;
+    struct symbols * symbols = &program.symbols;
+    if (!symbols_open(symbols, path, SHT_SYMTAB) && !symbols_open(symbols, path, SHT_DYNSYM)) return false;
+    if (memmem(symbols->names, symbols->name_bytes, one, sizeof(one)) && symbols_find(symbols, one)) return true;
+    symbols_close(symbols);
+    return false;
+}
+
+/* ---- The recorder's hooks, and the program's functions of their names ---- */
+
+/* Not those of the system's and the drivers' libraries. */
+static bool is_of_ggml(const char * name) {
+    static const char * const starts[] = {"ggml_", "llama_", "mtmd_", "_Z"};
+    for (size_t i = 0; i < sizeof(starts) / sizeof(*starts); i++) if (strncmp(name, starts[i], strlen(starts[i])) == 0) return true;
+    return false;
+}
+
+static int by_name(const void * a, const void * b) {
+    return strcmp(((const struct hooked *) a)->name, ((const struct hooked *) b)->name);
+}
+
+/* By their names. Not by qsort, which may call malloc. */
+static void add_hook(const char * name, const void * hook) {
+    size_t at = program.count++;
+    for (; at > 0 && strcmp(program.hooked[at - 1].name, name) > 0; at--) program.hooked[at] = program.hooked[at - 1];
+    program.hooked[at] = (struct hooked){.name = name, .hook = hook};
+}
+
+/* Names are kept, as is the recorder's file then. */
+static void find_hooks(void) {
+    static struct symbols own;
+    Dl_info info;
+    if (!dladdr(&program, &info) || !symbols_open(&own, info.dli_fname, SHT_DYNSYM)) return;
+    for (size_t i = 0; i < own.count && program.count < HOOKS_MAX; i++) {
+        const char * name = symbols_function(&own, &own.table[i]);
+        if (name && is_of_ggml(name)) add_hook(name, (const char *) info.dli_fbase + own.table[i].st_value);
+    }
+}
+
+static void note_symbol(struct hooked * hooked, const ElfW(Sym) * symbol, const char * behind) {
+    const bool is_local = ELF64_ST_BIND(symbol->st_info) == STB_LOCAL;
+    if (*behind == 0) {
+        const bool was_local = hooked->symbol && ELF64_ST_BIND(hooked->symbol->st_info) == STB_LOCAL;
+        if (hooked->symbol && is_local) hooked->is_ambiguous |= was_local;
+        else hooked->symbol = symbol, hooked->is_ambiguous = false;
+    } else if (strncmp(behind, ".cold", 5) == 0) hooked->part = symbol;
+    else hooked->has_copies = true; /* .constprop, .isra, .part */
+}
+
+/* A compiler's additions to a name follow a point, which no name contains. */
+static void find_functions(void) {
+    char name[512];
+    for (size_t i = 0; i < program.symbols.count; i++) {
+        const ElfW(Sym) * symbol = &program.symbols.table[i];
+        const char * whole = symbols_function(&program.symbols, symbol);
+        if (!whole || !is_of_ggml(whole)) continue;
+        const size_t length = strcspn(whole, ".");
+        if (length >= sizeof(name)) continue;
+        memcpy(name, whole, length);
+        name[length] = 0;
+        const struct hooked key = {.name = name};
+        struct hooked * hooked = bsearch(&key, program.hooked, program.count, sizeof(key), by_name);
+        if (hooked) note_symbol(hooked, symbol, whole + length);
+    }
+}
+
+/* ---- What may be redirected ---- */
+
+static struct code code_of(const ElfW(Sym) * symbol) {
+    return register_use_code(program.base, symbol);
+}
+
+/* Is the code as in the file? A debugger or a uprobe writes breakpoints into it. */
+static bool is_unchanged(const ElfW(Sym) * symbol) {
+    const uint8_t * code = symbol ? symbols_code(&program.symbols, symbol) : NULL;
+    return !symbol || (code && memcmp(code, code_of(symbol).bytes, symbol->st_size) == 0);
+}
+
+/* The constructors of a class have two names, C1 and C2, and usually the same code. */
+static bool is_same_constructor(const char * a, const char * b) {
+    size_t at = 0;
+    while (a[at] && a[at] == b[at]) at++;
+    return at > 0 && a[at - 1] == 'C' && (a[at] == '1' || a[at] == '2') && (b[at] == '1' || b[at] == '2') && strcmp(a + at + 1, b + at + 1) == 0;
+}
+
+/* A function of another name with the same code: its calls could not be distinguished. */
+static const char * other_name_of(const struct hooked * hooked) {
+    for (size_t i = 0; i < program.symbols.count; i++) {
+        const ElfW(Sym) * symbol = &program.symbols.table[i];
+        if (symbol->st_value != hooked->symbol->st_value) continue;
+        const char * name = symbols_function(&program.symbols, symbol);
+        if (name && strcmp(name, hooked->name) != 0 && !is_same_constructor(name, hooked->name)) return name;
+    }
+    return NULL;
+}
+
+/* Its barriers are those of OpenMP (openmp.h): no hook may see them twice. */
+static bool has_barriers_of_openmp(void) {
+    struct object object = {0};
+    dl_iterate_phdr(note_program, &object);
+    return imports_function(object.address, "GOMP_barrier");
+}
+
+static void examine(struct hooked * hooked) {
+    const struct code function = code_of(hooked->symbol), part = code_of(hooked->part);
+    hooked->other = other_name_of(hooked);
+    if (hooked->other) hooked->problem = "its code is also that of ";
+    else if (hooked->is_ambiguous) hooked->problem = "its name is also that of another function";
+    else if (!is_unchanged(hooked->symbol) || !is_unchanged(hooked->part)) hooked->problem = "its code is not as in the file (a breakpoint?)";
+    else hooked->problem = entry_find(&hooked->entry, &function, &part);
+    if (hooked->problem || register_use_is_full(&program.symbols, program.base, &function, &part)) return;
+    /* It has one argument and no result. */
+    if (strcmp(hooked->name, BARRIER) == 0) hooked->call = ENTRY_KEEPING;
+    else hooked->problem = "its callers may expect that it changes few registers";
+}
+
+/* ---- Redirection ---- */
+
+/* Below the program, where nothing grows; the kernel keeps the lowest addresses free. */
+static uint8_t * map_rooms(size_t bytes) {
+    uintptr_t first = UINTPTR_MAX;
+    for (size_t i = 0; i < program.symbols.section_count; i++) {
+        const ElfW(Shdr) * section = &program.symbols.sections[i];
+        if (section->sh_flags & SHF_ALLOC && program.base + section->sh_addr < first) first = program.base + section->sh_addr;
+    }
+    first &= ~(uintptr_t) (STEP_BYTES - 1);
+    for (uintptr_t at = first; at > 2 * STEP_BYTES + bytes && first - at < INT32_MAX / 2;) {
+        at -= STEP_BYTES;
+        void * wanted = (void *) (at - bytes);
+        void * found = mmap(wanted, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+        if (found == wanted) return found;
+        if (found != MAP_FAILED) munmap(found, bytes); /* before Linux 4.17 it is a wish */
+    }
+    return NULL;
+}
+
+/* Writable and executable in between: SELinux may refuse that, but not the return to what it was, without which the program could not run. */
+static bool write_jump(const struct hooked * hooked) {
+    const uintptr_t size = (uintptr_t) sysconf(_SC_PAGESIZE), from = (uintptr_t) hooked->entry.at & ~(size - 1);
+    const size_t bytes = (uintptr_t) hooked->entry.at + ENTRY_JUMP_BYTES - from;
+    if (mprotect((void *) from, bytes, PROT_READ | PROT_WRITE | PROT_EXEC) != 0) return false;
+    entry_redirect(&hooked->entry, hooked->room);
+    mprotect((void *) from, bytes, PROT_READ | PROT_EXEC);
+    return true;
+}
+
+static void redirect_all(void) {
+    static const char refused[] = "the system allows no change of code (SELinux?)";
+    const size_t page = (size_t) sysconf(_SC_PAGESIZE), bytes = (program.count * ENTRY_ROOM_BYTES + page - 1) & ~(page - 1);
+    uint8_t * rooms = map_rooms(bytes);
+    for (size_t i = 0; i < program.count; i++) {
+        struct hooked * hooked = &program.hooked[i];
+        if (!is_wanted(hooked) || hooked->problem) continue;
+        if (!rooms) {
+            hooked->problem = "there is no room near the program";
+            continue;
+        }
+        hooked->room = rooms + i * ENTRY_ROOM_BYTES;
+        hooked->problem = entry_prepare(&hooked->entry, hooked->room, hooked->hook, hooked->call, &hooked->real);
+    }
+    const bool may_run = rooms && mprotect(rooms, bytes, PROT_READ | PROT_EXEC) == 0;
+    for (size_t i = 0; i < program.count; i++) {
+        struct hooked * hooked = &program.hooked[i];
+        if (!is_wanted(hooked) || hooked->problem) continue;
+        if (!may_run || !write_jump(hooked)) hooked->problem = refused;
+    }
+}
+
+bool program_redirect(void) {
+    if (program.has_ggml) return true;
+    if (!open_program()) return false;
+    find_hooks();
+    find_functions();
+    const bool is_openmp = has_barriers_of_openmp();
+    for (size_t i = 0; i < program.count; i++) {
+        struct hooked * hooked = &program.hooked[i];
+        if (is_openmp && strcmp(hooked->name, BARRIER) == 0) hooked->is_left_out = true;
+        if (is_wanted(hooked)) examine(hooked);
+    }
+    redirect_all();
+    return program.has_ggml = true;
+}
+
+void * program_function(const char * name) {
+    if (!program.has_ggml) return NULL;
+    const struct hooked key = {.name = name};
+    const struct hooked * hooked = bsearch(&key, program.hooked, program.count, sizeof(key), by_name);
+    if (hooked && is_wanted(hooked) && !hooked->problem) return hooked->real;
+    const ElfW(Sym) * symbol = hooked && !hooked->is_ambiguous ? hooked->symbol : symbols_find(&program.symbols, name);
+    return symbol ? (char *) program.base + symbol->st_value : NULL;
+}
+
+/* ---- Facts ---- */
+
+/* Readers join facts of one key. */
+static void fact_of_refused(void (*fact)(const char * key, const char * value), const struct hooked * hooked) {
+    char text[1024] = "";
+    const char * const parts[] = {hooked->name, ": ", hooked->problem, hooked->other ? hooked->other : ""};
+    for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) strncat(text, parts[i], sizeof(text) - 1 - strlen(text));
+    fact("program.refused", text);
+}
+
+void program_facts(void (*fact)(const char * key, const char * value)) {
+    if (!program.has_ggml) return;
+    size_t redirected = 0;
+    for (size_t i = 0; i < program.count; i++) {
+        const struct hooked * hooked = &program.hooked[i];
+        if (!is_wanted(hooked)) continue;
+        if (hooked->problem) fact_of_refused(fact, hooked);
+        else redirected++;
+        if (hooked->has_copies) fact("program.copies", hooked->name);
+    }
+    char number[NUMBER_BYTES];
+    number_text(number, redirected);
+    fact("program.functions", number);
+}

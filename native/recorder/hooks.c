@@ -18,6 +18,7 @@
 #include "recorder/operators.h"
 #include "recorder/parts.h"
 #include "recorder/placement.h"
+#include "recorder/program.h"
 #include "recorder/recorder.h"
 #include "recorder/registry.h"
 #include "recorder/runs.h"
@@ -117,12 +118,11 @@ static uint64_t allocated_at(const void * scheduler) {
 }
 
 /* Outside of a call: whisper.cpp, programs that use ggml directly, libraries that bind llama_decode inside. */
-HOOK(int, ggml_backend_sched_graph_compute_async, void * scheduler, void * cgraph) {
-    REAL(ggml_backend_sched_graph_compute_async);
+static int schedule(int (*real)(void * scheduler, void * cgraph), void * scheduler, void * cgraph, const void * caller) {
     struct call call;
-    const bool is_call = !calls_inside() && recorder_ready(CALLER) >= LEVEL_TOKEN;
+    const bool is_call = !calls_inside() && recorder_ready(caller) >= LEVEL_TOKEN;
     call.since = allocated_at(scheduler);
-    if (is_call) calls_begin(&call, scheduler, calls_read_graph(&call, cgraph), CALLER);
+    if (is_call) calls_begin(&call, scheduler, calls_read_graph(&call, cgraph), caller);
     placement_report_devices();
     struct run run;
     runs_schedule(&run, cgraph, recording_level());
@@ -130,6 +130,23 @@ HOOK(int, ggml_backend_sched_graph_compute_async, void * scheduler, void * cgrap
     if (run.is_begun) cuda_settle();
     runs_scheduled(&run, cgraph, recording_level(), status);
     if (is_call) calls_end(&call, status);
+    return status;
+}
+
+static __thread bool is_scheduling __attribute__((tls_model("initial-exec")));
+
+HOOK(int, ggml_backend_sched_graph_compute_async, void * scheduler, void * cgraph) {
+    REAL(ggml_backend_sched_graph_compute_async);
+    return is_scheduling ? real(scheduler, cgraph) : schedule(real, scheduler, cgraph, CALLER);
+}
+
+/* It calls the function above. In a program that contains ggml, that may have become a part of it. */
+HOOK(int, ggml_backend_sched_graph_compute, void * scheduler, void * cgraph) {
+    REAL(ggml_backend_sched_graph_compute);
+    if (!program_has_ggml() || is_scheduling) return real(scheduler, cgraph);
+    is_scheduling = true;
+    const int status = schedule(real, scheduler, cgraph, CALLER);
+    is_scheduling = false;
     return status;
 }
 

@@ -155,6 +155,7 @@ static void classify(const struct opcode * opcode, struct instruction * instruct
     if (opcode->is_vector) return;
     if (opcode->map == 0) {
         instruction->kind = kind_of(byte, operand);
+        instruction->is_by_memory = byte == 0xff && operand >> 6 != 3;
         /* push; sub of a constant from the stack pointer */
         instruction->is_push = (byte & 0xf8) == 0x50 || ((byte == 0x81 || byte == 0x83) && opcode->is_wide && operand == 0xec);
         if (instruction->kind == INSTRUCTION_JUMP_ANY && operand >> 6 != 3 && (operand & 7) == 4) instruction->may_use_table = true;

@@ -27,6 +27,7 @@ struct instruction {
     /* Where the distance from its end to what it jumps to or accesses begins, and its bytes; 0: it has none. */
     uint8_t distance_at, distance_bytes;
     uint8_t condition; /* of a branch: the last four bits of its opcode */
+    bool is_by_memory; /* of a call or jump to any address: it is in memory, not in a register */
     bool is_push;      /* it moves the end of the stack down */
     bool may_use_table; /* it reads from an indexed table at a fixed address, or computes the address of something */
 };

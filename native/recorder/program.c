@@ -187,8 +187,9 @@ static void examine(struct hooked * hooked) {
     else if (!is_unchanged(hooked->symbol) || !is_unchanged(hooked->part)) hooked->problem = "its code is not as in the file (a breakpoint?)";
     else hooked->problem = entry_find(&hooked->entry, &function, &part);
     if (hooked->problem || register_use_is_full(&program.symbols, program.base, &function, &part)) return;
-    /* It has one argument and no result. */
+    /* Those two have one argument, one of them a result. */
     if (strcmp(hooked->name, BARRIER) == 0) hooked->call = ENTRY_KEEPING;
+    else if (strcmp(hooked->name, "llama_get_memory") == 0) hooked->call = ENTRY_KEEPING_RESULT;
     else hooked->problem = "its callers may expect that it changes few registers";
 }
 
@@ -257,6 +258,10 @@ bool program_redirect(void) {
     }
     redirect_all();
     return program.has_ggml = true;
+}
+
+bool program_has_ggml(void) {
+    return program.has_ggml;
 }
 
 void * program_function(const char * name) {

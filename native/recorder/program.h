@@ -9,6 +9,9 @@
 /* Before the program's own code runs: constructors of preloaded libraries run first. False: ggml is not a part of it. */
 bool program_redirect(void);
 
+/* Is ggml a part of the program? */
+bool program_has_ggml(void);
+
 /* A function of the program, without the hook; NULL: ggml is not a part of it, or it has no function of this name. */
 void * program_function(const char * name);
 

@@ -142,7 +142,7 @@ int recorder_begin(const void * caller) {
 
 /* Does the program contain ggml, or is it linked with it? If not, it may load it later, or only start another program that uses it (timeout, sh). */
 static bool has_ggml(void) {
-    return program_function("ggml_init") || dlsym(RTLD_NEXT, "ggml_backend_graph_compute_async") || dlsym(RTLD_NEXT, "ggml_graph_compute") || dlsym(RTLD_NEXT, "llama_decode");
+    return program_has_ggml() || dlsym(RTLD_NEXT, "ggml_backend_graph_compute_async") || dlsym(RTLD_NEXT, "ggml_graph_compute") || dlsym(RTLD_NEXT, "llama_decode");
 }
 
 /*

@@ -20,7 +20,8 @@ static bool calls_unknown(const struct code * code, struct callees * callees) {
     for (size_t at = 0; at < code->size; at += instruction.length) {
         const uint8_t * bytes = code->bytes + at;
         if (!instruction_read(&instruction, bytes, code->size - at)) return false;
-        const bool is_tail = instruction.kind == INSTRUCTION_JUMP_ANY && instruction.distance_bytes;
+        /* Tables of a function's own places are read by an index. */
+        const bool is_tail = instruction.kind == INSTRUCTION_JUMP_ANY && instruction.is_by_memory && !instruction.may_use_table;
         if (instruction.kind == INSTRUCTION_CALL_ANY || is_tail) return true;
         if (instruction.kind != INSTRUCTION_CALL && instruction.kind != INSTRUCTION_JUMP) continue;
         const uint8_t * target = instruction_target(&instruction, bytes);

@@ -8,7 +8,8 @@ static bool map_file(struct symbols * symbols, const char * path) {
     const int file = open(path, O_RDONLY | O_CLOEXEC);
     struct stat stats;
     const bool is_file = file >= 0 && fstat(file, &stats) == 0 && stats.st_size >= (off_t) sizeof(ElfW(Ehdr));
-    void * bytes = is_file ? mmap(NULL, (size_t) stats.st_size, PROT_READ, MAP_PRIVATE, file, 0) : MAP_FAILED;
+    /* Shared: the kernel writes the breakpoints of uprobes into private mappings of the file, too. */
+    void * bytes = is_file ? mmap(NULL, (size_t) stats.st_size, PROT_READ, MAP_SHARED, file, 0) : MAP_FAILED;
     if (file >= 0) close(file);
     if (bytes == MAP_FAILED) return false;
     symbols->file = bytes;

@@ -22,7 +22,8 @@ export const COMMANDS = {
   },
   'what-if': {
     command: 'what-if <inputs..>',
-    describe: 'Predict a run with changes: context, threads, type of weights, batch, or without what disturbed it',
+    describe:
+      'Predict a run with changes: context, threads, type of weights, batch, experts, or without what disturbed it',
   },
   compare: {
     command: 'compare [inputs..]',

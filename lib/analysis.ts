@@ -17,6 +17,7 @@ export * from './analyze/operators/groups.ts'
 export * from './analyze/scaling/scaling.ts'
 export * from './analyze/what-if/figures.ts'
 export {
+  type AttentionTime,
   KERNELS_SCHEMA,
   type KernelTimes,
   type NodeTime,

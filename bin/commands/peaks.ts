@@ -1,5 +1,6 @@
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
 import {
+  analyzeSteps,
   type KernelTimes,
   measureKernels,
   measurePeaks,
@@ -23,6 +24,7 @@ const OPTIONS = {
   threads: valued(wholes('--threads'), 'With --types: with these numbers of threads, too: 1,2,4'),
   batch: valued(wholes('--batch'), 'With --types: with these numbers of sequences that decode at once, too: 8'),
   context: valued(wholes('--context'), 'With --types: with prompts of these lengths, too: 512'),
+  experts: valued(wholes('--experts'), 'With --types: with these numbers of experts of a token, too: 2,4'),
   ggml: valued(once('--ggml'), "With --types: folder of ggml's libraries", 'that of <log>'),
   json: flag('Print JSON: bytes and operations per second; of --types ns'),
   fresh: flag('Measure now, even if an earlier result is stored'),
@@ -61,7 +63,9 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const { json, fresh, types, log } = args
   const onBuild = (compiler: string) => void note(`building the measuring program with ${compiler}, once`)
   if (types !== undefined) return handleKernels(args, types, onBuild)
-  const given = (['threads', 'batch', 'context', 'ggml'] as const).find((option) => args[option] !== undefined)
+  const given = (['threads', 'batch', 'context', 'experts', 'ggml'] as const).find(
+    (option) => args[option] !== undefined,
+  )
   if (given !== undefined) throw new UsageError(`--${given}: only with --types`)
   if (log !== undefined) throw new UsageError(`${log}: a log is measured with --types only\nhint: --types q4_0,q8_0`)
   const peaks = await measurePeaks({ env: io().env, fresh, onBuild })
@@ -73,11 +77,11 @@ async function handleKernels(
   types: readonly string[],
   onBuild: (compiler: string) => void,
 ): Promise<void> {
-  const { json, fresh, log, threads, batch: batches, context: contexts, ggml } = args
+  const { json, fresh, log, threads, batch: batches, context: contexts, experts, ggml } = args
   if (fresh) throw new UsageError('--fresh: --types always measures')
   if (log === undefined)
     throw new UsageError('--types: no log is given\nhint: ggml2perfetto peaks run.ggtrace --types q8_0')
-  const analysis = await analysisOf({ inputs: [log] }, { series: WHAT_IF_SERIES })
+  const analysis = await analysisOf({ inputs: [log] }, { series: WHAT_IF_SERIES }, analyzeSteps)
   const onStart = (count: number) =>
     void note(`measuring ${plural(count, 'product')}, about ${Math.ceil(count / 3)} s: nothing else should compute`)
   const times = await measureKernels(analysis, {
@@ -86,6 +90,7 @@ async function handleKernels(
     threads,
     batches,
     contexts,
+    experts,
     ggml,
     onBuild,
     onStart,
@@ -94,20 +99,30 @@ async function handleKernels(
 }
 
 /** The latest measured ones, which are those of this time. */
-function describeKernels({ cpu, build, products, nodes }: KernelTimes): string[] {
+function describeKernels({ cpu, build, products, attention = [], nodes }: KernelTimes): string[] {
   const rows = products
     .slice(-ROWS)
-    .map(({ type, columns, rows, buffer, tokens, threads, ns }) => [
-      `${type} ${columns} × ${rows}`,
+    .map(({ type, columns, rows, experts, used = 1, buffer, tokens, threads, ns }) => [
+      `${type} ${columns} × ${rows}${experts === undefined ? '' : `, ${used} of ${experts}`}`,
       buffer,
       `${tokens}`,
       `${threads}`,
       duration(ns),
-      `${threeDigits((2 * columns * rows * tokens) / ns)} GFLOP/s`,
+      `${threeDigits((2 * columns * rows * used * tokens) / ns)} GFLOP/s`,
+    ])
+  const ofAttention = attention
+    .slice(-ROWS)
+    .map(({ heads, kv_heads, head_size, k_type, v_type, tokens, context, threads, ns }) => [
+      `attention ${heads} × ${head_size} on ${kv_heads}, ${k_type}${v_type === k_type ? '' : ` and ${v_type}`}`,
+      `after ${context}`,
+      `${tokens}`,
+      `${threads}`,
+      duration(ns),
+      '',
     ])
   return [
     `${cpu}, ggml ${build}: ${plural(products.length, 'product')} are kept`,
-    ...table([['weights', 'buffer', 'tokens', 'threads', 'time', ''], ...rows], [0, 1]),
+    ...table([['weights', 'buffer', 'tokens', 'threads', 'time', ''], ...rows, ...ofAttention], [0, 1]),
     ...nodes.map(({ threads, ns }) => `start and barrier of a node, ${plural(threads, 'thread')}: ${duration(ns)}`),
   ]
 }

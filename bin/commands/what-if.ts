@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
 import {
   type Analysis,
+  analyzeSteps,
   DISTURBANCES,
   type KernelTimes,
   keptKernels,
@@ -42,9 +43,10 @@ const OPTIONS = {
   },
   type: valued(once('--type'), 'With weights of this type of ggml, such as q8_0'),
   batch: valued(whole('--batch', 1), 'With so many sequences that are decoded at once'),
+  experts: valued(whole('--experts', 1), 'With so many experts for each token, of a model with experts'),
   kernels: valued(
     once('--kernels'),
-    'Measured products of the machine, for --type, --threads and --batch: a file of `peaks <log> --types … --json`',
+    'Measured products of the machine, for all changes: a file of `peaks <log> --types … --json`',
     'kept ones',
   ),
   json: flag('Print JSON; docs/reference/what-if.md describes it'),
@@ -76,15 +78,16 @@ export const whatIfCommand: CommandModule<object, Arguments> = {
 }
 
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
-  const { context, without, threads, type, batch, json, with: paths = [] } = args
+  const { context, without, threads, type, batch, experts, json, with: paths = [] } = args
   if (paths.length > 0 && threads === undefined) throw new UsageError('--with: only with --threads')
-  const analysis = await analysisOf(args, { series: WHAT_IF_SERIES })
+  const analysis = await analysisOf(args, { series: WHAT_IF_SERIES }, analyzeSteps)
   const others: Analysis[] = []
-  for (const path of paths) others.push(await analysisOf({ ...args, inputs: [path] }, { series: WHAT_IF_SERIES }))
+  for (const path of paths)
+    others.push(await analysisOf({ ...args, inputs: [path] }, { series: WHAT_IF_SERIES }, analyzeSteps))
   const peaks = await keptPeaks(io().env)
   const result = predict(
     analysis,
-    { context, without, threads, type, batch },
+    { context, without, threads, type, batch, experts },
     { others, kernels: await kernelsOf(args.kernels, analysis), peaks: peaks && peaksOfMachine(peaks) },
   )
   await (json ? printJson(JSON.stringify(result, null, 2)) : print(describe(result)))

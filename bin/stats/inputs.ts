@@ -16,9 +16,13 @@ type More = 'series' | 'call' | 'expertCaches' | 'peaks' | 'flopsPerToken' | 'ca
 
 /**
  * The Analysis of logs of one run, or the one that is stored in the only input. Shows the progress of reading. Throws UsageError for
- * several Analyses, and for inputs without anything to analyse.
+ * several Analyses, and for inputs without anything to analyse. `analyzed`: what analyses logs.
  */
-export async function analysisOf(args: StatsInputs, more: Pick<AnalyzeOptions, More> = {}): Promise<Analysis> {
+export async function analysisOf(
+  args: StatsInputs,
+  more: Pick<AnalyzeOptions, More> = {},
+  analyzed: typeof analyze = analyze,
+): Promise<Analysis> {
   const { inputs } = args
   if (inputs.filter((input) => input === '-').length > 1) throw new UsageError('stdin (-) can be read only once')
   const { from, opTable, clocks, osRuntime } = await conversionOf(args as Parameters<typeof conversionOf>[0])
@@ -33,7 +37,7 @@ export async function analysisOf(args: StatsInputs, more: Pick<AnalyzeOptions, M
         throw new UsageError(`${opened.name}: is an Analysis, of a whole run already; found ${inputs.length} inputs`)
       else return await storedAnalysis(opened, args)
     }
-    const analysis = await analyze(logs, { from, opTable, clocks, osRuntime, ...more })
+    const analysis = await analyzed(logs, { from, opTable, clocks, osRuntime, ...more })
     refuseNothing(analysis)
     return analysis
   } finally {
@@ -61,7 +65,8 @@ function refuseNothing(analysis: Analysis): void {
   const { inputs, calls, operators, call_time, model, rooflines, requests } = analysis
   const { findings, functions, load, sampling, benchmarks } = analysis
   const lists = [call_time, rooflines, functions, benchmarks, findings]
-  if (calls.count + calls.failed + operators.executions > 0 || lists.some((list) => list.length > 0)) return
+  const count = operators.executions + inputs.reduce((sum, input) => sum + input.operators, 0)
+  if (calls.count + calls.failed + count > 0 || lists.some((list) => list.length > 0)) return
   if (model || requests || load || sampling || otherCsv(analysis, 0)) return
   const formats = inputs.map(({ name, format }) => `${name}: ${format}`).join(', ')
   const hint = `ggml2perfetto stats --contents ${inputs.map(({ name }) => quoted(name)).join(' ')}`

@@ -51,6 +51,8 @@ export interface AnalysisDepth {
   readonly distributions: boolean
   /** Operators of a sample of calls only: enough for findings, for a small part of the time. */
   readonly sample?: CallSample | undefined
+  /** Only what predictions need: times of calls, and of their steps where they are among `series`. */
+  readonly onlySteps?: boolean | undefined
   /** Figures over time that are made. */
   readonly series?: readonly SeriesName[] | undefined
   /** Simulated caches of experts; by default {@link CACHE_SIZES}. */
@@ -89,7 +91,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
     private readonly threads: ThreadHistory,
     depth: AnalysisDepth,
   ) {
-    const { sample, series } = depth
+    const { sample, series, onlySteps } = depth
     this.sample = sample
     this.defined = new Defined(names)
     const { defined } = this
@@ -111,26 +113,26 @@ export class AnalysisPass implements EventPass<InputFigures> {
     const table = needsTable ? new CallRows(defined.blockOf) : undefined
     this.calls = new CallStatistics(roles, table, sample)
     this.scheduling = new Scheduling(threads, {
-      ...{ names, roles: sample ? undefined : roles, scaleOf, rows: () => rows.list },
+      ...{ names, roles: sample || onlySteps ? undefined : roles, scaleOf, rows: () => rows.list },
     })
     const decodedTokens = () => this.calls.decodedTokens
     const requests = new RequestPass(names, preempted, series?.includes('requests') === true, decodedTokens)
     const work = new CallWork(names, () => rows.latest)
     const workerCpus = new WorkerCpusStatistic(names)
     const coreKinds = new CoreKinds(roles, () => workerCpus.latest)
+    const steps = table && series?.includes('steps') ? [new StepTimes(defined, threads, table)] : []
     // Rows come before parts: the roles of fused nodes are those of their results.
     const sampled = [
       ...[preempted, backends, rows, parts, this.scheduling, this.calls, new FirstCalls(defined), new CpusUsed()],
       ...[requests, new Placement(defined), new Teams(threads), workerCpus, coreKinds],
       ...[new Numa(defined, () => workerCpus.latest), new WeightMemoryStatistic(defined)],
     ]
-    this.statistics = sample
-      ? [...sampled, new GpuStatistics(names, SAMPLED_WORK_MAX)]
-      : [
-          ...[new GpuOperators(names, rows, work), ...sampled, work],
-          ...this.further(roles, rows, choices, coreKinds, depth),
-          ...(table && series?.includes('steps') ? [new StepTimes(defined, threads, table)] : []),
-        ]
+    if (onlySteps) this.statistics = [preempted, this.calls, ...steps]
+    else if (sample) this.statistics = [...sampled, new GpuStatistics(names, SAMPLED_WORK_MAX)]
+    else {
+      const further = this.further(roles, rows, choices, coreKinds, depth)
+      this.statistics = [new GpuOperators(names, rows, work), ...sampled, work, ...further, ...steps]
+    }
     for (const statistic of this.statistics)
       for (const kind of statistic.kinds ?? []) this.ofEvents.of(kind).push(statistic)
     this.ofCalls = this.statistics.filter((statistic) => statistic.call)

@@ -46,7 +46,7 @@ export const FLEET_REPORT_HTML_OPTIONS: readonly string[] = ["title"]
 export const INSPECT_OPTIONS: readonly string[] = ["onProgress","signal"]
 
 /** Options of `measureKernels`. */
-export const MEASURE_KERNELS_OPTIONS: readonly string[] = ["batches","contexts","env","ggml","onBuild","onStart","threads","types"]
+export const MEASURE_KERNELS_OPTIONS: readonly string[] = ["batches","contexts","env","experts","ggml","onBuild","onStart","threads","types"]
 
 /** Options of `measurePeaks`. */
 export const MEASURE_PEAKS_OPTIONS: readonly string[] = ["arch","env","fresh","onBuild","platform"]

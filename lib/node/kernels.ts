@@ -5,12 +5,20 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { availableParallelism, cpus, arch as hostArch, hostname, platform as hostPlatform } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Analysis } from '../analyze/analysis.ts'
+import { type AttentionJob, attentionJobs } from '../analyze/what-if/attention.ts'
 import { modelOf } from '../analyze/what-if/calls.ts'
-import { KERNELS_SCHEMA, type KernelTimes, type ProductTime, parseKernelFile } from '../analyze/what-if/kernels.ts'
+import {
+  type AttentionTime,
+  KERNELS_SCHEMA,
+  type KernelTimes,
+  type NodeTime,
+  type ProductTime,
+  parseKernelFile,
+} from '../analyze/what-if/kernels.ts'
 import { type ProductJob, productJobs, type Sought } from '../analyze/what-if/weights.ts'
 import { checkNames, UsageError } from '../errors.ts'
 import { MEASURE_KERNELS_OPTIONS } from '../generated/option-names.ts'
-import { typeNamed } from '../model/ggml-types.ts'
+import { typeNamed, typeNumbered } from '../model/ggml-types.ts'
 import { cacheFolder, nativeFile, placeFile } from './native.ts'
 import { cpuName, PEAKS_PROGRAM } from './peaks.ts'
 import { systemName } from './record/diagnosis.ts'
@@ -27,6 +35,8 @@ export interface KernelsOptions {
   readonly batches?: readonly number[] | undefined
   /** Lengths of prompts, in tokens, in addition to those of the run. */
   readonly contexts?: readonly number[] | undefined
+  /** Numbers of experts that a token uses, in addition to that of the run. */
+  readonly experts?: readonly number[] | undefined
   /** Folder of ggml's libraries; by default that of the run. */
   readonly ggml?: string | undefined
   /** Called before the measuring program is built, which takes a second. */
@@ -39,45 +49,52 @@ export interface KernelsOptions {
 const KEPT_MAX = 4096
 
 /**
- * Measures what ggml's own matrix products take on this machine: of the weights of a run, at its types and others, with its numbers of threads and
- * tokens and others. Takes a third of a second for each kind of product, type and number, during which nothing else should compute. The results
+ * Measures what ggml's own matrix products take on this machine, also those of experts: of the weights of a run, at its types and others, with its numbers of threads and
+ * tokens and others; and its flash attention. Takes a third of a second for each kind of product, type and number, during which nothing else should compute. The results
  * are kept for this host, its processor and this version of ggml, with those of earlier measurements; all of them are returned. `run`: with the series
  * `calls` and `steps`, recorded on this machine. Linux only. Throws UsageError where it cannot be measured.
  */
 export async function measureKernels(run: Analysis, options: KernelsOptions): Promise<KernelTimes> {
   checkNames('measureKernels', options, MEASURE_KERNELS_OPTIONS)
-  const { env, types, threads = [], batches = [], contexts = [], onBuild, onStart } = options
+  const { env, types, threads = [], batches = [], contexts = [], experts = [], onBuild, onStart } = options
   if (hostPlatform() !== 'linux')
     throw new UsageError(`peaks --types: runs on Linux only so far, this is ${systemName(hostPlatform())}`)
   const { build, cpu } = run.run
   if (build === null) throw new UsageError('peaks --types: the log does not contain the version of ggml')
   if (cpu !== cpuName())
     throw new UsageError(`peaks --types: the log was recorded on "${cpu ?? 'unknown'}", this is "${cpuName()}"`)
-  const jobs = jobsOf(run, { types, threads, batches, contexts })
+  const jobs = jobsOf(run, { types, threads, batches, contexts, experts })
   const folder = options.ggml ?? (run.run.ggml_library === null ? undefined : dirname(run.run.ggml_library))
   if (folder === undefined)
     throw new UsageError("peaks --types: the log does not contain where ggml's libraries are\nhint: --ggml <folder>")
   const native = { env, platform: hostPlatform(), arch: hostArch(), onBuild }
   const program = await nativeFile(PEAKS_PROGRAM, native)
-  onStart?.(jobs.reduce((sum, { runs }) => sum + runs.length, 0))
+  onStart?.([...jobs.products, ...jobs.attention].reduce((sum, { runs }) => sum + runs.length, 0))
   const lines = await measured(program, folder, jobs, env)
   const times = merged(await keptKernels(env, build), { build, lines })
   await placeFile(keptPath(env, build), (to) => writeFile(to, `${JSON.stringify(times)}\n`)).catch(() => undefined)
   return times
 }
 
-function jobsOf(run: Analysis, sought: Sought): ProductJob[] {
+interface Jobs {
+  readonly products: readonly ProductJob[]
+  readonly attention: readonly AttentionJob[]
+}
+
+function jobsOf(run: Analysis, sought: Sought): Jobs {
   for (const type of sought.types)
     if (!typeNamed(type))
       throw new UsageError(`peaks --types ${type}: no type of ggml\nhint: such as q4_0, q4_K, q8_0 or f16`)
   const model = modelOf(run)
-  const jobs = model ? productJobs(model, sought) : []
-  if (jobs.length === 0)
+  const products = model ? productJobs(model, sought) : []
+  if (products.length === 0)
     throw new UsageError(
       'peaks --types: the log contains no products of weights on the CPU\nhint: record with --level op, a prompt and some tokens',
     )
-  return jobs
+  return { products, attention: attentionJobs(model!, sought).filter(areTypesKnown) }
 }
+
+const areTypesKnown = ({ k_type, v_type }: AttentionJob) => [k_type, v_type].every(typeNamed)
 
 /** The products that {@link measureKernels} kept on this host of this version of ggml; undefined: none. */
 export async function keptKernels(env: Environment, build: string): Promise<KernelTimes | undefined> {
@@ -91,57 +108,94 @@ function keptPath(env: Environment, build: string): string {
   return join(cacheFolder(env), `kernels-${key}.json`)
 }
 
-/** A line that the program prints. */
+/** A line that the program prints. It has the numbers of types of attention. */
 type Line =
   | ProductTime
-  | { readonly nodes: true; readonly threads: number; readonly ns: number; readonly best_ns: number }
+  | (Omit<AttentionTime, 'k_type' | 'v_type'> & {
+      readonly attention: true
+      readonly k_type: number
+      readonly v_type: number
+    })
+  | (NodeTime & { readonly nodes: true })
 
 function merged(
   kept: KernelTimes | undefined,
   { build, lines }: { build: string; lines: readonly Line[] },
 ): KernelTimes {
-  const isNode = (line: Line) => 'nodes' in line && line.nodes === true
-  const products = lines.flatMap((line) => (isNode(line) ? [] : [productOf(line as ProductTime)]))
-  const nodes = lines.filter(isNode).map(({ threads, ns, best_ns }) => ({ threads, ns, best_ns }))
-  const keyOf = ({ type, columns, rows, copies, tokens, threads }: ProductTime) =>
-    [type, columns, rows, copies, tokens, threads].join()
-  const [fresh, counts] = [new Set(products.map(keyOf)), new Set(nodes.map(({ threads }) => threads))]
-  const older = (kept?.products ?? []).filter((product) => !fresh.has(keyOf(product)))
+  const isNotIn = <T>(fresh: readonly T[], keyOf: (time: T) => string) => {
+    const keys = new Set(fresh.map(keyOf))
+    return (time: T) => !keys.has(keyOf(time))
+  }
+  const attention = lines.flatMap((line) => ('attention' in line ? [attentionOf(line)] : []))
+  const nodes = lines.flatMap((line) => ('nodes' in line && line.nodes === true ? [nodeOf(line)] : []))
+  const products = lines.flatMap((line) => ('columns' in line ? [productOf(line)] : []))
+  const keyOf = ({ ns: _, best_ns: __, buffer: ___, ...time }: ProductTime) => JSON.stringify(time)
+  const attentionKey = ({ ns: _, best_ns: __, ...time }: AttentionTime) => JSON.stringify(time)
+  const olderProducts = (kept?.products ?? []).filter(isNotIn(products, keyOf))
+  const olderAttention = (kept?.attention ?? []).filter(isNotIn(attention, attentionKey))
   return {
     schema: KERNELS_SCHEMA,
     ...{ cpu: cpuName(), cpus: cpus().length, build },
-    products: [...older, ...products].slice(-KEPT_MAX),
-    nodes: [...(kept?.nodes ?? []).filter(({ threads }) => !counts.has(threads)), ...nodes],
+    products: [...olderProducts, ...products].slice(-KEPT_MAX),
+    attention: [...olderAttention, ...attention].slice(-KEPT_MAX),
+    nodes: [...(kept?.nodes ?? []).filter(isNotIn(nodes, ({ threads }) => `${threads}`)), ...nodes],
   }
 }
+
+const nodeOf = ({ threads, ns, best_ns }: NodeTime): NodeTime => ({ threads, ns, best_ns })
 
 const productOf = ({
   type,
   columns,
   rows,
   copies,
+  experts,
+  used,
   buffer,
   tokens,
   threads,
   ns,
   best_ns,
 }: ProductTime): ProductTime => ({
-  ...{ type, columns, rows, copies, buffer, tokens, threads, ns, best_ns },
+  ...{ type, columns, rows, copies },
+  ...(experts ? { experts, used } : {}),
+  ...{ buffer, tokens, threads, ns, best_ns },
+})
+
+const attentionOf = ({
+  heads,
+  kv_heads,
+  head_size,
+  value_size,
+  k_type,
+  v_type,
+  copies,
+  tokens,
+  context,
+  cache,
+  threads,
+  ns,
+  best_ns,
+}: Extract<Line, { attention: true }>): AttentionTime => ({
+  ...{ heads, kv_heads, head_size, value_size },
+  ...{ k_type: typeNumbered(k_type)!.name, v_type: typeNumbered(v_type)!.name },
+  ...{ copies, tokens, context, cache, threads, ns, best_ns },
 })
 
 /** Runs the program, and returns what it prints. */
-async function measured(
-  program: string,
-  folder: string,
-  jobs: readonly ProductJob[],
-  env: Environment,
-): Promise<Line[]> {
-  const counts = [...new Set(jobs.flatMap(({ runs }) => runs.map(({ threads }) => threads)))]
+async function measured(program: string, folder: string, jobs: Jobs, env: Environment): Promise<Line[]> {
+  const { products, attention } = jobs
+  const counts = [...new Set(products.flatMap(({ runs }) => runs.map(({ threads }) => threads)))]
+  const numberOf = (type: string) => typeNamed(type)!.number
   const input = [
     ...counts.map((threads) => `nodes ${threads}`),
-    ...jobs.flatMap(({ type, columns, rows, copies, runs }) => [
-      `weights ${typeNamed(type)!.number} ${typeNamed(type)!.name} ${columns} ${rows} ${copies}`,
+    ...products.flatMap(({ type, columns, rows, copies, experts = 0, used = 0, runs }) => [
+      `weights ${numberOf(type)} ${typeNamed(type)!.name} ${columns} ${rows} ${copies} ${experts} ${used}`,
       ...runs.map(({ tokens, threads }) => `products ${tokens} ${threads}`),
+    ]),
+    ...attention.flatMap(({ heads, kv_heads, head_size, value_size, k_type, v_type, copies, runs }) => [
+      `attention ${heads} ${kv_heads} ${head_size} ${value_size} ${numberOf(k_type)} ${numberOf(v_type)} ${copies}`,
+      ...runs.map(({ tokens, context, cache, threads }) => `attend ${tokens} ${context} ${cache} ${threads}`),
     ]),
   ]
   const child = spawn(program, ['--ggml', folder], { env: { ...env, LD_PRELOAD: undefined }, stdio: 'pipe' })

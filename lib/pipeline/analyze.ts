@@ -54,6 +54,22 @@ export interface AnalyzeOptions extends RunOptions {
  */
 export async function analyze(inputs: Input | readonly Input[], options: AnalyzeOptions = {}): Promise<Analysis> {
   checkNames('analyze', options, ANALYZE_OPTIONS)
+  return await analysed(inputs, options, false)
+}
+
+/**
+ * Analyses as {@link analyze}, but only what `whatIf` needs: facts of the run, figures of calls, and series. All else is empty, as of a log
+ * that does not contain it.
+ */
+export async function analyzeSteps(inputs: Input | readonly Input[], options: AnalyzeOptions = {}): Promise<Analysis> {
+  return await analysed(inputs, options, true)
+}
+
+async function analysed(
+  inputs: Input | readonly Input[],
+  options: AnalyzeOptions,
+  onlySteps: boolean,
+): Promise<Analysis> {
   const all = [inputs].flat() as readonly Input[]
   if (all.length === 0) throw new UsageError('no input: there is nothing to analyse')
   checkCacheTypes(options)
@@ -84,7 +100,7 @@ export async function analyze(inputs: Input | readonly Input[], options: Analyze
     const hostOperators = new HostOperatorPass(names)
     const shared = {
       ...{ names, threads, power, accesses, kernels, hostOperators },
-      ...{ series, call, expertCaches, model: shape },
+      ...{ series, call, expertCaches, onlySteps, model: shape },
     }
     const analysed = ahead.map(({ log, placed }) => new Analysed(log, placed, shared))
     const open = new Set(analysed.filter(({ log }) => !log.isOfScheduler))
@@ -148,6 +164,7 @@ interface Shared {
   readonly expertCaches: AnalyzeOptions['expertCaches']
   readonly model: ModelShape | undefined
   readonly call: AnalyzeOptions['call']
+  readonly onlySteps: boolean
 }
 
 /** An input that is analysed. */
@@ -162,10 +179,11 @@ class Analysed implements LogPass {
     readonly placed: Placed,
     private readonly shared: Shared,
   ) {
-    const { names, threads, series, call, expertCaches, model } = shared
+    const { names, threads, series, call, expertCaches, model, onlySteps } = shared
     this.join = joinOf(shared.accesses, log, names)
     this.alone = new LogPasses(names)
-    this.figures = new AnalysisPass(names, threads, { distributions: true, series, call, expertCaches, model })
+    const depth = { distributions: true, series, call, expertCaches, model, onlySteps }
+    this.figures = new AnalysisPass(names, threads, depth)
   }
 
   /** States of threads before this time are no longer needed for it, on the trace's clock. */

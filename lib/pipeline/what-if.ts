@@ -4,7 +4,7 @@ import type { KernelTimes } from '../analyze/what-if/kernels.ts'
 import { type Changes, predict, type WhatIf } from '../analyze/what-if/what-if.ts'
 import { checkNames } from '../errors.ts'
 import { WHAT_IF_OPTIONS } from '../generated/option-names.ts'
-import { type AnalyzeOptions, analyze } from './analyze.ts'
+import { type AnalyzeOptions, analyzeSteps } from './analyze.ts'
 import type { Input } from './inputs.ts'
 
 /** A run: its logs, or its Analysis with the series {@link WHAT_IF_SERIES}. */
@@ -24,14 +24,14 @@ export const WHAT_IF_SERIES = ['calls', 'steps'] as const
 /**
  * Predicts what changes make of a run, from the times that it contains. `from`: its logs, which are read once, or its Analysis with the series
  * {@link WHAT_IF_SERIES}. Times are ns. The same input gives the same prediction. What the run does not show is refused in the result
- * (`why`). Throws as {@link analyze} does, and UsageError for changes that are none.
+ * (`why`). Throws as `analyze` does, and UsageError for changes that are none.
  */
 export async function whatIf(from: RunOfWhatIf, changes: Changes, options: WhatIfOptions = {}): Promise<WhatIf> {
   checkChanges(changes)
   checkNames('whatIf', options, WHAT_IF_OPTIONS)
   const { others = [], kernels, ...reading } = options
   const analysisOf = async (run: RunOfWhatIf) =>
-    'schema' in run ? run : await analyze(run, { ...reading, series: WHAT_IF_SERIES })
+    'schema' in run ? run : await analyzeSteps(run, { ...reading, series: WHAT_IF_SERIES })
   const analysis = await analysisOf(from)
   const analyses: Analysis[] = []
   for (const other of others) analyses.push(await analysisOf(other))

@@ -19,7 +19,8 @@ const medianOf = (values) => {
 const shareOf = (list, isTrue) => list.filter(isTrue).length / list.length
 const percent = (share) => `${(100 * share).toFixed(1)} %`
 
-const isMiss = ({ error, isWithin }) => !isWithin || Math.abs(error) > ERROR_MAX
+/** Is it far off, or outside of its interval? */
+export const isMiss = ({ error, isWithin }) => !isWithin || Math.abs(error) > ERROR_MAX
 const partOf = (trial) => trial.figures.map((figure) => ({ ...figure, trial }))
 
 /** A row of the table: of some trials. */

@@ -1,7 +1,9 @@
 /**
- * How near `what-if` comes to runs that are measured afterwards, on this machine. Draws runs and changes by a seed; records both by turns, predicts the
- * changed one from each recording of the other, and compares the means: what
- * the machine does otherwise from one minute to the next is in both. Both are without preemption by other programs (--without preempted). Prints a line for each trial, then errors, coverage of the intervals and each miss.
+ * How near `what-if` comes to runs that are measured afterwards, on this machine. Draws runs and changes by a seed; records both by turns, measures products
+ * (`peaks --types`), predicts the changed one from each recording of the other, and compares the means: what the machine does otherwise from one
+ * minute to the next is in both. Both are without preemption by other programs (--without preempted). Prints a line for each trial, and for a miss
+ * the parts of calls that differ most; then errors, coverage of the intervals and each miss. FILE gets a line of JSON for each trial: figures by turn, parts of calls
+ * as predicted and as measured (evidence.mjs), and how the runs were disturbed.
  *   node scripts/what-if/trial.mjs --seed N [--trials 60] [--first 0] [--json FILE] [--kernels no]
  * Needs dist (npm run build), cc, and llama.cpp in vendor/ (scripts/fetch-llama.mjs). Nothing else should
  * run meanwhile.
@@ -17,7 +19,8 @@ import { parseKernelFile, WHAT_IF_SERIES, whatIf } from 'ggml2perfetto/analysis'
 import { inputOf } from 'ggml2perfetto/node'
 import { cachedModel } from '../../test/llama/gguf.mjs'
 import { draw, modelOf, nameOf, sideText } from './draw.mjs'
-import { compared, scoreText } from './score.mjs'
+import { disturbanceOf, explained, meanOf, partsOf, turnsOf } from './evidence.mjs'
+import { compared, isMiss, scoreText } from './score.mjs'
 
 const { values } = parseArgs({
   options: {
@@ -77,13 +80,14 @@ async function record(side) {
 
 /** Measures the products of a run as the change needs them. `log`: the latest recording. */
 function kernelsFor({ changes, before }) {
-  const { threads, type, batch, context } = changes
-  if (values.kernels === 'no' || changes.without) return undefined
+  const { threads, type, batch, context, experts } = changes
+  if (values.kernels === 'no') return undefined
   const options = [
     ...['--types', type ?? nameOf(before.type)],
     ...(threads === undefined ? [] : ['--threads', `${threads}`]),
     ...(batch === undefined ? [] : ['--batch', `${batch}`]),
     ...(context === undefined ? [] : ['--context', `${context}`]),
+    ...(experts === undefined ? [] : ['--experts', `${experts}`]),
   ]
   const args = [CLI, 'peaks', LOG, ...options, '--json']
   const { status, stdout, stderr } = spawnSync(process.execPath, args, { env, encoding: 'utf8', maxBuffer: 1 << 26 })
@@ -92,7 +96,6 @@ function kernelsFor({ changes, before }) {
 }
 
 const QUIET = { without: ['preempted'] }
-const meanOf = (numbers) => numbers.reduce((sum, number) => sum + number, 0) / numbers.length
 
 async function run(trial) {
   const { before, after, changes } = trial
@@ -103,22 +106,29 @@ async function run(trial) {
     kernels ??= kernelsFor(trial)
     sides.after.push(await record(after))
   }
-  const [analysis] = sides.before
-  const predictions = []
-  for (const from of sides.before) predictions.push(await whatIf(from, { ...changes, ...QUIET }, { kernels }))
-  const quiet = []
-  for (const from of sides.after) quiet.push(await whatIf(from, QUIET))
-  const refused = (key) => predictions.find((predicted) => predicted[key].expected === null)
+  const made = { now: [], predictions: [], quiet: [] }
+  for (const from of sides.before) {
+    made.now.push(await whatIf(from, QUIET, { kernels }))
+    made.predictions.push(await whatIf(from, { ...changes, ...QUIET }, { kernels }))
+  }
+  // What a hog costs in addition to CPUs is predicted, and measured without any model.
+  for (const from of sides.after) made.quiet.push(await whatIf(from, QUIET, changes.without ? {} : { kernels }))
+  const refused = (key) => made.predictions.find((predicted) => predicted[key].expected === null)
   const predicted = (key) =>
     refused(key)?.[key] ??
     Object.fromEntries(
-      ['expected', 'low', 'high'].map((bound) => [bound, meanOf(predictions.map((made) => made[key][bound]))]),
+      ['expected', 'low', 'high'].map((bound) => [bound, meanOf(made.predictions.map((one) => one[key][bound]))]),
     )
-  const measured = (key) => meanOf(quiet.map((after) => after[key].expected ?? after[key].now))
-  const drift = sides.before[1].calls.tpot_ns / analysis.calls.tpot_ns - 1
+  const measured = (key) => meanOf(turnsOf(key, made).measured)
+  const [first, second] = sides.before
+  const drift = second.calls.tpot_ns / first.calls.tpot_ns - 1
   const keys = changes.batch === undefined ? ['tpot_ns', 'ttft_ns'] : ['tpot_ns']
-  const figures = keys.map((key) => compared(key.slice(0, 4).toUpperCase(), predicted(key), measured(key)))
-  return { ...trial, figures, drift, basis: predictions[0].basis }
+  const figures = keys.map((key) => ({
+    ...compared(key.slice(0, 4).toUpperCase(), predicted(key), measured(key)),
+    turns: turnsOf(key, made),
+  }))
+  const disturbed = { before: sides.before.map(disturbanceOf), after: sides.after.map(disturbanceOf) }
+  return { ...trial, figures, drift, basis: made.predictions[0].basis, parts: partsOf(made), disturbed }
 }
 
 const percent = (share) => `${(100 * share).toFixed(1)} %`
@@ -138,6 +148,8 @@ for (let number = first; number < first + count; number++) {
   console.log(
     `${number} ${sideText(trial.before)} ${JSON.stringify(trial.changes)}: ${done.figures.map(figureText).join('; ')} (drift ${percent(done.drift)})`,
   )
+  for (const figure of done.figures.filter((figure) => figure.expected !== undefined && isMiss(figure)))
+    for (const line of explained(figure, done.parts)) console.log(line)
   if (values.json !== undefined) appendFileSync(values.json, `${JSON.stringify(done)}\n`)
 }
 console.log(`\n${scoreText(trials)}`)

@@ -14,6 +14,7 @@ import type { Input } from '../../lib/index.ts'
 import { inputOf } from '../../lib/node.ts'
 import { at, run, useFolder } from '../cli/helpers.ts'
 import { madeRun } from './findings/made-run.ts'
+import { kernelsOf, NS } from './made-kernels.ts'
 
 /** Real runs: 32 decode calls on two workers, and nothing else; a prompt of 64 tokens and 40 decode calls on one. All weights are q4_0. */
 const AFTER = 'test/printed/logs/after.ggtrace.gz'
@@ -32,37 +33,6 @@ const factorsOf = ({ parts }: WhatIf, isPart: (part: WhatIfPart) => boolean) =>
     .filter((part) => part.phase === 'decode' && part.what === 'operators' && isPart(part))
     .map(({ now_ns, then_ns }) => then_ns / now_ns)
 const isProduct = ({ type }: WhatIfPart) => type !== ''
-
-/** What a measurement of the products of a run finds, if each takes `nsOf`. */
-function kernelsOf(
-  { run, series }: Analysis,
-  settings: readonly (readonly [type: string, tokens: number, threads: number])[],
-  nsOf: (type: string, tokens: number, threads: number, elements: number) => number,
-  facts: Partial<KernelTimes> = {},
-): KernelTimes {
-  const { groups, calls } = series!.steps!
-  const matrices = groups.filter(({ type }) => type !== '')
-  const bytesOf = (type: string, elements: number) => (elements / 32) * { q4_0: 18, q8_0: 34 }[type]!
-  const products = settings.flatMap(([type, tokens, threads]) => {
-    const bytes = groups.reduce(
-      (sum, group, i) =>
-        group.type === '' ? sum : sum + calls.at(-1)!.steps[i]! * bytesOf(type, group.weight_elements),
-      0,
-    )
-    return matrices.map(({ weight_columns: columns, weight_rows: rows }) => {
-      const elements = columns * rows
-      const ns = nsOf(type, tokens, threads, elements)
-      const copies = Math.max(Math.round(bytes / bytesOf(type, elements)), 1)
-      return { type, columns, rows, copies, buffer: 'CPU', tokens, threads, ns, best_ns: ns }
-    })
-  })
-  const nodes = [1, 2].map((threads) => ({ threads, ns: 100 * threads, best_ns: 100 * threads }))
-  const { cpu, build, cpus } = run
-  return { schema: 'ggml2perfetto.kernels/1', cpu: cpu!, cpus: cpus!, build: build!, products, nodes, ...facts }
-}
-
-/** About what the products of the run take. */
-const NS = (elements: number) => 2000 + elements / 60
 
 describe('threads, by other runs', () => {
   /** 24 decode calls of so many ns on so many workers. */
@@ -170,6 +140,19 @@ describe('without another run and without calibration', () => {
     const { ttft_ns } = await whatIf(prompt, { batch: 4 })
     expect(ttft_ns.why).toBe('the prompts of 4 sequences are not predicted')
   })
+})
+
+test('without preemption, what products lose besides it is what they take more than measured alone', async () => {
+  const changes: Changes = { without: ['preempted'] }
+  const alone = await whatIf(prompt, changes)
+  const kernels = kernelsOf(prompt, [['q4_0', 1, 1]], (_, __, ___, elements) => NS(elements) / 2)
+  const result = await whatIf(prompt, changes, { kernels })
+  const [, ratio] = /decode: \d+ % of the time was lost to others; products take (\S+) times what was measured/.exec(
+    result.basis.join('\n'),
+  )!
+  expect(result.tpot_ns.expected! / alone.tpot_ns.expected!).toBeCloseTo(Math.min(1.1 / Number(ratio), 1), 1)
+  expect(result.tpot_ns.low).toBeLessThan(result.tpot_ns.expected!)
+  expect(result.tpot_ns.high).toBeGreaterThan(alone.tpot_ns.expected!)
 })
 
 describe('by measured products', () => {

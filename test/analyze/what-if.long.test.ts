@@ -28,7 +28,7 @@ llamaTest(
     const { stdout, stderr, code } = run(['peaks', log, ...types, '--json'])
     expect(code).toBe(0)
     expect(stderr).toMatch(/measuring \d+ products, about \d+ s/)
-    const { products, nodes, schema } = JSON.parse(stdout) as KernelTimes
+    const { products, attention = [], nodes, schema } = JSON.parse(stdout) as KernelTimes
     expect([schema, nodes.map(({ threads }) => threads)]).toEqual(['ggml2perfetto.kernels/1', [1]])
     for (const type of ['q4_0', 'q8_0']) {
       const own = products.filter((product) => product.type === type)
@@ -38,6 +38,13 @@ llamaTest(
       )
       for (const { ns, best_ns } of own) expect([best_ns > 0, ns >= best_ns]).toEqual([true, true])
     }
+    // A decode call in the middle, and the prompt.
+    expect(attention.map(({ tokens, context }) => [tokens, context > 0])).toEqual([
+      [1, true],
+      [48, false],
+    ])
+    for (const { heads, kv_heads, head_size, k_type, ns, best_ns } of attention)
+      expect([heads, kv_heads, head_size, k_type, ns >= best_ns && best_ns > 0]).toEqual([4, 2, 64, 'f16', true])
     expect(
       readdirSync(at('cache/ggml2perfetto')).filter((name) => /^kernels-[0-9a-f]{16}\.json$/.test(name)),
     ).toHaveLength(1)
@@ -54,3 +61,19 @@ llamaTest(
     expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringMatching(/without an importance matrix: iq2_xxs/)])
   },
 )
+
+llamaTest('peaks --types measures products of experts, of as many as in the run and of others', async () => {
+  const shape = { layers: 2, width: 256, feedForward: 256, heads: 4, kvHeads: 2, vocabulary: 512, context: 512 }
+  const { path } = await model({ name: 'experts', ...shape, experts: 8, expertsUsed: 2, weights: 'Q4_0' })
+  const log = at('experts.ggtrace')
+  const args = ['--lib', LIB, '--model', path, '--threadpool', '--prompt', '16', '--decode', '24']
+  expect(run(['record', '-o', log, '--', await runner(), ...args]).code).toBe(0)
+  const { stdout, code } = run(['peaks', log, '--types', 'q4_0', '--experts', '4', '--json'])
+  expect(code).toBe(0)
+  const { products } = JSON.parse(stdout) as KernelTimes
+  const ofExperts = products.filter(({ experts }) => experts === 8)
+  expect(new Set(ofExperts.map(({ used, tokens }) => `${used} ${tokens}`))).toEqual(
+    new Set(['2 1', '2 16', '4 1', '4 16']),
+  )
+  for (const { ns, best_ns } of ofExperts) expect([best_ns > 0, ns >= best_ns]).toEqual([true, true])
+})

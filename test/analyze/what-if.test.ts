@@ -1,5 +1,5 @@
-import { expect, test } from '@jest/globals'
-import { analyze, readAnalysis, type WhatIf, whatIf } from '../../lib/analysis.ts'
+import { describe, expect, test } from '@jest/globals'
+import { type Analysis, analyze, readAnalysis, type WhatIf, whatIf } from '../../lib/analysis.ts'
 import type { Input } from '../../lib/index.ts'
 import { inputOf } from '../../lib/node.ts'
 import { run } from '../cli/helpers.ts'
@@ -24,6 +24,28 @@ const grown = (count: number, nsOf = (context: number) => 200_000 + 1000 * conte
   return madeRun({ calls: [prompt, ...Array.from({ length: count }, (_, i) => decode(i))] })
 }
 
+/** The calls of a run, in which a step takes 10 µs or as many ns as its weight has elements, by this factor. */
+function retimed(analysis: Analysis, factorOf: (call: number, group: number) => number): Analysis {
+  const { calls, steps } = analysis.series!
+  const { groups } = steps!
+  const made = steps!.calls.map((call, i) => {
+    const ns = call.steps.map((count, group) => count * (groups[group]!.weight_elements || 10_000) * factorOf(i, group))
+    const times = { time_ns: ns, compute_ns: ns, undisturbed_ns: ns, quiet_ns: ns, quiet_steps: call.steps }
+    return { ...call, ...times, preempted_outside_ns: 0, preempted_before_ns: 0 }
+  })
+  const nsOf = new Map(made.map(({ call, time_ns }) => [call, time_ns.reduce((sum, ns) => sum + ns, 1000)]))
+  const rows = calls!.rows.map((row) => {
+    const time_ns = nsOf.get(row.call) ?? row.time_ns
+    return { ...row, time_ns, tpot_ns: row.tpot_ns === null ? null : time_ns }
+  })
+  const ttft_ns = rows.find(({ phase }) => phase === 'prefill')!.time_ns
+  return {
+    ...analysis,
+    calls: { ...analysis.calls, ttft_ns },
+    series: { ...analysis.series, calls: { ...calls!, rows }, steps: { ...steps!, calls: made } },
+  }
+}
+
 const ofAttention = ({ parts }: WhatIf, phase: string) =>
   parts.find((part) => part.phase === phase && part.op === 'FLASH_ATTN_EXT')!
 
@@ -39,7 +61,7 @@ test('a longer context adds the growth of attention in the run, and nothing to o
 })
 
 test('of a longer prompt, attention grows by the positions that its tokens see, other work by tokens', async () => {
-  const analysis = await analyze(await inputOf(PROMPT), { series: ['calls', 'steps'] })
+  const analysis = retimed(await analyze(await inputOf(PROMPT), { series: ['calls', 'steps'] }), () => 1)
   const { tokens } = analysis.series!.calls!.rows.find(({ phase }) => phase === 'prefill')!
   const longer = 4 * tokens!
   const { parts, ttft_ns } = await whatIf(analysis, { context: longer })
@@ -113,6 +135,60 @@ test('without preemption: calls that lost the CPU take what the others take', as
   expect(tpot_ns.expected! / (times.reduce((sum, ns) => sum + ns, 0) / times.length)).toBeCloseTo(1, 0)
   expect(decode_tokens_per_s.low! * tpot_ns.high!).toBeCloseTo(1e9, 0)
   expect(basis.join()).toMatch(/decode calls of 40 lost CPUs/)
+})
+
+describe('without preemption, where every call lost its CPU', () => {
+  const [NS, LOST] = [300_000, 2_000_000]
+  const step = (i: number) => ({ name: `ffn_up-${i}`, op: 'MUL_MAT', ns: [NS, NS] })
+  /** Each time another one of four steps is disturbed. */
+  const runOf = (disturbed: (step: MadeCall['steps'][number]) => MadeCall['steps'][number]) =>
+    madeRun({
+      calls: Array.from({ length: 40 }, (_, call) => ({
+        phase: 'decode' as const,
+        steps: [0, 1, 2, 3].map((i) => (i === call % 4 ? disturbed(step(i)) : step(i))),
+      })),
+    })
+
+  test.each<[what: string, disturbed: Parameters<typeof runOf>[0]]>([
+    [
+      'a step takes what others of its group take, not what a worker takes that computed for both',
+      (made) => ({ ...made, ns: [2 * NS, NS + LOST], lostNs: [0, LOST] }),
+    ],
+    ['nothing remains of what is lost between two steps', (made) => ({ ...made, lostBeforeNs: LOST })],
+  ])('%s', async (_, disturbed) => {
+    const { tpot_ns, basis } = await whatIf(runOf(disturbed), { without: ['preempted'] })
+    expect(tpot_ns.now).toBeGreaterThan(4 * NS + 0.9 * LOST)
+    expect(tpot_ns.expected! / (4 * NS)).toBeCloseTo(1, 2)
+    // What the other program costs besides is not known.
+    expect(tpot_ns.low! / tpot_ns.expected!).toBeLessThan(0.7)
+    expect(basis.join('\n')).toMatch(/what they cost besides, by caches or a shared core, is between 0 and 40 %/)
+  })
+})
+
+describe('the interval of a TTFT from a single call', () => {
+  const errorOf = async (factorOf: (call: number, role: string) => number) => {
+    const analysis = await analyze(await inputOf(PROMPT), { series: ['calls', 'steps'] })
+    const { groups } = analysis.series!.steps!
+    const made = retimed(analysis, (call, group) => (call === 0 ? 5 : 1) * factorOf(call, groups[group]!.role))
+    const { ttft_ns, basis } = await whatIf(made, { context: 256 })
+    const error = Number(/prefill: of 1 call, ± (\d+) %/.exec(basis.join('\n'))![1]) / 100
+    expect(ttft_ns.high! / ttft_ns.expected!).toBeGreaterThan(1 + error)
+    expect(ttft_ns.expected! / ttft_ns.low!).toBeGreaterThan(1 + error)
+    return error
+  }
+
+  test('is 8 % at least', async () => expect(await errorOf(() => 1)).toBe(0.08))
+
+  test('is as wide as stretches of decoding differ that take as long', async () => {
+    const error = await errorOf((call) => (call > 0 && Math.floor(call / 6) % 2 === 1 ? 1.5 : 1))
+    // 1 and 1.5 around 1.25
+    expect([error > 0.15, error < 0.5]).toEqual([true, true])
+  })
+
+  test('is as wide as steps differ that compute the same', async () => {
+    const error = await errorOf((_, role) => (role === 'ffn_up' ? 1.5 : 1))
+    expect([error > 0.15, error < 0.5]).toEqual([true, true])
+  })
 })
 
 test.each<[refused: string, why: RegExp, log: () => Input, changes: Parameters<typeof whatIf>[1]]>([

@@ -10,6 +10,7 @@ interface Arguments {
   readonly with?: readonly string[]
   readonly type?: string
   readonly batch?: number
+  readonly experts?: number
   readonly from?: number
 }
 
@@ -18,7 +19,7 @@ export const whatIfTool: Tool<Arguments> = {
   name: 'what_if',
   title: 'Prediction of a changed run',
   description:
-    'Predicts the run with another context, number of threads, type of weights or batch, or without what disturbed it, from its own calls, with an interval of 90 %; says where it cannot.',
+    'Predicts the run with another context, number of threads, type of weights, batch or number of experts, or without what disturbed it, from its own calls, with an interval of 90 %; says where it cannot.',
   input: {
     logs: LOGS,
     context: whole('A prompt of so many tokens, and decoding after it', 1),
@@ -31,6 +32,7 @@ export const whatIfTool: Tool<Arguments> = {
     with: paths('Runs of the same program with other numbers of threads, for `threads`: a log, or an Analysis, each'),
     type: text('With weights of this type of ggml, such as q8_0', 20),
     batch: whole('With so many sequences that are decoded at once', 1),
+    experts: whole('With so many experts for each token, of a model with experts', 1),
     from: FROM,
   },
   required: ['logs'],
@@ -46,7 +48,7 @@ export const whatIfTool: Tool<Arguments> = {
   },
   isReadOnly: true,
   async run(args, session, call) {
-    const { logs, context, without = [], threads, with: others = [], type, batch, from = 0 } = args
+    const { logs, context, without = [], threads, with: others = [], type, batch, experts, from = 0 } = args
     const places = await placesOf(logs, session)
     const otherPlaces = await placesOf(others, session)
     const options = [
@@ -55,6 +57,7 @@ export const whatIfTool: Tool<Arguments> = {
       ...(threads === undefined ? [] : ['--threads', `${threads}`]),
       ...(type === undefined ? [] : ['--type', type]),
       ...(batch === undefined ? [] : ['--batch', `${batch}`]),
+      ...(experts === undefined ? [] : ['--experts', `${experts}`]),
       ...(others.length === 0 ? [] : ['--with', ...otherPlaces.map(({ path }) => path)]),
     ]
     const command = ['what-if', ...places.map(({ path }) => path), ...options, '--json']

@@ -41,6 +41,22 @@ export interface StepGroup {
   /** Of the matrix, of experts of each: elements of a row, and rows. */
   readonly weight_columns: number
   readonly weight_rows: number
+  /** Experts that a token uses; null: the weights are of no experts, or it is not known. */
+  readonly experts_used: number | null
+  /** Of flash attention; null: other steps. */
+  readonly attention: AttentionShape | null
+}
+
+/** What flash attention computes, for each token: `heads` of Q on `kv_heads` of K and V. */
+export interface AttentionShape {
+  /** Elements of a head of Q and K, and of V. */
+  readonly head_size: number
+  readonly value_size: number
+  readonly heads: number
+  readonly kv_heads: number
+  /** Types of the cache. */
+  readonly k_type: string
+  readonly v_type: string
 }
 
 /** The steps of a call. Lists are by group, and may be shorter: the rest is 0. */
@@ -57,6 +73,9 @@ export interface StepsOfCall {
   readonly compute_ns: readonly number[]
   /** `time_ns` as it is without preemption: of steps in which a thread lost its CPU, the longest worker without this time, and what the barrier of other steps takes. */
   readonly undisturbed_ns: readonly number[]
+  /** Steps in which no thread lost its CPU, nor before them, and their time. */
+  readonly quiet_steps: readonly number[]
+  readonly quiet_ns: readonly number[]
   /** Time in which the call's thread lost its CPU outside of steps. */
   readonly preempted_outside_ns: number
   /** The same from the end of the thread's call before to the start of this one. */

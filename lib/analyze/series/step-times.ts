@@ -8,13 +8,15 @@ import type { Defined } from '../graph/defined.ts'
 import type { CallOperators } from '../graph/operators/call-operators.ts'
 import type { Steps } from '../graph/operators/steps.ts'
 import type { ThreadHistory } from '../threads/thread-history.ts'
-import type { StepGroup, StepSeries, StepsOfCall } from './figures.ts'
+import type { AttentionShape, StepGroup, StepSeries, StepsOfCall } from './figures.ts'
 
 /** Groups at most; further steps are in the last one. Models have 20 to 60. */
 const GROUPS_MAX = 256
 
 /** Threads whose latest call is remembered. */
 const THREADS_MAX = 64
+/** Between two of its operators, a worker may have lost its CPU where it takes at least this. */
+const GAP_MIN_NS = 20_000
 
 /** Barriers, those within ops too, and gaps of steps in which no thread lost its CPU, in ns. */
 interface Overhead {
@@ -27,7 +29,8 @@ export class StepTimes implements Statistic {
   private readonly groups: StepGroup[] = []
   private readonly byKey = new Map<string, number>()
   private readonly byTensor: number[] = []
-  private readonly overheads: Overhead[] = []
+  /** By group: in decode, and elsewhere, where steps are longer. */
+  private readonly overheads: (readonly [decode: Overhead, other: Overhead])[] = []
   private readonly calls = new Map<number, StepsOfCall>()
   private hasStates = false
   /** End of the latest call of a thread. */
@@ -37,6 +40,10 @@ export class StepTimes implements Statistic {
   /** By step: its longest worker without the time that it lost, and whether any lost some. */
   private longestNs = new Float64Array(1024)
   private isDisturbed = new Uint8Array(1024)
+  /** By worker of the latest call: the end of its operator before. */
+  private readonly doneNs: number[] = []
+  /** Time that worker 0 lost between steps of the latest call. */
+  private lostBetweenNs = 0
 
   /** `table`: the calls that are kept. */
   constructor(
@@ -53,13 +60,16 @@ export class StepTimes implements Statistic {
       return
     }
     if (off) this.hasStates = true
+    const runs = steps.runs(event.call)
     this.findLongest(operators, steps, off)
-    const lists: Lists = { steps: [], time_ns: [], compute_ns: [], undisturbed_ns: [] }
+    this.lostBetweenNs = 0
+    if (off) this.findLostBetween(operators, steps, runs)
+    const lists = NO_LISTS()
     let [workers, at] = [0, 0]
-    for (const { count } of steps.runs(event.call)) {
+    for (const { count } of runs) {
       let untilNs = steps.startNs[at]!
       for (const end = at + count; at < end; at++) {
-        this.addStep(lists, steps, at, untilNs)
+        this.addStep(lists, steps, at, untilNs, event.phase === 'decode')
         untilNs = Math.max(untilNs, steps.waitEndNs[at]!)
         workers = Math.max(workers, steps.workers[at]!)
       }
@@ -104,15 +114,41 @@ export class StepTimes implements Statistic {
     }
   }
 
-  private addStep(lists: Lists, steps: Steps, step: number, untilNs: number): void {
+  /** Steps before which a worker lost its CPU, after its operator before. Before its first one, worker 0 is outside of steps. */
+  private findLostBetween(operators: CallOperators, steps: Steps, runs: readonly { readonly count: number }[]): void {
+    const { event, count, worker, tid, startNs, waitEndNs } = operators
+    const { doneNs, isDisturbed } = this
+    const firsts = new Set<number>()
+    let at = 0
+    for (const run of runs) {
+      firsts.add(at)
+      at += run.count
+    }
+    doneNs.length = 0
+    for (let i = 0; i < count; i++) {
+      const [by, step] = [worker[i]!, steps.of[i]!]
+      const beforeNs = doneNs[by] ?? Number.NaN
+      const fromNs = Number.isNaN(beforeNs) ? (by === 0 ? startNs[i]! : event!.startNs) : beforeNs
+      putAt(doneNs, by, waitEndNs[i]!, Number.NaN)
+      if (step < 0 || startNs[i]! - fromNs < GAP_MIN_NS) continue
+      const lostNs = this.lostNs(tid[i]!, fromNs, startNs[i]!)
+      if (lostNs === 0 || (by === 0 && firsts.has(step))) continue
+      isDisturbed[step] = 1
+      if (by === 0) this.lostBetweenNs += lostNs
+    }
+  }
+
+  private addStep(lists: Lists, steps: Steps, step: number, untilNs: number, isDecode: boolean): void {
     const group = this.groupOf(steps.tensor[step]!, steps.last[step]!)
     const timeNs = Math.max(steps.waitEndNs[step]! - untilNs, 0)
     const longestNs = Math.min(this.longestNs[step]!, timeNs)
-    const overhead = this.overheads[group]!
+    const overhead = this.overheads[group]![isDecode ? 0 : 1]
     let undisturbedNs = timeNs
     if (this.isDisturbed[step] === 0) {
       overhead.sumNs += timeNs - longestNs
       overhead.steps++
+      add(lists.quiet_steps, group, 1)
+      add(lists.quiet_ns, group, timeNs)
     } else {
       const usualNs = overhead.steps > 0 ? overhead.sumNs / overhead.steps : 0
       undisturbedNs = Math.min(timeNs, longestNs + usualNs)
@@ -128,7 +164,7 @@ export class StepTimes implements Statistic {
   private lostOutside({ event, count, worker }: CallOperators, off: OffCpu): readonly [inside: number, before: number] {
     const { tid, startNs, endNs } = event!
     if (tid < 0 || !this.threads.of(tid)) return [0, 0]
-    let insideNs = this.lostNs(tid, startNs, endNs)
+    let insideNs = this.lostNs(tid, startNs, endNs) - this.lostBetweenNs
     for (let i = 0; i < count; i++) if (worker[i] === 0) insideNs -= off.preemptedNs[i]! + off.waitPreemptedNs[i]!
     const fromNs = this.ends.get(tid) ?? startNs
     this.ends.set(tid, endNs)
@@ -169,14 +205,22 @@ export class StepTimes implements Statistic {
     const type = weight ? names.text(weight.type) : ''
     const weight_elements = weight?.ne?.reduce((product, n) => product * n, 1) ?? 0
     const [weight_columns = 0, weight_rows = 0] = weight?.ne ?? []
-    const key = `${op}\0${role}\0${type}\0${weight_elements}\0${weight_columns}`
+    const experts_used =
+      weight && op.startsWith('MUL_MAT_ID') ? (tensors[node.sources[2] ?? -1]?.ne?.[0] ?? null) : null
+    const attention = this.attentionOf(node)
+    const shape = attention && Object.values(attention).join()
+    const key = [op, role, type, weight_elements, weight_columns, experts_used, shape].join('\0')
     let group = this.byKey.get(key)
     if (group === undefined) {
       group = Math.min(this.groups.length, GROUPS_MAX - 1)
       if (group === this.groups.length) {
         const block = blockOf(role, names.text(node.op))
-        this.groups.push({ op, role, block, type, weight_elements, weight_columns, weight_rows })
-        this.overheads.push({ sumNs: 0, steps: 0 })
+        const weights = { type, weight_elements, weight_columns, weight_rows }
+        this.groups.push({ op, role, block, ...weights, experts_used, attention })
+        this.overheads.push([
+          { sumNs: 0, steps: 0 },
+          { sumNs: 0, steps: 0 },
+        ])
       }
       this.byKey.set(key, group)
     }
@@ -189,6 +233,15 @@ export class StepTimes implements Statistic {
     return sources.map((source) => tensors[source]!).find((source) => source && isWeight(source))
   }
 
+  /** Of flash attention: its sources are Q, K, V. */
+  private attentionOf({ op, sources }: TensorEvent): AttentionShape | null {
+    const { tensors, names } = this.defined
+    const [q, k, v] = sources.map((source) => tensors[source])
+    if (names.text(op) !== 'FLASH_ATTN_EXT' || !q?.ne || !k?.ne || !v?.ne) return null
+    const [[head_size = 0, , heads = 0], [, , kv_heads = 0], [value_size = 0]] = [q.ne, k.ne, v.ne]
+    return { head_size, value_size, heads, kv_heads, k_type: names.text(k.type), v_type: names.text(v.type) }
+  }
+
   finish(): { readonly steps: StepSeries } {
     this.thin()
     const calls = [...this.calls.values()].sort((a, b) => a.call - b.call)
@@ -196,7 +249,12 @@ export class StepTimes implements Statistic {
   }
 }
 
-type Lists = Record<'steps' | 'time_ns' | 'compute_ns' | 'undisturbed_ns', number[]>
+type Lists = Record<'steps' | 'time_ns' | 'compute_ns' | 'undisturbed_ns' | 'quiet_steps' | 'quiet_ns', number[]>
+
+const NO_LISTS = (): Lists => ({
+  ...{ steps: [], time_ns: [], compute_ns: [] },
+  ...{ undisturbed_ns: [], quiet_steps: [], quiet_ns: [] },
+})
 
 function add(list: number[], at: number, value: number): void {
   while (list.length <= at) list.push(0)

@@ -3,12 +3,14 @@ import { type ModelCall, sumOf } from './calls.ts'
 import { growsWithContext } from './context.ts'
 import { type Factor, type PlanContext, SAME, times, wallOf } from './plan.ts'
 import { type Setting, tokensAt } from './setting.ts'
-import { hasWeights, isQuantisable, tokensOf } from './weights.ts'
+import { hasExperts, hasWeights, isOfExperts, isQuantisable, tokensOf } from './weights.ts'
 
 /** Each sequence reads its own part of a cache; it passes over those of the others, which takes up to this share of reading them. */
 const PASSED_OVER = 0.1
 /** Reading the caches of several sequences may be slower or faster than that of one, by this share. */
 const ATTENTION_ERROR = 0.2
+/** Products of other numbers of experts may be slower or faster by this share: how their rows are divided among threads differs. */
+const EXPERTS_ERROR = 0.15
 
 /** A factor between some, by default in their geometric middle. */
 export function between(bounds: readonly number[], expected?: number): Factor {
@@ -22,6 +24,7 @@ export function boundedFactor(i: number, now: Setting, then: Setting, context: P
     then.type === undefined ? SAME : typeFactor(i, then.type, context),
     then.sequences === now.sequences ? SAME : batchFactor(i, now, then, context),
     then.threads === now.threads ? SAME : threadsFactor(i, now, then, context),
+    then.experts === undefined ? SAME : expertsFactor(i, then.experts, context),
   ]
   return all.reduce(times)
 }
@@ -58,6 +61,20 @@ function batchFactor(i: number, now: Setting, then: Setting, context: PlanContex
   const grown = grownBy(i, now, then, context)
   if (hasWeights(group)) return between([grown ?? 1, perToken])
   return grown === undefined ? between([1, perToken]) : between([Math.sqrt(grown), grown, grown ** 1.5], grown)
+}
+
+/**
+ * Of products proportional to the experts that a token uses; of many tokens, which share them, down to half of the change. Of other work with their results
+ * between that and none.
+ */
+function expertsFactor(i: number, experts: number, { model, phase }: PlanContext): Factor {
+  const group = model.groups[i]!
+  const used = model.groups.find(hasExperts)?.experts_used
+  if (!used || !isOfExperts(group)) return SAME
+  const times = experts / (group.experts_used ?? used)
+  if (!hasExperts(group)) return between([1, times])
+  const shared = phase === 'prefill' ? Math.sqrt(times) : times
+  return between([shared * (1 - EXPERTS_ERROR), shared * (1 + EXPERTS_ERROR), times], times)
 }
 
 /** Time of a step in ns for each byte of its weights; undefined without weights. */

@@ -32,6 +32,11 @@ export interface ModelCall {
   readonly hasFaults: boolean
   /** By group. */
   readonly steps: readonly number[]
+  /** Of these, those in which no thread lost its CPU, and their time. */
+  readonly quietSteps: readonly number[]
+  readonly quietNs: readonly number[]
+  /** Time that the thread of the call lost, and by how much its steps were longer. */
+  readonly lostNs: number
   readonly measured: State
   /** Without preemption. */
   readonly undisturbed: State
@@ -118,6 +123,7 @@ function callOf(
   const overheadOf = (group: number) => timeOf!(group) - computeOf!(group)
   const lostNs = Math.min(steps.preempted_outside_ns, outsideNs)
   const lostBeforeNs = Math.min(steps.preempted_before_ns, betweenNs)
+  const undisturbedNs = sumOf(steps.undisturbed_ns)
   return {
     ...{ call, tokens, sequences, isFirst },
     contextTokens: context_tokens,
@@ -126,6 +132,9 @@ function callOf(
     isPreempted: lostNs + lostBeforeNs > 0 || steps.undisturbed_ns.some((ns, group) => ns < timeOf!(group)),
     hasFaults: (steps.major_faults ?? 0) > 0,
     steps: list((group) => steps.steps[group] ?? 0),
+    quietSteps: list((group) => steps.quiet_steps[group] ?? 0),
+    quietNs: list((group) => steps.quiet_ns[group] ?? 0),
+    lostNs: lostNs + lostBeforeNs + Math.max(inStepsNs - undisturbedNs, 0),
     measured: { compute: list(computeOf!), overhead: list(overheadOf), outsideNs, betweenNs },
     undisturbed: {
       compute: list((group) => computeOf!(group) * shareOf(group)),

@@ -7,13 +7,18 @@ export const DISTURBANCES = ['preempted', 'faults', 'first-call'] as const satis
 
 /** Throws UsageError for changes that nothing can be predicted for. */
 export function checkChanges(changes: Changes): void {
-  checkNames('what-if', changes, ['context', 'without', 'threads', 'type', 'batch'])
-  const { context, without = [], threads, type, batch } = changes
-  if ([context, threads, type, batch].every((change) => change === undefined) && without.length === 0)
+  checkNames('what-if', changes, ['context', 'without', 'threads', 'type', 'batch', 'experts'])
+  const { context, without = [], threads, type, batch, experts } = changes
+  if ([context, threads, type, batch, experts].every((change) => change === undefined) && without.length === 0)
     throw new UsageError(
       'what-if: no change is given\nhint: such as --context 4096, --threads 8, or --without preempted',
     )
-  const counts = { context: [context, 'tokens'], threads: [threads, 'threads'], batch: [batch, 'sequences'] } as const
+  const counts = {
+    context: [context, 'tokens'],
+    threads: [threads, 'threads'],
+    batch: [batch, 'sequences'],
+    experts: [experts, 'experts'],
+  } as const
   for (const [name, [value, what]] of Object.entries(counts)) {
     if (value !== undefined && !(Number.isInteger(value) && value >= 1))
       throw new UsageError(`what-if: ${name} ${value}: expected ${what}, a whole number from 1 on`)

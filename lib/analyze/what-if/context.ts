@@ -1,8 +1,9 @@
 import type { StepGroup } from '../series/figures.ts'
-import { type ModelCall, type State, sumOf, totalNs } from './calls.ts'
+import { cacheOf } from './attention.ts'
+import { type ModelCall, sumOf, totalNs } from './calls.ts'
 import { type Line, lineOf } from './lines.ts'
-import { appliedKernels, promptFactor } from './measured.ts'
-import { type PlanContext, type Planned, type Refusal, refuse, type Scenario } from './plan.ts'
+import { appliedKernels, movedAttention, promptAttention, promptFactor } from './measured.ts'
+import { type PlanContext, type Planned, type Refusal, refuse, type Scenario, wallOf } from './plan.ts'
 import { settingOf } from './setting.ts'
 
 /** Of a normal error, 5 % are beyond so many standard errors on each side. */
@@ -13,6 +14,8 @@ const TIMES_MAX = 8
 const PER_DOUBLING = 0.1
 /** An error of the growth that is a larger share of the time than this says nothing. */
 const ERROR_MAX = 0.5
+/** Of what is added by measured attention: the caches of a run are not those of the measurement. */
+const MEASURED_ERROR = 0.15
 /** A shorter prompt is mostly fixed costs. */
 const PROMPT_MIN = 32
 /** Without prompts of several lengths: an uncertainty of what is added, of attention and of other work. */
@@ -22,19 +25,26 @@ const PROMPT_ERROR = { attention: 0.25, other: 0.1 }
 export const growsWithContext = ({ op, weight_elements }: StepGroup): boolean =>
   op.startsWith('FLASH_ATTN') || op === 'SOFT_MAX' || (op === 'MUL_MAT' && weight_elements === 0)
 
+const SIGN: Readonly<Record<Scenario, number>> = { low: -1, expected: 0, high: 1 }
+
 /** A prompt of so many tokens, and decoding after it. */
 export function withContext(tokens: number, context: PlanContext): Planned {
   return context.phase === 'decode' ? decodeAt(tokens, context) : promptOf(tokens, context)
 }
 
-/** The growth of a group, in ns per unit of x; and x of a call after the change. */
-interface Growth {
-  readonly group: number
-  readonly line: Line
-  readonly by: 'tokens' | 'cache'
+/** The growth of a group by the run: in ns per unit of x, and x of a call after the change. Or by measured attention: a factor. */
+type Growth =
+  | { readonly group: number; readonly line: Line; readonly by: 'tokens' | 'cache' }
+  | { readonly group: number; readonly factor: number; readonly by: 'measurement' }
+
+/** What a group takes more at the other context, and its error, of a call. */
+interface Added {
+  readonly ns: number
+  readonly errorNs: number
 }
 
-function decodeAt(tokens: number, { model, calls, stateOf }: PlanContext): Planned {
+function decodeAt(tokens: number, context: PlanContext): Planned {
+  const { model, calls, stateOf } = context
   const [first] = calls
   const moved = tokens - first!.contextTokens
   if (moved === 0) return 'unchanged'
@@ -47,49 +57,54 @@ function decodeAt(tokens: number, { model, calls, stateOf }: PlanContext): Plann
     )
   const growing = model.groups.flatMap((group, i) => (growsWithContext(group) ? [i] : []))
   if (growing.length === 0) return refuse('no operators of attention were recorded')
-  const found = growing.map((group) => growthOf(group, model.groups[group]!, calls, stateOf))
+  const { kernels } = appliedKernels(settingOf(context), settingOf(context), context)
+  const found = growing.map((group) => growthOf(group, moved, { ...context, kernels }))
   const refused = found.find((growth) => 'refused' in growth)
   if (refused) return refused
-  const growths = found.filter((growth) => 'line' in growth)
-  const cacheAfter = cacheOf(calls)
-  const deltaOf = (call: ModelCall, by: Growth['by']) =>
-    by === 'tokens' ? moved : cacheAfter(call, call.contextTokens + moved) - call.cacheTokens
-  const addedNs = sumOf(growths.map(({ line, by }) => line.slope * deltaOf(first!, by)))
+  const growths = found.filter((growth) => 'by' in growth)
   const doublings = Math.max(Math.log2(target / longest), 0)
-  const errorNs =
-    Z * sumOf(growths.map(({ line, by }) => line.slopeError * Math.abs(deltaOf(first!, by)))) +
-    PER_DOUBLING * doublings * Math.abs(addedNs)
+  const cacheAfter = cacheOf(calls)
+  const addedOf = (call: ModelCall, growth: Growth): Added => {
+    if (growth.by === 'measurement') {
+      const ns = wallOf(context, growth.group)(call) * (growth.factor - 1)
+      return { ns, errorNs: MEASURED_ERROR * Math.abs(ns) }
+    }
+    const { line, by } = growth
+    const units = by === 'tokens' ? moved : cacheAfter(call, call.contextTokens + moved) - call.cacheTokens
+    const ns = line.slope * units
+    return { ns, errorNs: Z * line.slopeError * Math.abs(units) + PER_DOUBLING * doublings * Math.abs(ns) }
+  }
+  const ofFirst = growths.map((growth) => addedOf(first!, growth))
+  const [addedNs, errorNs] = [sumOf(ofFirst.map(({ ns }) => ns)), sumOf(ofFirst.map((added) => added.errorNs))]
   const meanNs = sumOf(calls.map((call) => totalNs(stateOf(call)))) / calls.length
   if (meanNs + addedNs <= 0 || errorNs > ERROR_MAX * (meanNs + addedNs))
     return refuse(
-      `the growth with the context is not clear in the run, whose decode calls have ${Math.min(...contexts)} to ${longest} tokens: record a longer one`,
+      `the growth with the context is not clear in the run, whose decode calls have ${Math.min(...contexts)} to ${longest} tokens: record a longer one, or measure attention (peaks <log> --types … --context ${tokens})`,
     )
-  const shareOf: Record<Scenario, number> = { low: -errorNs, expected: 0, high: errorNs }
   const beyond = doublings > 0 ? `, beyond its longest context by ${(target / longest).toFixed(1)} times` : ''
+  const isMeasured = growths.every(({ by }) => by === 'measurement')
+  const by = isMeasured ? 'growth of attention as measured (peaks --types)' : 'growth of attention in the run'
   return {
     basis: [
-      `decode calls at ${tokens} to ${target} tokens of context: growth of attention in the run, at ${Math.min(...contexts)} to ${longest}${beyond}`,
+      `decode calls at ${tokens} to ${target} tokens of context: ${by}, at ${Math.min(...contexts)} to ${longest}${beyond}`,
     ],
     apply: (call, state, scenario) => {
-      const byGrowth = growths.map(({ line, by }) => line.slope * deltaOf(call, by))
-      const sum = sumOf(byGrowth.map(Math.abs))
-      for (const [i, { group }] of growths.entries()) {
-        const share = sum > 0 ? Math.abs(byGrowth[i]!) / sum : 1 / growths.length
-        const ns = state.compute[group]! + byGrowth[i]! + shareOf[scenario] * share
-        state.compute[group] = Math.max(ns, 0)
+      for (const growth of growths) {
+        const added = addedOf(call, growth)
+        const ns = state.compute[growth.group]! + added.ns + SIGN[scenario] * added.errorNs
+        state.compute[growth.group] = Math.max(ns, 0)
       }
     },
   }
 }
 
-/** Flash attention skips masked places; other ops compute all of the cache that they read. */
-function growthOf(
-  group: number,
-  { op }: StepGroup,
-  calls: readonly ModelCall[],
-  stateOf: (call: ModelCall) => State,
-): Growth | Refusal {
-  const ys = calls.map((call) => stateOf(call).compute[group]! + stateOf(call).overhead[group]!)
+/** By what was measured, else by the run. Flash attention skips masked places; other ops compute all of the cache that they read. */
+function growthOf(group: number, moved: number, context: PlanContext): Growth | Refusal {
+  const { calls, model } = context
+  const { op } = model.groups[group]!
+  const factor = movedAttention(group, moved, context)
+  if (factor !== undefined) return { group, factor, by: 'measurement' }
+  const ys = calls.map(wallOf(context, group))
   const byCache = lineOf(
     calls.map(({ cacheTokens }) => cacheTokens),
     ys,
@@ -108,13 +123,6 @@ function growthOf(
   return isByCache ? { group, line: byCache, by: 'cache' } : { group, line: byTokens, by: 'tokens' }
 }
 
-/** The places of the cache at a context: llama.cpp rounds them up. */
-function cacheOf(calls: readonly ModelCall[]): (call: ModelCall, tokens: number) => number {
-  const granularity = [256, 32, 1].find((size) => calls.every(({ cacheTokens }) => cacheTokens % size === 0))!
-  const rounded = (tokens: number) => Math.ceil((tokens + 1) / granularity) * granularity
-  return ({ cacheTokens, contextTokens }, tokens) => (cacheTokens / rounded(contextTokens)) * rounded(tokens)
-}
-
 /** The time of a prompt: attention by positions that its tokens see, all other work by tokens, but the last matrix where only the last token has outputs. */
 function promptOf(tokens: number, context: PlanContext): Planned {
   const { model, calls } = context
@@ -129,29 +137,29 @@ function promptOf(tokens: number, context: PlanContext): Planned {
   const seen = (length: number) => (length * (length + 1)) / 2
   const by = { attention: seen(tokens) / seen(prompt), other: tokens / prompt }
   const growing = new Set(model.groups.flatMap((group, i) => (growsWithContext(group) ? [i] : [])))
-  const sign: Record<Scenario, number> = { low: -1, expected: 0, high: 1 }
   const { kernels } = appliedKernels(settingOf(context), settingOf(context), context)
-  const measured = model.groups.map((_, i) => promptFactor(i, tokens, { ...context, kernels }))
-  const arePerToken = measured.every((factor) => factor === undefined)
+  const applied = { ...context, kernels }
+  const measured = model.groups.map((_, i) =>
+    growing.has(i) ? promptAttention(i, tokens, applied) : promptFactor(i, tokens, applied),
+  )
+  const named = (what: string, isOf: (i: number) => boolean) =>
+    measured.some((factor, i) => factor !== undefined && isOf(i)) ? [what] : []
+  const areMeasured = [...named('products', (i) => !growing.has(i)), ...named('attention', (i) => growing.has(i))]
   return {
     basis: [
-      `a prompt of ${tokens} tokens from one of ${prompt}: attention by the positions that each token sees, ${arePerToken ? '' : 'products as measured (peaks --types), '}other work by tokens`,
+      `a prompt of ${tokens} tokens from one of ${prompt}: attention by the positions that each token sees, other work by tokens${areMeasured.length === 0 ? '' : `; ${areMeasured.join(' and ')} as measured (peaks --types)`}`,
     ],
     apply: (_, state, scenario) => {
-      const factor = (what: 'attention' | 'other', expected = by[what]) => {
-        const error = PROMPT_ERROR[what] * Math.min(Math.abs(Math.log2(by[what])), 1)
-        return Math.max(expected * (1 + sign[scenario] * error), 0)
-      }
+      const factor = (expected: number, error: number) =>
+        Math.max(expected * (1 + SIGN[scenario] * error * Math.min(Math.abs(Math.log2(expected)), 1)), 0)
       for (const [i, group] of model.groups.entries()) {
-        const times = isOfOutputs(group, i, context)
-          ? 1
-          : growing.has(i)
-            ? factor('attention')
-            : factor('other', measured[i])
+        if (isOfOutputs(group, i, context)) continue
+        const [what, known] = [growing.has(i) ? 'attention' : 'other', measured[i]] as const
+        const times = known === undefined ? factor(by[what], PROMPT_ERROR[what]) : factor(known, PROMPT_ERROR.other)
         state.compute[i]! *= times
         state.overhead[i]! *= times
       }
-      state.outsideNs *= factor('other')
+      state.outsideNs *= factor(by.other, PROMPT_ERROR.other)
     },
   }
 }

@@ -16,6 +16,8 @@ export interface Changes {
   readonly threads?: number | undefined
   /** Type of all weights that products read, except those in f32: a name of ggml, such as `q8_0`. */
   readonly type?: string | undefined
+  /** Experts that a token uses, of a model with experts. */
+  readonly experts?: number | undefined
   /** Sequences that are decoded at once, each with the context of those of the run. */
   readonly batch?: number | undefined
 }

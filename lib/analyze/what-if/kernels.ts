@@ -1,4 +1,5 @@
 import { typeNamed } from '../../model/ggml-types.ts'
+import type { AttentionShape } from '../series/figures.ts'
 
 /** Version of {@link KernelTimes}. */
 export const KERNELS_SCHEMA = 'ggml2perfetto.kernels/1'
@@ -12,6 +13,8 @@ export interface KernelTimes {
   /** Version of ggml. */
   readonly build: string
   readonly products: readonly ProductTime[]
+  /** Of flash attention; earlier versions did not measure it. */
+  readonly attention?: readonly AttentionTime[] | undefined
   readonly nodes: readonly NodeTime[]
 }
 
@@ -21,11 +24,28 @@ export interface ProductTime {
   /** Of the matrix: elements of a row, and rows. */
   readonly columns: number
   readonly rows: number
-  /** Matrices that were read by turns: each is read again after all others. */
+  /** Matrices, or sets of experts, that were read by turns: each is read again after all others. */
   readonly copies: number
+  /** Matrices of a set, and how many of them each token uses; 0 or absent: no experts. */
+  readonly experts?: number | undefined
+  readonly used?: number | undefined
   /** ggml's type of buffer that they were in, such as `CPU_REPACK`. */
   readonly buffer: string
   readonly tokens: number
+  readonly threads: number
+  /** The median, and the least. */
+  readonly ns: number
+  readonly best_ns: number
+}
+
+/** Flash attention of some tokens over a cache, with its barrier. */
+export interface AttentionTime extends AttentionShape {
+  /** Caches that were read by turns. */
+  readonly copies: number
+  readonly tokens: number
+  /** Tokens before them in the cache, and its places that are read, with masked ones. */
+  readonly context: number
+  readonly cache: number
   readonly threads: number
   /** The median, and the least. */
   readonly ns: number
@@ -39,8 +59,11 @@ export interface NodeTime {
   readonly best_ns: number
 }
 
+/** A matrix, or a set of experts. */
+export type Matrix = Pick<ProductTime, 'type' | 'columns' | 'rows' | 'experts' | 'used'>
+
 /** What is looked up: `bytes`, what is read between two reads of a matrix. */
-export interface Wanted extends Pick<ProductTime, 'type' | 'columns' | 'rows' | 'tokens' | 'threads'> {
+export interface Wanted extends Matrix, Pick<ProductTime, 'tokens' | 'threads'> {
   readonly bytes: number
 }
 
@@ -50,31 +73,65 @@ export const BYTES_MAX = 512 * 2 ** 20
 const MANY_TOKENS = 32
 /** Matrices whose bytes together differ by this factor are in the same caches. */
 const BYTES_ALIKE = 1.6
+/** Attention is made from a measurement with a context that differs by this factor at most. */
+const CONTEXTS_ALIKE = 1.5
 
-/** Bytes of a matrix. */
+/** Bytes of a matrix, of experts of each. */
 export function bytesOf({ type, columns, rows }: Pick<ProductTime, 'type' | 'columns' | 'rows'>): number {
   const { elements, bytes } = typeNamed(type)!
   return ((columns * rows) / elements) * bytes
 }
 
+/** How many are read by turns where so many bytes are read between two reads of one. */
+export function copiesOf(matrix: Matrix, bytes: number): number {
+  const own = bytesOf(matrix)
+  const fitting = Math.floor(BYTES_MAX / (own * (matrix.experts || 1)))
+  return Math.max(Math.min(Math.round(bytes / (own * (matrix.used || 1))), fitting), 1)
+}
+
 /** The time of a product, in ns; undefined where it was not measured. That of many tokens is made from the nearest number of them, up to twice or half of it. */
 export function productNs({ products }: KernelTimes, wanted: Wanted): number | undefined {
   const { type, columns, rows, tokens, threads } = wanted
-  const bytes = Math.min(wanted.bytes, BYTES_MAX)
+  const copies = copiesOf(wanted, wanted.bytes)
   const distanceOf = (product: ProductTime) => Math.abs(Math.log(product.tokens / tokens))
   const found = products.filter(
     (product) =>
       product.type.toLowerCase() === type.toLowerCase() &&
       product.columns === columns &&
       product.rows === rows &&
+      (product.experts ?? 0) === (wanted.experts ?? 0) &&
+      (product.used ?? 0) === (wanted.used ?? 0) &&
       product.threads === threads &&
       (tokens < MANY_TOKENS ? product.tokens === tokens : distanceOf(product) <= Math.LN2) &&
-      Math.abs(Math.log((product.copies * bytesOf(product)) / Math.max(bytes, bytesOf(product)))) <=
-        Math.log(BYTES_ALIKE),
+      Math.abs(Math.log(product.copies / copies)) <= Math.log(BYTES_ALIKE),
   )
   const [nearest] = found.toSorted((a, b) => distanceOf(a) - distanceOf(b))
   return nearest && (nearest.ns * tokens) / nearest.tokens
 }
+
+/** Attention of some tokens after others. */
+export type Attended = Pick<AttentionTime, 'tokens' | 'context' | 'threads'>
+
+/** The time of attention, in ns; undefined where it was not measured. It is made from the nearest context, by the places that tokens see. */
+export function attentionNs(
+  { attention = [] }: KernelTimes,
+  shape: AttentionShape,
+  wanted: Attended,
+): number | undefined {
+  const seen = ({ tokens, context }: Omit<Attended, 'threads'>) => tokens * context + (tokens * (tokens + 1)) / 2
+  const distanceOf = (time: AttentionTime) => Math.abs(Math.log(seen(time) / seen(wanted)))
+  const found = attention.filter(
+    (time) =>
+      ATTENTION_KEYS.every((key) => time[key] === shape[key]) &&
+      time.threads === wanted.threads &&
+      time.tokens === wanted.tokens &&
+      distanceOf(time) <= Math.log(CONTEXTS_ALIKE),
+  )
+  const [nearest] = found.toSorted((a, b) => distanceOf(a) - distanceOf(b))
+  return nearest && (nearest.ns * seen(wanted)) / seen(nearest)
+}
+
+const ATTENTION_KEYS = ['head_size', 'value_size', 'heads', 'kv_heads', 'k_type', 'v_type'] as const
 
 /** The time of a node that computes nearly nothing, in ns; undefined where it was not measured. */
 export const nodeNs = ({ nodes }: KernelTimes, threads: number): number | undefined =>
@@ -84,7 +141,7 @@ export const nodeNs = ({ nodes }: KernelTimes, threads: number): number | undefi
 export function parseKernelFile(text: string): KernelTimes | undefined {
   try {
     const times = JSON.parse(text) as Partial<KernelTimes>
-    const { schema, cpu, cpus, build, products, nodes } = times
+    const { schema, cpu, cpus, build, products, attention = [], nodes } = times
     const isTime = ({ ns, threads }: { readonly ns: unknown; readonly threads: unknown }) =>
       isPositive(ns) && isPositive(threads)
     const isProduct = (product: ProductTime) =>
@@ -96,6 +153,7 @@ export function parseKernelFile(text: string): KernelTimes | undefined {
       [cpu, build].every((fact) => typeof fact === 'string') &&
       isPositive(cpus) &&
       products!.every(isProduct) &&
+      attention.every((time) => isTime(time) && isPositive(time.tokens) && time.context >= 0) &&
       nodes!.every(isTime)
     return isWhole ? (times as KernelTimes) : undefined
   } catch {

@@ -1,8 +1,9 @@
+import { decodeAttentionNs, promptAttentionNs } from './attention.ts'
 import { sumOf } from './calls.ts'
 import { type KernelTimes, productNs } from './kernels.ts'
 import { type Factor, type PlanContext, wallOf } from './plan.ts'
 import { describe, type Setting, settingOf, tokensAt, typicalOf } from './setting.ts'
-import { bytesOfCall, isQuantisable, typeOf, UBATCH } from './weights.ts'
+import { bytesOfCall, expertsOf, hasAttention, hasExperts, isQuantisable, typeOf, UBATCH } from './weights.ts'
 
 /** The relation of measured products may differ from that in the run by this share. */
 const ERROR = 0.05
@@ -12,12 +13,11 @@ const UNLIKE = 2.5
 /** The measured products that apply to a run; the sentences say why none do, or where they are from. */
 export interface Applied {
   readonly kernels: KernelTimes | undefined
+  /** Time of the products of the run by what was measured; undefined: none was. */
+  readonly ratio: number | undefined
   readonly source: string
   readonly basis: readonly string[]
 }
-
-/** Are experts chosen? How many tokens each has is not known of other batches. */
-const areExperts = (op: string) => op.startsWith('MUL_MAT_ID')
 
 /** The time that was measured of a product of a group; undefined where it was not. */
 function measuredNs(
@@ -29,12 +29,17 @@ function measuredNs(
 ): number | undefined {
   const group = context.model.groups[i]!
   const { weight_columns: columns, weight_rows: rows } = group
-  const { type, threads } = setting
-  const bytes = bytesOfCall(context.model, typicalOf(context), type)
-  return productNs(kernels, { type: typeOf(group, type), columns, rows, tokens, threads, bytes })
+  const { type, threads, experts } = setting
+  // Of experts, more are read where a token uses more; what else is read makes no difference to a product.
+  const bytes = bytesOfCall(context.model, typicalOf(context), {
+    type,
+    experts: hasExperts(group) ? experts : undefined,
+  })
+  const matrix = { type: typeOf(group, type), columns, rows, ...expertsOf(group, experts) }
+  return productNs(kernels, { ...matrix, tokens, threads, bytes })
 }
 
-/** The time of a group's products with another setting by what was measured; undefined where it was not. */
+/** The time of a group's steps with another setting by what was measured; undefined where it was not. */
 export function measuredFactor(
   i: number,
   now: Setting,
@@ -42,12 +47,68 @@ export function measuredFactor(
   context: PlanContext,
   kernels: KernelTimes,
 ): Factor | undefined {
-  const group = context.model.groups[i]!
-  if (!isQuantisable(group) || (areExperts(group.op) && now.sequences !== then.sequences)) return undefined
+  const { model } = context
+  const group = model.groups[i]!
+  if (hasAttention(group) && now.sequences === then.sequences)
+    return attentionFactor(i, now.threads, then.threads, context, kernels)
+  if (!isQuantisable(group)) return undefined
   const [before, after] = [now, then].map((setting) => measuredNs(i, setting, context, kernels))
+  return before === undefined || after === undefined ? undefined : aroundFactor(after / before)
+}
+
+const aroundFactor = (factor: number): Factor => ({
+  low: factor * (1 - ERROR),
+  expected: factor,
+  high: factor * (1 + ERROR),
+})
+
+/** The time of attention after a change, by that before it; undefined where one was not measured, or where the run takes another time. */
+function ratioOf(i: number, context: PlanContext, before: number | undefined, after: number | undefined) {
   if (before === undefined || after === undefined) return undefined
-  const factor = after / before
-  return { low: factor * (1 - ERROR), expected: factor, high: factor * (1 + ERROR) }
+  return isAlike(stepNs(i, context) / before) ? after / before : undefined
+}
+
+const isAlike = (ratio: number) => ratio <= UNLIKE && ratio >= 1 / UNLIKE
+
+/** The time of a step of a group in the run; of a prompt, with all its calls. */
+function stepNs(i: number, context: PlanContext): number {
+  const { calls, phase, model } = context
+  const steps = sumOf(calls.map(({ steps }) => steps[i]!))
+  const layers = phase === 'decode' ? steps : (model.decode[0]?.steps[i] ?? steps)
+  return layers > 0 ? sumOf(calls.map(wallOf(context, i))) / layers : 0
+}
+
+function attentionFactor(
+  i: number,
+  now: number,
+  then: number,
+  context: PlanContext,
+  kernels: KernelTimes,
+): Factor | undefined {
+  const { model, phase } = context
+  const [before, after] = [now, then].map((threads) =>
+    phase === 'decode'
+      ? decodeAttentionNs(i, model, kernels, { threads, moved: 0 })
+      : promptAttentionNs(i, model, kernels, { threads }),
+  )
+  const ratio = ratioOf(i, context, before, after)
+  return ratio === undefined ? undefined : aroundFactor(ratio)
+}
+
+/** The time of a group's attention with a context that is moved by so many tokens, by that in the run; undefined where it was not measured. */
+export function movedAttention(i: number, moved: number, context: PlanContext): number | undefined {
+  const { model, kernels } = context
+  const { threads } = settingOf(context)
+  const nsOf = (moved: number) => kernels && decodeAttentionNs(i, model, kernels, { threads, moved })
+  return ratioOf(i, context, nsOf(0), nsOf(moved))
+}
+
+/** The same of a prompt of so many tokens. */
+export function promptAttention(i: number, tokens: number, context: PlanContext): number | undefined {
+  const { model, kernels } = context
+  const { threads } = settingOf(context)
+  const nsOf = (tokens?: number) => kernels && promptAttentionNs(i, model, kernels, { threads, tokens })
+  return ratioOf(i, context, nsOf(), nsOf(tokens))
 }
 
 /**
@@ -71,7 +132,7 @@ export function promptFactor(i: number, tokens: number, context: PlanContext): n
 /** Which measured products apply to the run: those of its processor and its ggml that take about what its own take. */
 export function appliedKernels(now: Setting, then: Setting, context: PlanContext): Applied {
   const { model, calls, kernels, run } = context
-  const none = (...basis: string[]) => ({ kernels: undefined, source: '', basis })
+  const none = (...basis: string[]) => ({ kernels: undefined, ratio: undefined, source: '', basis })
   if (!kernels) return none()
   const { cpu, build } = run
   if (kernels.cpu !== cpu || kernels.build !== build)
@@ -80,17 +141,18 @@ export function appliedKernels(now: Setting, then: Setting, context: PlanContext
     )
   let [inRun, measured] = [0, 0]
   for (const [i, group] of model.groups.entries()) {
-    if (!isQuantisable(group) || areExperts(group.op)) continue
+    if (!isQuantisable(group)) continue
     const ns = measuredNs(i, now, context, kernels)
     if (ns === undefined) continue
     inRun += sumOf(calls.map(wallOf(context, i)))
     measured += ns * sumOf(calls.map(({ steps }) => steps[i]!))
   }
-  const ratio = measured > 0 ? inRun / measured : 1
-  if (ratio > UNLIKE || ratio < 1 / UNLIKE)
+  if (measured === 0) return { kernels, ratio: undefined, source: '', basis: [] }
+  const ratio = inRun / measured
+  if (!isAlike(ratio))
     return none(
       `the calibration does not apply: products of the run take ${ratio.toFixed(2)} times what it measured with ${describe(now)}`,
     )
   const source = `what ggml's own take with ${describe(then)}, by what they take with ${describe(now)} (peaks --types); those of the run take ${ratio.toFixed(2)} times the latter`
-  return { kernels, source, basis: [] }
+  return { kernels, ratio, source, basis: [] }
 }

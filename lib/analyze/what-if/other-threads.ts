@@ -1,7 +1,7 @@
 import { isLaw } from '../findings/thread-scaling.ts'
 import { fitUsl } from '../scaling/usl.ts'
-import { type ModelCall, sumOf, totalNs } from './calls.ts'
-import { conformalError, ERROR_OF_ONE } from './intervals.ts'
+import { type ModelCall, type RunModel, sumOf, totalNs } from './calls.ts'
+import { conformalError, errorOfFew } from './intervals.ts'
 import { at, lineOf } from './lines.ts'
 import { CALLS_MIN, type Factor, type PlanContext, type Planned, refuse, scale } from './plan.ts'
 
@@ -19,12 +19,12 @@ interface Point {
 
 /** Another number of threads, by runs with others: as measured, or by the law through them. */
 export function withThreadsOf(threads: number, context: PlanContext): Planned {
-  const { calls, others, phase, cpus } = context
+  const { calls, model, others, phase, cpus } = context
   const now = threadsOf(calls)
   if (threads === now) return 'unchanged'
   if (cpus !== null && threads > cpus)
     return refuse(`${threads} threads on ${cpus} CPUs would take them from each other`)
-  const found = [calls, ...others.map((model) => model[phase])].map((calls) => pointOf(calls, context))
+  const found = [model, ...others].map((run) => pointOf(run, context))
   const lacking = found.findIndex((point) => typeof point === 'string')
   if (lacking >= 0) return refuse(`run ${lacking + 1}: ${found[lacking] as string}`)
   const points = byThreads(found as readonly Point[])
@@ -45,14 +45,15 @@ export function withThreadsOf(threads: number, context: PlanContext): Planned {
 const threadsOf = (calls: readonly ModelCall[]) => Math.max(...calls.map(({ workers }) => workers))
 
 /** The time of calls at the contexts of the run; or why it is not known. */
-function pointOf(calls: readonly ModelCall[], { phase, stateOf, calls: own }: PlanContext): Point | string {
+function pointOf(run: RunModel, { phase, stateOf, calls: own }: PlanContext): Point | string {
+  const calls = run[phase]
   const totals = calls.map((call) => totalNs(stateOf(call)))
   const threads = threadsOf(calls)
   if (phase === 'prefill') {
     const [tokens, wanted] = [calls, own].map((calls) => sumOf(calls.map(({ tokens }) => tokens)))
     if (calls.length === 0) return 'it has no prompt before the first decode'
     return tokens === wanted
-      ? { threads, ns: sumOf(totals), error: ERROR_OF_ONE }
+      ? { threads, ns: sumOf(totals), error: errorOfFew(calls, run, stateOf) }
       : `its prompt has ${tokens} tokens, that of the first run ${wanted}`
   }
   if (calls.length < CALLS_MIN) return `it has ${calls.length} decode calls with operators; ${CALLS_MIN} are necessary`

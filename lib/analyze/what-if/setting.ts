@@ -10,6 +10,8 @@ export interface Setting {
   /** Of the weights; undefined: the types of the run. */
   readonly type: string | undefined
   readonly sequences: number
+  /** That a token uses; undefined: as many as in the run. */
+  readonly experts: number | undefined
 }
 
 /** Of the run. */
@@ -17,6 +19,7 @@ export const settingOf = ({ calls }: PlanContext): Setting => ({
   threads: Math.max(...calls.map(({ workers }) => workers)),
   type: undefined,
   sequences: calls[0]!.sequences,
+  experts: undefined,
 })
 
 /** The call that is typical of a phase: of a prompt in several, the largest one. */
@@ -30,9 +33,10 @@ export function tokensAt(group: StepGroup, { sequences }: Setting, context: Plan
 }
 
 /** Such as `q8_0, 2 threads`. */
-export const describe = ({ threads, type, sequences }: Setting): string =>
+export const describe = ({ threads, type, sequences, experts }: Setting): string =>
   [
     type ?? 'the types of the run',
     plural(threads, 'thread'),
     ...(sequences > 1 ? [plural(sequences, 'sequence')] : []),
+    ...(experts === undefined ? [] : [plural(experts, 'expert')]),
   ].join(', ')

@@ -1,12 +1,13 @@
 import { typeNamed } from '../../model/ggml-types.ts'
 import { plural } from '../../model/units.ts'
+import type { StepGroup } from '../series/figures.ts'
 import { between, boundedFactor } from './bounds.ts'
 import type { Changes } from './figures.ts'
 import { type KernelTimes, nodeNs } from './kernels.ts'
 import { appliedKernels, measuredFactor } from './measured.ts'
 import { type Factor, type PlanContext, type Planned, type Refusal, refuse, SAME } from './plan.ts'
 import { type Setting, settingOf } from './setting.ts'
-import { hasWeights, isQuantisable, typeOf } from './weights.ts'
+import { expertsOf, hasAttention, hasExperts, hasWeights, isOfExperts, isQuantisable, typeOf } from './weights.ts'
 
 /** Threads and sequences are predicted up to so many times those of the run. */
 const TIMES_MAX = { threads: 8, batch: 64 }
@@ -16,30 +17,37 @@ const BARRIER = { low: 0.5, high: 3 }
 const ALONE: Factor = { low: 0, expected: 0.5, high: 1 }
 const NOTHING: Factor = { low: 0, expected: 0, high: 0 }
 
-/** Other threads, type of weights, or number of sequences. */
-export function withSettings({ threads, type, batch }: Changes, context: PlanContext): Planned {
+/** Other threads, type of weights, number of sequences, or experts that a token uses. */
+export function withSettings({ threads, type, batch, experts }: Changes, context: PlanContext): Planned {
   const { model, phase } = context
   const now = settingOf(context)
   const isOtherBatch = batch !== undefined && batch !== model.decode[0]?.sequences
   const isOtherType = type !== undefined && model.groups.some((group) => typeOf(group, type) !== group.type)
+  const areOtherExperts = experts !== undefined && expertGroups(context).some((group) => group.experts_used !== experts)
   const then: Setting = {
     threads: threads ?? now.threads,
     type: isOtherType ? typeNamed(type)!.name : undefined,
     sequences: isOtherBatch ? batch : now.sequences,
+    experts: areOtherExperts ? experts : undefined,
   }
-  if (then.threads === now.threads && !isOtherType && !isOtherBatch) return 'unchanged'
+  if (experts !== undefined && expertGroups(context).length === 0)
+    return refuse('no product of experts was recorded on the CPU, or not how many of them a token uses')
+  if (then.threads === now.threads && !isOtherType && !isOtherBatch && !areOtherExperts) return 'unchanged'
   const refused = refusalOf(now, then, context)
   if (refused) return refused
   const { kernels, source, basis } = appliedKernels(now, then, context)
   const factors = model.groups.map((_, i) => factorsOf(i, now, then, context, kernels))
-  const kinds = model.groups.filter(isQuantisable).length
-  const measured = factors.filter(({ isMeasured }) => isMeasured).length
+  const products = factors.filter(({ by }, i) => by !== 'nothing' && isQuantisable(model.groups[i]!))
+  const kinds = products.length
+  const measured = products.filter(({ by }) => by === 'measurement').length
+  const isAttentionMeasured = factors.some(({ by }, i) => by === 'measurement' && hasAttention(model.groups[i]!))
   // Work of the program for each sequence, such as sampling.
   const host = phase === 'decode' ? between([1, then.sequences / now.sequences]) : SAME
   return {
     basis: [
       ...basis,
       ...(measured > 0 ? [`${phase}: ${measured} of ${plural(kinds, 'kind')} of products by ${source}`] : []),
+      ...(isAttentionMeasured ? [`${phase}: attention as measured (peaks --types)`] : []),
       ...(measured < kinds ? unmeasured(now, then, context) : []),
     ],
     apply: ({ steps }, state, scenario) => {
@@ -52,6 +60,10 @@ export function withSettings({ threads, type, batch }: Changes, context: PlanCon
     },
   }
 }
+
+/** The groups of the phase whose products are of experts. */
+const expertGroups = ({ model, calls }: PlanContext) =>
+  model.groups.filter((group, i) => hasExperts(group) && calls.some(({ steps }) => steps[i]! > 0))
 
 function refusalOf(now: Setting, then: Setting, { model, phase, cpus }: PlanContext): Refusal | undefined {
   const { groups } = model
@@ -69,6 +81,9 @@ function refusalOf(now: Setting, then: Setting, { model, phase, cpus }: PlanCont
     return refuse(
       `${then.threads} threads are more than ${TIMES_MAX.threads} times those of the run, ${now.threads}, and no run with others is given (--with)`,
     )
+  const most = Math.min(...groups.flatMap((group) => expertsOf(group).experts ?? []))
+  if (then.experts !== undefined && then.experts > most)
+    return refuse(`a token cannot use ${then.experts} of ${plural(most, 'expert')}`)
   return then.type === undefined ? undefined : typeRefusal(then.type, groups)
 }
 
@@ -89,7 +104,8 @@ interface Factors {
   readonly overhead: Factor
   /** To the overhead of each step. */
   readonly addedNs: Factor
-  readonly isMeasured: boolean
+  /** Nothing: it remains. */
+  readonly by: 'measurement' | 'bounds' | 'nothing'
 }
 
 function factorsOf(
@@ -99,17 +115,26 @@ function factorsOf(
   context: PlanContext,
   kernels: KernelTimes | undefined,
 ): Factors {
+  if (!dependsOn(context.model.groups[i]!, now, then))
+    return { compute: SAME, overhead: SAME, addedNs: NOTHING, by: 'nothing' }
   const measured = kernels && measuredFactor(i, now, then, context, kernels)
   // What was measured contains the barrier.
-  if (measured) return { compute: measured, overhead: measured, addedNs: NOTHING, isMeasured: true }
+  if (measured) return { compute: measured, overhead: measured, addedNs: NOTHING, by: 'measurement' }
   const compute = boundedFactor(i, now, then, context)
-  const unchanged = { compute, overhead: SAME, addedNs: NOTHING, isMeasured: false }
+  const unchanged = { compute, overhead: SAME, addedNs: NOTHING, by: 'bounds' } as const
   if (then.threads === now.threads) return unchanged
   if (then.threads === 1) return { ...unchanged, overhead: ALONE }
   const [before, after] = [now, then].map(({ threads }) => kernels && nodeNs(kernels, threads))
   if (before === undefined || after === undefined) return unchanged
   const ns = after - before
   return { ...unchanged, addedNs: between([BARRIER.low * ns, BARRIER.high * ns], ns) }
+}
+
+/** Do such steps take another time with the other setting? */
+function dependsOn(group: StepGroup, now: Setting, then: Setting): boolean {
+  if (then.threads !== now.threads || then.sequences !== now.sequences) return true
+  if (then.type !== undefined && typeOf(group, then.type) !== group.type) return true
+  return then.experts !== undefined && isOfExperts(group)
 }
 
 /** What is between bounds only, and what would measure it. */
@@ -123,6 +148,10 @@ function unmeasured(now: Setting, then: Setting, { run, bandwidth }: PlanContext
     then.sequences !== now.sequences && {
       says: `${plural(then.sequences, 'sequence')}: between weights that are read once for all and once for each`,
       option: ` --batch ${then.sequences}`,
+    },
+    then.experts !== undefined && {
+      says: `${plural(then.experts, 'expert')} of a token: proportional in decode, between that and its root in a prompt`,
+      option: ` --experts ${then.experts}`,
     },
     then.threads !== now.threads && {
       says: `${plural(then.threads, 'thread')} from ${now.threads}: between perfect scaling${ceiling} and none`,

@@ -1,4 +1,5 @@
 import { UsageError } from '../../errors.ts'
+import { plural } from '../../model/units.ts'
 import { ANALYSIS_SCHEMA, type Analysis } from '../analysis.ts'
 import { ANALYSIS_HINT, checkGiven } from '../common/given.ts'
 import type { PeakFigures } from '../model/figures.ts'
@@ -7,7 +8,7 @@ import { copyOf, type ModelCall, modelOf, type RunModel, sumOf, totalNs } from '
 import { checkChanges } from './changes.ts'
 import { withContext } from './context.ts'
 import { type Changes, type Predicted, WHAT_IF_SCHEMA, type WhatIf } from './figures.ts'
-import { conformalError, ERROR_MAX, ERROR_OF_ONE, LEVEL, resampled } from './intervals.ts'
+import { conformalError, ERROR_MAX, errorOfFew, LEVEL, resampled } from './intervals.ts'
 import type { KernelTimes } from './kernels.ts'
 import { withThreadsOf } from './other-threads.ts'
 import { partsOf } from './parts.ts'
@@ -26,6 +27,7 @@ import {
 } from './plan.ts'
 import { sentenceOf } from './sentence.ts'
 import { withSettings } from './settings.ts'
+import { withUsualSteps } from './usual-steps.ts'
 import { withoutDisturbance } from './without.ts'
 
 export * from './figures.ts'
@@ -48,7 +50,7 @@ export function predict(analysis: Analysis, changes: Changes, evidence: Evidence
   const { others = [] } = evidence
   for (const given of [analysis, ...others]) checkSeries(given)
   checkChanges(changes)
-  const model = modelOf(analysis)
+  const model = runModelOf(analysis)
   const { decode_tokens_per_s, tpot_ns, ttft_ns } = analysis.calls
   const facts = factsOf(analysis, evidence)
   const decode = phaseAfter('decode', model, changes, facts)
@@ -74,6 +76,11 @@ export function predict(analysis: Analysis, changes: Changes, evidence: Evidence
     parts: all.flatMap((after) => partsOf(after, model!.groups)),
     basis: [...new Set(all.flatMap(({ basis }) => basis))],
   }
+}
+
+function runModelOf(analysis: Analysis): RunModel | undefined {
+  const model = modelOf(analysis)
+  return model && withUsualSteps(model)
 }
 
 function checkSeries(analysis: Analysis): void {
@@ -110,7 +117,7 @@ function othersOf(analysis: Analysis, others: readonly Analysis[]): readonly Run
     const texts = differences.map(({ what, before, after }) => `${what} ${before} and ${after}`)
     return refuse(`the runs are not comparable: ${texts.join('; ')}`)
   }
-  const models = others.flatMap((other) => modelOf(other) ?? [])
+  const models = others.flatMap((other) => runModelOf(other) ?? [])
   if (models.length < others.length) return refuse('a run of --with has no operators of calls (record --level op)')
   const weightsOf = ({ run }: Analysis) => JSON.stringify(run.weights)
   return others.some((other) => weightsOf(other) !== weightsOf(analysis))
@@ -154,9 +161,19 @@ function phaseAfter(
       return state
     })
   const after = { low: statesAt('low'), expected: statesAt('expected'), high: statesAt('high') }
-  const factor = factorOf(calls, after, plans)
+  const isUndisturbed = plans.some(({ removesPreemption }) => removesPreemption)
+  const fewError =
+    calls.length < CALLS_MIN
+      ? errorOfFew(calls, model, isUndisturbed ? stateOf : ({ measured }) => measured)
+      : undefined
+  const factor = factorOf(calls, after, plans, fewError)
   if ('refused' in factor) return factor
-  return { phase, calls, after, basis: plans.flatMap(({ basis }) => basis), factor }
+  const basis = plans.flatMap((plan) => plan.basis)
+  if (fewError !== undefined && plans.length > 0)
+    basis.push(
+      `${phase}: of ${plural(calls.length, 'call')}, ± ${Math.round(100 * fewError)} %, by how much as long a part of decoding varies, and operators that compute the same`,
+    )
+  return { phase, calls, after, basis, factor }
 }
 
 /** What is taken out comes first: other changes act on what remains. */
@@ -174,21 +191,21 @@ function plansOf(changes: Changes, context: PlanContext): Planned[] {
 /** It sets the time of whole calls. */
 const preemptedFirst = (a: string, b: string) => Number(b === 'preempted') - Number(a === 'preempted')
 
-/** The time of all calls as a factor of that in the run; 1 without plans, exactly. */
+/** The time of all calls as a factor of that in the run; 1 without plans, exactly. `fewError`: the error of few calls. */
 function factorOf(
   calls: readonly ModelCall[],
   after: PhaseAfter['after'],
   plans: readonly Plan[],
+  fewError: number | undefined,
 ): PhaseAfter['factor'] | Refusal {
   if (plans.length === 0) return { low: 1, expected: 1, high: 1 }
   const nowNs = sumOf(calls.map(({ measured }) => totalNs(measured)))
   const ns = { low: after.low.map(totalNs), expected: after.expected.map(totalNs), high: after.high.map(totalNs) }
-  const isFew = calls.length < CALLS_MIN
   const areDisturbed = calls.some(({ isPreempted }) => isPreempted)
-  const error = isFew ? ERROR_OF_ONE : conformalError(calls, ns.expected)
+  const error = fewError ?? conformalError(calls, ns.expected)
   const tail = (1 - LEVEL) / 2
   const bound = (scenario: 'low' | 'high', quantile: number) =>
-    (resampled(ns[scenario], isFew ? 0.5 : quantile) * calls.length) / nowNs
+    (resampled(ns[scenario], fewError === undefined ? quantile : 0.5) * calls.length) / nowNs
   const expected = sumOf(ns.expected) / nowNs
   const low = Math.min(bound('low', tail) / (1 + error), expected)
   const high = Math.max(bound('high', 1 - tail) * (1 + error), expected)

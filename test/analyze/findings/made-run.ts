@@ -24,6 +24,10 @@ export interface MadeStep {
   readonly blockedNs?: number
   /** It sleeps so long at the barrier after it. */
   readonly asleepNs?: number
+  /** By worker, the part of its time at its end in which another thread has its CPU. */
+  readonly lostNs?: readonly number[]
+  /** Nobody computes so long before it: another thread has the CPU of worker 0. */
+  readonly lostBeforeNs?: number
 }
 
 export interface MadeCall {
@@ -94,7 +98,18 @@ export function madeRun({
           events.push({ kind: 'affinity', worker, tid: tidOf(worker), atNs: start, cpu, allowed: list })
         }
         for (const tid of others) events.push({ kind: 'state', tid, cpu: 0, state: 'running', atNs: start })
-        for (const { name, op, ns, majorFaults, blockedNs, asleepNs } of steps) {
+        const lose = (worker: number, fromNs: number, lostNs: number) => {
+          if (lostNs === 0) return
+          const state = { kind: 'state', tid: tidOf(worker), cpu: worker } as const
+          events.push(
+            { ...state, state: 'runnable', atNs: fromNs },
+            { ...state, state: 'running', atNs: fromNs + lostNs },
+          )
+        }
+        for (const { name, op, ns, majorFaults, blockedNs, asleepNs, lostNs = [], lostBeforeNs = 0 } of steps) {
+          lose(0, at, lostBeforeNs)
+          at += lostBeforeNs
+          for (const [worker, lost] of lostNs.entries()) lose(worker, at + ns[worker]! - lost, lost)
           let tensor = tensors.get(name)
           if (tensor === undefined) {
             tensor = tensors.size

@@ -1,0 +1,114 @@
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { type Analysis, analyze, type WhatIf, type WhatIfPart, whatIf } from '../../lib/analysis.ts'
+import { inputOf } from '../../lib/node.ts'
+import { kernelsOf } from './made-kernels.ts'
+
+/** What is predicted of parts of a model, experts and attention, in real runs. */
+const AFTER = 'test/printed/logs/after.ggtrace.gz'
+const PROMPT = 'test/recorded/prompt.ggtrace.gz'
+/** A prompt of 16 tokens and 8 decode calls, of a model in which each token uses 2 of 8 experts. */
+const EXPERTS = 'examples/moe.ggtrace.gz'
+
+let [after, prompt] = [undefined as unknown as Analysis, undefined as unknown as Analysis]
+beforeAll(async () => {
+  const analysisOf = async (path: string) => analyze(await inputOf(path), { series: ['calls', 'steps'] })
+  ;[after, prompt] = [await analysisOf(AFTER), await analysisOf(PROMPT)]
+})
+
+/** The time of a group of operators after the change, by that before it. */
+const factorsOf = ({ parts }: WhatIf, isPart: (part: WhatIfPart) => boolean) =>
+  parts
+    .filter((part) => part.phase === 'decode' && part.what === 'operators' && isPart(part))
+    .map(({ now_ns, then_ns }) => then_ns / now_ns)
+
+describe('another number of experts of a token', () => {
+  const prefill = ({ parts }: WhatIf, op: string) =>
+    parts.filter((part) => part.phase === 'prefill' && part.op === op).map(({ now_ns, then_ns }) => then_ns / now_ns)
+
+  test('products of experts grow with it, those of the router and of attention remain', async () => {
+    const result = await whatIf(await inputOf(EXPERTS), { experts: 4 })
+    expect(prefill(result, 'MUL_MAT_ID').length).toBeGreaterThan(0)
+    for (const factor of prefill(result, 'MUL_MAT_ID')) expect(factor).toBeCloseTo(2, 9)
+    const unchanged = result.parts.filter(({ role }) => /^(attn|Qcur|Kcur|Vcur|ffn_moe_logits)/.test(role))
+    expect(unchanged.length).toBeGreaterThan(0)
+    for (const { now_ns, then_ns } of unchanged) expect(then_ns).toBe(now_ns)
+    expect(result.basis.join('\n')).toContain('without calibration, 4 experts of a token: proportional in decode')
+    expect(result.basis.join('\n')).toMatch(/ggml2perfetto peaks <log> --types \S+ --experts 4/)
+  })
+
+  test.each<[path: string, experts: number, why: RegExp]>([
+    [EXPERTS, 9, /a token cannot use 9 of 8 experts/],
+    [PROMPT, 2, /no product of experts was recorded on the CPU/],
+  ])('cannot say: %s, %d', async (path, experts, why) => {
+    expect((await whatIf(await inputOf(path), { experts })).ttft_ns.why).toMatch(why)
+  })
+
+  test('as many as in the run change nothing', async () => {
+    const { ttft_ns } = await whatIf(await inputOf(EXPERTS), { experts: 2 })
+    expect([ttft_ns.expected, ttft_ns.low]).toEqual([ttft_ns.now, ttft_ns.now])
+  })
+
+  test('by measured products of so many experts', async () => {
+    const analysis = await analyze(await inputOf(EXPERTS), { series: ['calls', 'steps'] })
+    const { groups, calls } = analysis.series!.steps!
+    const products = groups.flatMap((group, i) => {
+      const { type, weight_columns: columns, weight_rows: rows, weight_elements, experts_used } = group
+      if (experts_used === null) return []
+      const ns = calls[0]!.time_ns[i]! / calls[0]!.steps[i]!
+      const matrix = { type, columns, rows, experts: weight_elements / (columns * rows), buffer: 'CPU', best_ns: ns }
+      const runs = [
+        { used: 2, ns },
+        { used: 4, ns: 1.5 * ns },
+      ].map((run) => ({ ...matrix, ...run, tokens: 16 }))
+      // Any number of copies that the weights of the model may be.
+      return runs.flatMap((run) =>
+        [4, 8, 16, 32, 64].map((copies) => ({ ...run, copies, threads: analysis.run.workers })),
+      )
+    })
+    const kernels = { ...kernelsOf(analysis, [], () => 1), products }
+    const result = await whatIf(analysis, { experts: 4 }, { kernels })
+    for (const factor of prefill(result, 'MUL_MAT_ID')) expect(factor).toBeCloseTo(1.5, 6)
+    expect(result.basis.join()).toMatch(/prefill: 3 of 3 kinds of products by what ggml's own take with/)
+  })
+})
+
+test('other threads, by measured attention: not as if it scaled perfectly', async () => {
+  const { groups, calls } = after.series!.steps!
+  const group = groups.findIndex(({ attention }) => attention)
+  const middle = calls[calls.length >> 1]!
+  const row = after.series!.calls!.rows.find(({ call }) => call === middle.call)!
+  const ns = middle.undisturbed_ns[group]! / middle.steps[group]!
+  const run = { copies: 8, tokens: 1, context: row.context_tokens!, cache: middle.cache_tokens!, best_ns: ns }
+  const shape = groups[group]!.attention!
+  const attention = [1, 2].map((threads) => ({ ...shape, ...run, threads, ns: threads === 2 ? ns : 1.6 * ns }))
+  const kernels = { ...kernelsOf(after, [], () => 1), attention }
+  const isAttention = ({ op }: WhatIfPart) => op === 'FLASH_ATTN_EXT'
+  const result = await whatIf(after, { threads: 1 }, { kernels })
+  expect(factorsOf(result, isAttention)).toEqual([expect.closeTo(1.6, 6)])
+  expect(result.basis.join('\n')).toContain('decode: attention as measured (peaks --types)')
+  const other = { ...kernels, attention: attention.map((time) => ({ ...time, heads: time.heads + 1 })) }
+  expect(factorsOf(await whatIf(after, { threads: 1 }, { kernels: other }), isAttention)).toEqual([2])
+})
+
+test('a longer context, by measured attention', async () => {
+  const { groups, calls } = prompt.series!.steps!
+  const group = groups.findIndex(({ attention }) => attention)
+  const rows = prompt.series!.calls!.rows.filter(({ phase }) => phase === 'decode')
+  const middle = rows[rows.length >> 1]!
+  const steps = calls.find(({ call }) => call === middle.call)!
+  const ns = steps.undisturbed_ns[group]! / steps.steps[group]!
+  const moved = 128 - rows[0]!.context_tokens!
+  const [now, then] = [middle.context_tokens!, middle.context_tokens! + moved]
+  const run = { ...groups[group]!.attention!, copies: 1, tokens: 1, cache: 256, threads: 1, best_ns: ns }
+  const attention = [
+    { ...run, context: now, ns },
+    { ...run, context: then, ns: 1.7 * ns },
+  ]
+  const kernels = { ...kernelsOf(prompt, [], () => 1), attention }
+  const result = await whatIf(prompt, { context: 128, without: ['preempted'] }, { kernels })
+  const growthOf = ({ parts }: WhatIf) =>
+    parts.find(({ phase, op }) => phase === 'decode' && op === 'FLASH_ATTN_EXT')!.then_ns
+  const before = await whatIf(prompt, { without: ['preempted'] }, { kernels })
+  expect(growthOf(result) / growthOf(before)).toBeCloseTo(1.7, 0)
+  expect(result.basis.join('\n')).toContain('growth of attention as measured (peaks --types)')
+})

@@ -15,6 +15,8 @@ export const ERROR_MAX = 0.5
 /** Blocks of successive calls that are held out by turns. Fewer than 4 show nothing. */
 const BLOCKS = 16
 const BLOCKS_MIN = 4
+/** Of more blocks, so many are held out, evenly spread: each takes as long as all calls are many. */
+const HELD_MAX = 24
 /** Of few blocks, no quantile is the one that is sought: the largest residual is taken so many times. */
 const BEYOND_ALL = 1.5
 /** From the mean of absolute errors to what 90 % of them are below, if they are normal. */
@@ -37,7 +39,9 @@ function residuals(all: readonly ModelCall[], allNs: readonly number[], blocks: 
   const isUsual = (_: unknown, i: number) => !all[i]!.isFirst
   const [calls, ns] = [all.filter(isUsual), allNs.filter(isUsual)]
   const blockOf = (i: number) => Math.floor((i * blocks) / calls.length)
-  return Array.from({ length: blocks }, (_, block) => {
+  const held = Math.min(blocks, HELD_MAX)
+  return Array.from({ length: held }, (_, n) => {
+    const block = Math.floor((n * blocks) / held)
     const indexes = (isIn: boolean) => calls.flatMap((_, i) => ((blockOf(i) === block) === isIn ? [i] : []))
     const [own, others] = [indexes(true), indexes(false)]
     const line = lineOf(

@@ -78,14 +78,14 @@ function companyOf(context: PlanContext): { readonly factor: Factor; readonly ba
   const { phase, calls } = context
   const lost = sumOf(calls.map(({ lostNs }) => lostNs)) / sumOf(calls.map(({ measured }) => totalNs(measured)))
   const own = settingOf(context)
-  const { ratio } = appliedKernels(own, own, context)
+  const { ratio, basis: why } = appliedKernels(own, own, context)
   const percent = (share: number) => `${Math.round(100 * share)} %`
   const lostTo = `${phase}: ${percent(lost)} of the time was lost to others`
   if (ratio === undefined) {
     const most = COMPANY_MAX * Math.min(lost / COMPANY_FULL, 1)
     return {
       factor: { low: 1 - most, expected: 1, high: 1 },
-      basis: `${lostTo}; what they cost besides, by caches or a shared core, is between 0 and ${percent(most)}: no products were measured alone (peaks <log> --types …)`,
+      basis: `${lostTo}; what they cost besides, by caches or a shared core, is between 0 and ${percent(most)}: ${why[0] ?? 'no products were measured alone (peaks <log> --types …)'}`,
     }
   }
   const alone = Math.min(IN_RUN / ratio, 1)

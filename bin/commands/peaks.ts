@@ -20,12 +20,12 @@ import { duration, plural, threeDigits } from '../units.ts'
 const ROWS = 60
 
 const OPTIONS = {
-  types: valued(words('--types'), "Measure ggml's products of these types with the weights of <log>: q4_0,q8_0"),
+  types: valued(words('--types'), "Measure ggml's products of these types for <log>: q4_0"),
   threads: valued(wholes('--threads'), 'With --types: with these numbers of threads, too: 1,2,4'),
-  batch: valued(wholes('--batch'), 'With --types: with these numbers of sequences that decode at once, too: 8'),
+  batch: valued(wholes('--batch'), 'With --types: with these numbers of sequences, too: 8'),
   context: valued(wholes('--context'), 'With --types: with prompts of these lengths, too: 512'),
-  experts: valued(wholes('--experts'), 'With --types: with these numbers of experts of a token, too: 2,4'),
-  ggml: valued(once('--ggml'), "With --types: folder of ggml's libraries", 'that of <log>'),
+  experts: valued(wholes('--experts'), 'With --types: with these experts of a token, too: 2,4'),
+  ggml: valued(once('--ggml'), "With --types: folder of ggml's libraries", 'of <log>'),
   json: flag('Print JSON: bytes and operations per second; of --types ns'),
   fresh: flag('Measure now, even if an earlier result is stored'),
 } as const

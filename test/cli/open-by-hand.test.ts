@@ -32,7 +32,7 @@ async function answer(url: string, headers: Record<string, string> = {}) {
 
 test('where port 9001 is in use, a page on another one has the trace for the UI; other sites do not get it', async () => {
   run([MOE, '-o', at('moe.pftrace')])
-  const other = await occupyPort()
+  await occupyPort()
   const { url, traceUrl, ended } = await opened(['moe.pftrace', '--no-browser'])
   const { origin } = new URL(url)
   expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/[\w-]{22}\/moe\.pftrace\.html$/)
@@ -62,7 +62,6 @@ test('where port 9001 is in use, a page on another one has the trace for the UI;
     /^port 9001 is in use: serving the trace \(.*\) on 127\.0\.0\.1:\d+, once, to the page above, whose button /,
   )
   expect(stderr).not.toMatch(/may access/)
-  other.close()
 })
 
 inLong(CHROMIUM === undefined ? test.skip : test)(
@@ -70,13 +69,12 @@ inLong(CHROMIUM === undefined ? test.skip : test)(
   async () => {
     run([MOE, '-o', at('moe.pftrace')])
     const sites = await Sites.open(PAGE, ['ui.perfetto.dev'])
-    const other = await occupyPort()
+    await occupyPort()
     const { url, ended } = await opened(['moe.pftrace', '--no-browser'])
     const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', read('moe.pftrace'))).join()
     const from = new URL(url).origin
     expect(await sites.click(url, '#open')).toEqual({ origin: UI, from, title: 'moe.pftrace', hash })
     expect((await ended).code).toBe(0)
-    other.close()
     await sites.close()
   },
 )

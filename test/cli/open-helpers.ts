@@ -24,6 +24,8 @@ export interface Running {
 
 /** Commands that are to end with the test. */
 export const running: ChildProcess[] = []
+/** Servers of the port that are not ours. */
+const others: Server[] = []
 
 /** Who listens here may use port 9001, the only one that the UI fetches from: one test of all files at a time. */
 const TURN = 19_001
@@ -52,6 +54,7 @@ export function usePort(): void {
       child.kill('SIGKILL')
       await once(child, 'exit')
     }
+    for (const other of others.splice(0)) other.close()
     turn.close()
   })
 }
@@ -88,22 +91,22 @@ export async function showing(
 }
 
 /** Begins to fetch as the UI does. */
-export const fetching = (url: string) =>
+export const fetching = (url: string, headers: Record<string, string> = { origin: UI }) =>
   new Promise<IncomingMessage>((resolve, reject) => {
-    get(url, { agent: false, headers: { origin: UI } }, resolve).on('error', reject)
+    get(url, { agent: false, headers }, resolve).on('error', reject)
   })
 
-export const fetched = async (url: string) => {
+export const fetched = async (url: string, headers?: Record<string, string>) => {
   const pieces: Buffer[] = []
-  for await (const piece of await fetching(url)) pieces.push(piece)
+  for await (const piece of await fetching(url, headers)) pieces.push(piece)
   return Buffer.concat(pieces)
 }
 
-/** Another program that uses the port. */
-export async function occupyPort(): Promise<Server> {
+/** Another program uses the port until the test ends. */
+export async function occupyPort(): Promise<void> {
   const other = createServer().listen(9001, '127.0.0.1')
   await once(other, 'listening')
-  return other
+  others.push(other)
 }
 
 /** Does nobody listen? (Asked by connecting: to listen would take the port from those who are about to.) */

@@ -1,11 +1,9 @@
-import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { describe, expect, test } from '@jest/globals'
 import { CHROMIUM, Sites } from '../browser.ts'
 import { inLong } from '../long.ts'
 import { at, names, read, run } from './helpers.ts'
-import { browserFor, fetched, isFree, PAGE, showing, UI, usePort } from './open-helpers.ts'
+import { browserFor, fetched, isFree, occupyPort, PAGE, showing, UI, usePort } from './open-helpers.ts'
 import { canRecord, linuxTest, rootTest, useProgram } from './record-helpers.ts'
 
 /** `record --open`: records, converts and opens. */
@@ -82,16 +80,15 @@ describe('record --open', () => {
   })
 
   linuxTest(
-    'it cannot be shown: the log is there, and how to show it; the exit code is that of the program',
+    'where the port is in use, a page of its own has the trace; the exit code is that of the program',
     async () => {
-      const other = createServer().listen(9001, '127.0.0.1')
-      await once(other, 'listening')
-      const { code, stderr } = run(['record', '--open', '-o', 'a log.ggtrace', ...FAILING])
-      other.close()
+      await occupyPort()
+      const { url, traceUrl, ended } = await showing(['record', '--open', '-o', 'a log.ggtrace', ...FAILING])
+      expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/[\w-]{22}\/.*\.html$/)
+      expect((await fetched(traceUrl, { 'sec-fetch-site': 'same-origin' })).length).toBeGreaterThan(1000)
+      const { code, stderr } = await ended
       expect(code).toBe(9)
-      expect(stderr).toMatch(
-        /\nerror: not opened: 127\.0\.0\.1:9001 is in use, .*\nhint: .*\nnext: ggml2perfetto open 'a log\.ggtrace'\n$/,
-      )
+      expect(stderr).toMatch(/\nport 9001 is in use: serving the trace /)
       expect(names()).toContain('a log.ggtrace')
     },
   )

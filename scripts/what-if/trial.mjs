@@ -9,7 +9,7 @@
  * run meanwhile.
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
-import { appendFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -38,8 +38,9 @@ const CLI = at('dist/ggml2perfetto.js')
 const LIBS = at('vendor/llama/lib')
 /** Recordings of each side, by turns. */
 const TURNS = 2
-/** A program that computes on a CPU until it is ended. */
-const HOG = ['-c', '0', process.execPath, '-e', 'for (;;);']
+/** A program that computes on the first CPU that the runs may use, until it is ended. */
+const [, CPU] = /^Cpus_allowed_list:\s*(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))
+const HOG = ['-c', CPU, process.execPath, '-e', 'for (;;);']
 
 const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-what-if-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))

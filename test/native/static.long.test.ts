@@ -35,7 +35,7 @@ llama('programs that contain ggml (needs linux-x64, g++, make, git, npm)', () =>
     programs = await staticPrograms([`LEVEL=${LEVEL}`])
     empty = inFolder('empty')
     mkdirSync(empty)
-  }, 240_000)
+  }, 900_000)
 
   const CALLS = 6
   const stepsOf = (path: string, threads: number) =>

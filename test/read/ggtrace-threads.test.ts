@@ -91,6 +91,22 @@ describe('states of threads in a log without end', () => {
     expect(workers).toMatchObject([{ worker: 0, operator_time_ns: 1_000_000, off_cpu_ns: 0 }])
   })
 
+  test('are unknown from a loss of states on, until the next change', async () => {
+    const writer = begun()
+    const thread = writer.thread(701, 0)
+    thread.state(1000, 701, 0, 'running')
+    thread.state(2000, 701, 0, 'blocked')
+    thread.loss(3000, 5, writer.name('thread states'))
+    thread.state(9000, 701, 0, 'runnable')
+    writer.end(10_000)
+    expect((await read(writer.take())).of('state').map(({ state, atNs }) => [state, atNs])).toEqual([
+      ['running', 1000],
+      ['blocked', 2000],
+      ['off', 3000],
+      ['runnable', 9000],
+    ])
+  })
+
   test('last until the end, where there is one', async () => {
     expect(await ends(log(true))).toEqual([])
     const { workers } = await analyze({ name: 'log', source: log(true) })

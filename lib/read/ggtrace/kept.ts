@@ -120,6 +120,14 @@ export class ReadTimes {
     return before && range && before.untilNs < range.fromNs ? [unknownState(tid, before.untilNs)] : []
   }
 
+  /** Where changes of states were lost until then, what each thread does from there on is not known, until its next change. */
+  lose({ code, atNs }: IssueEvent): StateEvent[] {
+    if (code !== 'lost-states' || atNs === undefined) return []
+    const lost = [...this.states.keys()].map((tid) => unknownState(tid, atNs))
+    this.states.clear()
+    return lost
+  }
+
   /**
    * The same of threads that have no state in the last range. Of a log without end, the states after the last change were not written: threads that
    * compute on all CPUs ahead of others (SCHED_FIFO) keep the recorder from reading them for as long as they do.

@@ -10,7 +10,8 @@ const REASONS: readonly (readonly [begin: string, code: IssueCode])[] = [
 ]
 
 /** The issue of a LOSS record. `why`: its reason; empty where the log had no space. */
-export function lossOf(records: number, why: string, byte: number, atNs: number): IssueEvent {
+export function lossOf(view: DataView, at: number, why: string, byte: number, atNs: number): IssueEvent {
+  const records = view.getUint32(at + 12, true)
   const code = REASONS.find(([begin]) => why.startsWith(begin))?.[1] ?? (why ? 'lost-records' : 'dropped-records')
   return issueOf(
     code,

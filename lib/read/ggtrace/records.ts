@@ -363,15 +363,15 @@ export class EventRecords {
         return this.batch.add({ kind: 'counter', name: nameAt(20), unit: 'count', atNs, value })
       }
       case RecordType.Loss: {
-        const why = definitions.lookUp(view.getUint32(at + 16, true), byte)
-        return this.batch.add(lossOf(view.getUint32(at + 12, true), why, byte, atNs))
+        const loss = lossOf(view, at, definitions.lookUp(view.getUint32(at + 16, true), byte), byte, atNs)
+        return void [...this.times.lose(loss), loss].forEach((event) => void this.batch.add(event))
       }
       case RecordType.Level:
         return this.batch.add(issueOf('recorded-less', lessBecause(view, at), { byte }, atNs))
       default: {
         const place = { tid, atNs, byte }
-        const ofGpu = definitions.gpu.read(type, view, at, place)
-        const event = ofGpu ?? readNvtx(type, view, at, { names: definitions.nvtx, ...place })
+        const event =
+          definitions.gpu.read(type, view, at, place) ?? readNvtx(type, view, at, { names: definitions.nvtx, ...place })
         if (event) this.batch.add(event)
         else if (RECORD_BYTES[type] === undefined) this.leftOut.add(`records of type ${type}`)
       }

@@ -1,4 +1,4 @@
-import type { Analysis, KernelTimes } from '../../lib/analysis.ts'
+import type { Analysis, KernelTimes, WhatIf, WhatIfPart } from '../../lib/analysis.ts'
 
 /** What a measurement of the products of a run finds, if each takes `nsOf`. */
 export function kernelsOf(
@@ -30,3 +30,9 @@ export function kernelsOf(
 
 /** About what the products of the run take. */
 export const NS = (elements: number) => 2000 + elements / 60
+
+/** The time of a group of operators after the change, by that before it. */
+export const factorsOf = ({ parts }: WhatIf, isPart: (part: WhatIfPart) => boolean) =>
+  parts
+    .filter((part) => part.phase === 'decode' && part.what === 'operators' && isPart(part))
+    .map(({ now_ns, then_ns }) => then_ns / now_ns)

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { type Analysis, analyze, type WhatIf, type WhatIfPart, whatIf } from '../../lib/analysis.ts'
 import { inputOf } from '../../lib/node.ts'
-import { kernelsOf } from './made-kernels.ts'
+import { factorsOf, kernelsOf } from './made-kernels.ts'
 
 /** What is predicted of parts of a model, experts and attention, in real runs. */
 const AFTER = 'test/printed/logs/after.ggtrace.gz'
@@ -14,12 +14,6 @@ beforeAll(async () => {
   const analysisOf = async (path: string) => analyze(await inputOf(path), { series: ['calls', 'steps'] })
   ;[after, prompt] = [await analysisOf(AFTER), await analysisOf(PROMPT)]
 })
-
-/** The time of a group of operators after the change, by that before it. */
-const factorsOf = ({ parts }: WhatIf, isPart: (part: WhatIfPart) => boolean) =>
-  parts
-    .filter((part) => part.phase === 'decode' && part.what === 'operators' && isPart(part))
-    .map(({ now_ns, then_ns }) => then_ns / now_ns)
 
 describe('another number of experts of a token', () => {
   const prefill = ({ parts }: WhatIf, op: string) =>

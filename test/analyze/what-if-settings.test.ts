@@ -14,7 +14,7 @@ import type { Input } from '../../lib/index.ts'
 import { inputOf } from '../../lib/node.ts'
 import { at, run, useFolder } from '../cli/helpers.ts'
 import { madeRun } from './findings/made-run.ts'
-import { kernelsOf, NS } from './made-kernels.ts'
+import { factorsOf, kernelsOf, NS } from './made-kernels.ts'
 
 /** Real runs: 32 decode calls on two workers, and nothing else; a prompt of 64 tokens and 40 decode calls on one. All weights are q4_0. */
 const AFTER = 'test/printed/logs/after.ggtrace.gz'
@@ -27,11 +27,6 @@ beforeAll(async () => {
   ;[after, prompt] = [await analysisOf(AFTER), await analysisOf(PROMPT)]
 })
 
-/** The time of a group of operators after the change, by that before it. */
-const factorsOf = ({ parts }: WhatIf, isPart: (part: WhatIfPart) => boolean) =>
-  parts
-    .filter((part) => part.phase === 'decode' && part.what === 'operators' && isPart(part))
-    .map(({ now_ns, then_ns }) => then_ns / now_ns)
 const isProduct = ({ type }: WhatIfPart) => type !== ''
 
 describe('threads, by other runs', () => {

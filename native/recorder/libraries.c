@@ -47,7 +47,7 @@ static int note_path(struct dl_phdr_info * object, size_t size, void * data) {
 }
 
 /* Looks in every library of the process. Under the loader's lock, which dlopen takes too, it only collects their paths. */
-static void * find_anywhere(const char * name) {
+void * library_search(const char * name) {
     struct libraries libraries = {.count = 0};
     dl_iterate_phdr(note_path, &libraries);
     void * found = NULL;
@@ -71,7 +71,9 @@ void * library_resolve(const char * name, const void * caller) {
     real = dlsym(RTLD_NEXT, name);
     if (!real) real = find_from(library_is_own(caller) ? atomic_load(&latest) : caller, name);
     if (!real) real = find_from(atomic_load(&latest), name);
-    if (!real) real = find_anywhere(name);
-    if (real) atomic_store(&latest, real);
+    if (!real) real = library_search(name);
+    if (!real) return NULL;
+    atomic_store(&latest, real);
+    program_note_library(name);
     return real;
 }

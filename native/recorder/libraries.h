@@ -15,5 +15,8 @@ void * library_function(void * library, const char * name);
  */
 void * library_resolve(const char * name, const void * caller);
 
+/* The function `name` that any library of the process exports, but the recorder. */
+void * library_search(const char * name);
+
 /* Is the address inside the recorder? */
 bool library_is_own(const void * address);

@@ -1,5 +1,6 @@
 #include "recorder/openmp.h"
 
+#include "recorder/libraries.h"
 #include "recorder/operators.h"
 #include "recorder/recording.h"
 #include "recorder/redirect.h"
@@ -29,9 +30,16 @@ static void barrier(void) {
 
 static bool is_redirected;
 
+/* Libraries of one that dlopen has loaded are found by that one only. */
+static void * find(const void * program, const char * name) {
+    const char * path;
+    void * found = dlsym(RTLD_NEXT, name), * library = found ? NULL : library_of(program, &path);
+    return library ? dlsym(library, name) : found;
+}
+
 bool openmp_redirect(const void * program) {
-    *(void **) &real_barrier = dlsym(RTLD_NEXT, "GOMP_barrier");
-    *(void **) &real_single_start = dlsym(RTLD_NEXT, "GOMP_single_start");
+    *(void **) &real_barrier = find(program, "GOMP_barrier");
+    *(void **) &real_single_start = find(program, "GOMP_single_start");
     if (!real_barrier || !real_single_start) return false;
     if (!redirect(program, "GOMP_single_start", (void *) (uintptr_t) single_start)) return false;
     is_redirected = redirect(program, "GOMP_barrier", (void *) (uintptr_t) barrier);

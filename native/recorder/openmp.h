@@ -1,5 +1,5 @@
 /*
- * Barriers of ggml-cpu as a part of the program, built with OpenMP by gcc: there, ggml_barrier is a part of most functions that call it, and
+ * Barriers of ggml-cpu as a part of the program (program.h), built with OpenMP by gcc: there, ggml_barrier is a part of most functions that call it, and
  * what they call is GOMP_barrier.
  */
 #pragma once

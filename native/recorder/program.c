@@ -3,16 +3,18 @@
 
 #include <stdio.h>
 
+#include "common/hold.h"
 #include "common/process.h"
 #include "recorder/entry.h"
 #include "recorder/imports.h"
-#include "recorder/lines.h"
+#include "recorder/loaded.h"
 #include "recorder/register-use.h"
 #include "recorder/symbols.h"
 
 enum { HOOKS_MAX = 256, STEP_BYTES = 1 << 16 };
 
 static const char BARRIER[] = "ggml_barrier";
+static const char ONE_OF_GGML[] = "ggml_init"; /* each ggml has it */
 
 /* A function that the recorder has a hook of, and the program contains. */
 struct hooked {
@@ -29,62 +31,24 @@ struct hooked {
     void * real;
 };
 
-static struct {
-    bool has_ggml;
+/* The program, or a library. */
+struct object {
+    const void * address; /* of something in it */
     uintptr_t base; /* the difference between addresses in memory and in the file */
+};
+
+static struct {
+    struct object object;
     struct symbols symbols;
     struct hooked hooked[HOOKS_MAX];
     size_t count;
 } program;
 
-static bool is_wanted(const struct hooked * hooked) {
-    return hooked->symbol && !hooked->is_left_out;
-}
+/* Where ggml is. One of a process is recorded: hooks have one real function. */
+enum place { UNDECIDED, IN_LIBRARIES, IN_OBJECT };
+static _Atomic enum place place;
 
-/* ---- Files ---- */
-
-struct object {
-    const void * address; /* of something in it */
-    uintptr_t base;
-};
-
-static int note_program(struct dl_phdr_info * object, size_t size, void * data) {
-    (void) size;
-    *(struct object *) data = (struct object){object->dlpi_phdr, object->dlpi_addr};
-    return 1; /* the program is the first */
-}
-
-/* The file that is mapped at an address, as the kernel has it: `begin-end rights offset device inode path`. */
-static bool path_at(const void * address, char path[PATH_BYTES]) {
-    struct lines lines;
-    if (!lines_open(&lines, "/proc/self/maps")) return false;
-    bool is_found = false;
-    for (char * line; !is_found && (line = lines_next(&lines));) {
-        unsigned long from, to;
-        const char * slash = strchr(line, '/');
-        if (!slash || sscanf(line, "%lx-%lx", &from, &to) != 2 || (uintptr_t) address < from || (uintptr_t) address >= to) continue;
-        is_found = strlen(slash) < PATH_BYTES;
-        if (is_found) strcpy(path, slash);
-    }
-    close(lines.file);
-    return is_found;
-}
-
-static bool open_program(void) {
-    static const char one[] = "ggml_init"; /* with its end: each ggml has it */
-    struct object object = {0};
-    char path[PATH_BYTES];
-    dl_iterate_phdr(note_program, &object);
-    program.base = object.base;
-    if (!object.address || !path_at(object.address, path)) return false;
-    struct symbols * symbols = &program.symbols;
-    if (!symbols_open(symbols, path, SHT_SYMTAB) && !symbols_open(symbols, path, SHT_DYNSYM)) return false;
-    if (memmem(symbols->names, symbols->name_bytes, one, sizeof(one)) && symbols_find(symbols, one)) return true;
-    symbols_close(symbols);
-    return false;
-}
-
-/* ---- The recorder's hooks, and the program's functions of their names ---- */
+static atomic_bool has_ggml; /* `program` is complete */
 
 /* Not those of the system's and the drivers' libraries. */
 static bool is_of_ggml(const char * name) {
@@ -92,6 +56,45 @@ static bool is_of_ggml(const char * name) {
     for (size_t i = 0; i < sizeof(starts) / sizeof(*starts); i++) if (strncmp(name, starts[i], strlen(starts[i])) == 0) return true;
     return false;
 }
+
+static bool is_wanted(const struct hooked * hooked) {
+    return hooked->symbol && !hooked->is_left_out;
+}
+
+static bool decide(enum place decided) {
+    enum place before = UNDECIDED;
+    return atomic_compare_exchange_strong(&place, &before, decided);
+}
+
+void program_note_library(const char * function) {
+    if (is_of_ggml(function)) decide(IN_LIBRARIES);
+}
+
+/* ---- Files ---- */
+
+static int note_program(struct dl_phdr_info * object, size_t size, void * data) {
+    (void) size;
+    *(struct object *) data = (struct object){object->dlpi_phdr, object->dlpi_addr};
+    return 1; /* the program is the first */
+}
+
+/* Of libraries, only one that does not export ggml: calls of what it exports pass the dynamic linker, and with it the hooks. */
+static bool open_symbols(struct symbols * symbols, const char * path, bool is_program) {
+    if (!symbols_open(symbols, path, SHT_SYMTAB) && !(is_program && symbols_open(symbols, path, SHT_DYNSYM))) return false;
+    const bool is_named = memmem(symbols->names, symbols->name_bytes, ONE_OF_GGML, sizeof(ONE_OF_GGML));
+    const ElfW(Sym) * one = is_named ? symbols_find(symbols, ONE_OF_GGML) : NULL;
+    if (one && (is_program || ELF64_ST_BIND(one->st_info) == STB_LOCAL)) return true;
+    symbols_close(symbols);
+    return false;
+}
+
+/* By the file that the kernel has mapped: that of a path may be another one by now. */
+static bool open_object(struct symbols * symbols, const struct object * object, bool is_program) {
+    char path[PATH_BYTES];
+    return loaded_path(object->address, path) && open_symbols(symbols, path, is_program);
+}
+
+/* ---- The recorder's hooks, and the program's functions of their names ---- */
 
 static int by_name(const void * a, const void * b) {
     return strcmp(((const struct hooked *) a)->name, ((const struct hooked *) b)->name);
@@ -104,14 +107,15 @@ static void add_hook(const char * name, const void * hook) {
     program.hooked[at] = (struct hooked){.name = name, .hook = hook};
 }
 
+static Dl_info recorder;
+
 /* Names are kept, as is the recorder's file then. */
 static void find_hooks(void) {
     static struct symbols own;
-    Dl_info info;
-    if (!dladdr(&program, &info) || !symbols_open(&own, info.dli_fname, SHT_DYNSYM)) return;
+    if (!recorder.dli_fname || !symbols_open(&own, recorder.dli_fname, SHT_DYNSYM)) return;
     for (size_t i = 0; i < own.count && program.count < HOOKS_MAX; i++) {
         const char * name = symbols_function(&own, &own.table[i]);
-        if (name && is_of_ggml(name)) add_hook(name, (const char *) info.dli_fbase + own.table[i].st_value);
+        if (name && is_of_ggml(name)) add_hook(name, (const char *) recorder.dli_fbase + own.table[i].st_value);
     }
 }
 
@@ -145,7 +149,7 @@ static void find_functions(void) {
 /* ---- What may be redirected ---- */
 
 static struct code code_of(const ElfW(Sym) * symbol) {
-    return register_use_code(program.base, symbol);
+    return register_use_code(program.object.base, symbol);
 }
 
 /* Is the code as in the file? A debugger or a uprobe writes breakpoints into it. */
@@ -174,9 +178,7 @@ static const char * other_name_of(const struct hooked * hooked) {
 
 /* Its barriers are those of OpenMP (openmp.h): no hook may see them twice. */
 static bool has_barriers_of_openmp(void) {
-    struct object object = {0};
-    dl_iterate_phdr(note_program, &object);
-    return imports_function(object.address, "GOMP_barrier");
+    return imports_function(program.object.address, "GOMP_barrier");
 }
 
 static void examine(struct hooked * hooked) {
@@ -186,7 +188,7 @@ static void examine(struct hooked * hooked) {
     else if (hooked->is_ambiguous) hooked->problem = "its name is also that of another function";
     else if (!is_unchanged(hooked->symbol) || !is_unchanged(hooked->part)) hooked->problem = "its code is not as in the file (a breakpoint?)";
     else hooked->problem = entry_find(&hooked->entry, &function, &part);
-    if (hooked->problem || register_use_is_full(&program.symbols, program.base, &function, &part)) return;
+    if (hooked->problem || register_use_is_full(&program.symbols, program.object.base, &function, &part)) return;
     /* Those two have one argument, one of them a result. */
     if (strcmp(hooked->name, BARRIER) == 0) hooked->call = ENTRY_KEEPING;
     else if (strcmp(hooked->name, "llama_get_memory") == 0) hooked->call = ENTRY_KEEPING_RESULT;
@@ -195,12 +197,12 @@ static void examine(struct hooked * hooked) {
 
 /* ---- Redirection ---- */
 
-/* Below the program, where nothing grows; the kernel keeps the lowest addresses free. */
+/* Below the object, where nothing grows; the kernel keeps the lowest addresses free. */
 static uint8_t * map_rooms(size_t bytes) {
     uintptr_t first = UINTPTR_MAX;
     for (size_t i = 0; i < program.symbols.section_count; i++) {
         const ElfW(Shdr) * section = &program.symbols.sections[i];
-        if (section->sh_flags & SHF_ALLOC && program.base + section->sh_addr < first) first = program.base + section->sh_addr;
+        if (section->sh_flags & SHF_ALLOC && program.object.base + section->sh_addr < first) first = program.object.base + section->sh_addr;
     }
     first &= ~(uintptr_t) (STEP_BYTES - 1);
     for (uintptr_t at = first; at > 2 * STEP_BYTES + bytes && first - at < INT32_MAX / 2;) {
@@ -223,10 +225,7 @@ static bool write_jump(const struct hooked * hooked) {
     return true;
 }
 
-static void redirect_all(void) {
-    static const char refused[] = "the system allows no change of code (SELinux?)";
-    const size_t page = (size_t) sysconf(_SC_PAGESIZE), bytes = (program.count * ENTRY_ROOM_BYTES + page - 1) & ~(page - 1);
-    uint8_t * rooms = map_rooms(bytes);
+static void prepare_all(uint8_t * rooms) {
     for (size_t i = 0; i < program.count; i++) {
         struct hooked * hooked = &program.hooked[i];
         if (!is_wanted(hooked) || hooked->problem) continue;
@@ -237,6 +236,10 @@ static void redirect_all(void) {
         hooked->room = rooms + i * ENTRY_ROOM_BYTES;
         hooked->problem = entry_prepare(&hooked->entry, hooked->room, hooked->hook, hooked->call, &hooked->real);
     }
+}
+
+static void write_all(uint8_t * rooms, size_t bytes) {
+    static const char refused[] = "the system allows no change of code (SELinux?)";
     const bool may_run = rooms && mprotect(rooms, bytes, PROT_READ | PROT_EXEC) == 0;
     for (size_t i = 0; i < program.count; i++) {
         struct hooked * hooked = &program.hooked[i];
@@ -245,9 +248,10 @@ static void redirect_all(void) {
     }
 }
 
-bool program_redirect(void) {
-    if (program.has_ggml) return true;
-    if (!open_program()) return false;
+/* Once in a process. */
+static void redirect_in(const struct object * object, const struct symbols * symbols) {
+    program.object = *object;
+    program.symbols = *symbols;
     find_hooks();
     find_functions();
     const bool is_openmp = has_barriers_of_openmp();
@@ -256,21 +260,95 @@ bool program_redirect(void) {
         if (is_openmp && strcmp(hooked->name, BARRIER) == 0) hooked->is_left_out = true;
         if (is_wanted(hooked)) examine(hooked);
     }
-    redirect_all();
-    return program.has_ggml = true;
+    const size_t page = (size_t) sysconf(_SC_PAGESIZE), bytes = (program.count * ENTRY_ROOM_BYTES + page - 1) & ~(page - 1);
+    uint8_t * rooms = map_rooms(bytes);
+    prepare_all(rooms);
+    atomic_store(&has_ggml, true); /* a hook may be called from now on */
+    write_all(rooms, bytes);
+}
+
+/* ---- Where ggml is ---- */
+
+static program_search * find_exported;
+
+static _Atomic(const char *) left_alone; /* a library that contains ggml, too; not reported yet */
+
+/* Two that contain ggml could both be used. */
+static bool is_alone(void) {
+    return atomic_load(&place) == UNDECIDED && !find_exported(ONE_OF_GGML);
+}
+
+/* A library that the program is linked with. */
+static bool redirect_linked(const char * path, uintptr_t base, const void * inside) {
+    struct symbols symbols;
+    if (!open_symbols(&symbols, path, false)) return false;
+    symbols_close(&symbols);
+    const struct object object = {inside, base};
+    const bool may = is_alone() && open_object(&symbols, &object, false);
+    if (may && decide(IN_OBJECT)) redirect_in(&object, &symbols);
+    else atomic_store(&left_alone, path);
+    return may;
+}
+
+static pid_t awaiting; /* the process that is recorded; 0: none. Its children are not */
+
+bool program_redirect(program_search * exported) {
+    struct object object = {0};
+    struct symbols symbols;
+    find_exported = exported;
+    if (!dladdr(&program, &recorder)) return false;
+    awaiting = getpid();
+    dl_iterate_phdr(note_program, &object);
+    if (object.address && open_object(&symbols, &object, true)) {
+        decide(IN_OBJECT);
+        redirect_in(&object, &symbols);
+    } else loaded_find(redirect_linked);
+    return program_has_ggml();
+}
+
+bool program_awaits_library(void) {
+    return awaiting && getpid() == awaiting;
+}
+
+/*
+ * Where two threads load a library at once, one of them waits here until the other has redirected it. No function that takes the loader's
+ * lock may be called under this one: a library's constructor, which has that lock, may load another library.
+ */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static bool redirect_first(const struct object * object, const struct symbols * symbols) {
+    HOLD(&lock);
+    const bool is_first = symbols && !loaded_before(object->base) && decide(IN_OBJECT);
+    if (is_first) redirect_in(object, symbols);
+    return is_first;
+}
+
+enum program_loaded program_redirect_loaded(void * library) {
+    struct link_map * map;
+    struct symbols symbols = {0};
+    if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0) return PROGRAM_NOTHING;
+    const struct object object = {map->l_ld, map->l_addr};
+    const bool contains_it = !loaded_before(object.base) && open_object(&symbols, &object, false);
+    const bool may = contains_it && is_alone();
+    if (redirect_first(&object, may ? &symbols : NULL)) return PROGRAM_REDIRECTED;
+    if (!contains_it) return PROGRAM_NOTHING;
+    symbols_close(&symbols);
+    if (program_has_ggml() && program.object.base == object.base) return PROGRAM_NOTHING; /* by another thread */
+    atomic_store(&left_alone, strdup(map->l_name));
+    return PROGRAM_LEFT_ALONE;
 }
 
 bool program_has_ggml(void) {
-    return program.has_ggml;
+    return atomic_load_explicit(&has_ggml, memory_order_acquire);
 }
 
 void * program_function(const char * name) {
-    if (!program.has_ggml) return NULL;
+    if (!program_has_ggml()) return NULL;
     const struct hooked key = {.name = name};
     const struct hooked * hooked = bsearch(&key, program.hooked, program.count, sizeof(key), by_name);
     if (hooked && is_wanted(hooked) && !hooked->problem) return hooked->real;
     const ElfW(Sym) * symbol = hooked && !hooked->is_ambiguous ? hooked->symbol : symbols_find(&program.symbols, name);
-    return symbol ? (char *) program.base + symbol->st_value : NULL;
+    return symbol ? (char *) program.object.base + symbol->st_value : NULL;
 }
 
 /* ---- Facts ---- */
@@ -284,7 +362,14 @@ static void fact_of_refused(void (*fact)(const char * key, const char * value), 
 }
 
 void program_facts(void (*fact)(const char * key, const char * value)) {
-    if (!program.has_ggml) return;
+    static bool are_written;
+    static const char reason[] = ": all of it, since the process contains another ggml";
+    char text[PATH_BYTES + sizeof(reason)];
+    const char * other = atomic_exchange(&left_alone, NULL);
+    snprintf(text, sizeof(text), "%s%s", other ? other : "", reason);
+    if (other) fact("program.refused", text);
+    if (!program_has_ggml() || are_written) return;
+    are_written = true;
     size_t redirected = 0;
     for (size_t i = 0; i < program.count; i++) {
         const struct hooked * hooked = &program.hooked[i];

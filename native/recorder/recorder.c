@@ -117,6 +117,11 @@ struct ggtrace * recorder_log(void) {
     return log;
 }
 
+void recorder_note_program(void) {
+    HOLD(&begin_lock);
+    if (recording.log && !is_over) program_facts(fact);
+}
+
 int recorder_begin(const void * caller) {
     HOLD(&begin_lock);
     int level = atomic_load(&recording.level);
@@ -157,7 +162,7 @@ __attribute__((constructor)) static void keep_to_one_process(void) {
     if (!is_child()) {
         const char * states = environment(ENV_STATES);
         if (environment(ENV_OUT)) ggtrace_prepare();
-        if (environment(ENV_OUT) && program_redirect()) openmp_redirect(program_function("ggml_init"));
+        if (environment(ENV_OUT) && program_redirect(library_search)) openmp_redirect(program_function("ggml_init"));
         if (environment(ENV_OUT) && !(states && strcmp(states, "0") == 0)) states_prepare(environment(ENV_CHILDREN) && !has_ggml());
         return;
     }

@@ -13,6 +13,9 @@ int recorder_begin(const void * caller);
 /* The log, opened if necessary, also for callers outside of ggml; NULL: there is none, or it was closed. */
 struct ggtrace * recorder_log(void);
 
+/* ggml was found in a library that the program has loaded: writes what program_facts reports, if the log is open already. */
+void recorder_note_program(void);
+
 /* Ends the recording: nothing is recorded after this, and no log is opened. Returns whether there is a log to close. */
 bool recorder_end(void);
 

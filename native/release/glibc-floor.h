@@ -8,10 +8,12 @@
 #if defined(__x86_64__)
 #define GLIBC_OLDEST "GLIBC_2.2.5"
 #define GLIBC_CONDATTR "GLIBC_2.3.3"
+#define GLIBC_DLINFO "GLIBC_2.3.3"
 #define GLIBC_SCANF "GLIBC_2.7"
 #elif defined(__aarch64__)
 #define GLIBC_OLDEST "GLIBC_2.17"
 #define GLIBC_CONDATTR GLIBC_OLDEST
+#define GLIBC_DLINFO GLIBC_OLDEST
 #define GLIBC_SCANF GLIBC_OLDEST
 #else
 #error "which versions glibc began with here is not known"
@@ -23,7 +25,9 @@
 GLIBC_OLD(dladdr);
 GLIBC_OLD(dlclose);
 GLIBC_OLD(dlerror);
+#ifndef DEFINES_DLOPEN /* a file that defines it gives it no version */
 GLIBC_OLD(dlopen);
+#endif
 GLIBC_OLD(dlsym);
 GLIBC_OLD(dlvsym);
 GLIBC_OLD(pthread_barrier_destroy);
@@ -36,6 +40,7 @@ GLIBC_OLD(pthread_key_create);
 GLIBC_OLD(pthread_once);
 GLIBC_OLD(pthread_setspecific);
 GLIBC_OLD(pthread_sigmask);
+GLIBC_AS("dlinfo", "dlinfo", GLIBC_DLINFO);
 GLIBC_AS("pthread_condattr_setclock", "pthread_condattr_setclock", GLIBC_CONDATTR);
 
 /* Headers since glibc 2.38 use these names for functions that accept C23 numbers, such as 0b101. */

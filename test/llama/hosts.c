@@ -33,6 +33,7 @@ static const char usage[] =
     "  open SLOT THREADS   a context of its model, with a thread pool of its own\n"
     "  decode SLOT CALLS   a prompt of two tokens, or one token greedily, in each call\n"
     "  prompt SLOT         its next call is a prompt again, with logits of both tokens\n"
+    "  many SLOT CALLS     one token in each call, of which nothing is printed; a full context is cleared\n"
     "  overrun SLOT CALLS  one token in each call, whether calls fail (the context is full) or not\n"
     "  all CALLS           the same for all open slots, each in a thread of its own\n"
     "  times               prints the CPU time of each thread, and page faults and context switches of the process\n"
@@ -53,7 +54,7 @@ struct slot {
     struct llama_context * context;
     struct ggml_threadpool * pool;
     int number, calls, wanted;
-    bool has_floats, is_prompted, wants_all, may_fail;
+    bool has_floats, is_prompted, wants_all, may_fail, is_silent;
     int nodes; /* that llama.cpp had to compute in this call */
     llama_token next;
     const char * cut_behind;
@@ -177,11 +178,21 @@ static void decode(struct slot * slot) {
     slot->next = 0;
     for (int token = 1; token < count; token++) if (logits[token] > logits[slot->next]) slot->next = token;
     hashes[slot->number] = hash_words(hashes[slot->number] + 1, logits, count * sizeof *logits);
-    printf("{\"event\":\"call\",\"pid\":%d,\"tid\":%d,\"context\":%d,\"call\":%d,\"kind\":\"%s\",\"tokens\":%d,"
-           "\"nodes\":%d,\"start\":%" PRId64 ",\"end\":%" PRId64 "}\n", getpid(), gettid(), slot->number, slot->calls,
-           continues ? "decode" : "prompt", tokens, slot->nodes, start, end);
-    slot->calls++;
     slot->wants_all = false;
+    slot->calls++;
+    if (slot->is_silent) return;
+    printf("{\"event\":\"call\",\"pid\":%d,\"tid\":%d,\"context\":%d,\"call\":%d,\"kind\":\"%s\",\"tokens\":%d,"
+           "\"nodes\":%d,\"start\":%" PRId64 ",\"end\":%" PRId64 "}\n", getpid(), gettid(), slot->number, slot->calls - 1,
+           continues ? "decode" : "prompt", tokens, slot->nodes, start, end);
+}
+
+static void decode_many(struct slot * slot, int calls) {
+    slot->is_silent = true;
+    for (int i = 0; i < calls; i++) {
+        if (i % (CONTEXT_TOKENS / 2) == 0) llama_memory_clear(llama_get_memory(slot->context), true);
+        decode(slot);
+    }
+    slot->is_silent = false;
 }
 
 static void * decode_wanted(void * data) {
@@ -345,6 +356,7 @@ static char ** run_step(char ** at) {
     }
     if (strcmp(step, "load") == 0) return load(slot, at[1]), at + 2;
     if (strcmp(step, "open") == 0) return open_context(slot, atoi(at[1])), at + 2;
+    if (strcmp(step, "many") == 0) return decode_many(slot, atoi(at[1])), at + 2;
     slot->may_fail = strcmp(step, "overrun") == 0;
     if (slot->may_fail || strcmp(step, "decode") == 0) {
         slot->wanted = atoi(at[1]);

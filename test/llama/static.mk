@@ -1,11 +1,11 @@
-# Builds programs that contain ggml and llama.cpp, from llama.cpp's sources in S, as upstream's -DBUILD_SHARED_LIBS=OFF makes them: nothing
-# is exported, and calls are bound when the program is linked. Of the models there is only the one that tests have: what others need is left
+# Builds programs and add-ons of Node.js that contain ggml and llama.cpp, from llama.cpp's sources in S, as upstream's -DBUILD_SHARED_LIBS=OFF
+# makes them: nothing is exported, and calls are bound when they are linked. One set of objects serves for both. Of the models there is only the one that tests have: what others need is left
 # unresolved. LEVEL is that of the sources with functions that the recorder hooks; the others take minutes with more than -O1.
 CC = gcc
 CXX = g++
 LEVEL = -O2
-PIE = -fno-pie
-LINK = -no-pie
+PIE ?= -fPIC -fvisibility=hidden
+LINK ?= -no-pie
 FLAGS = -w -g0 -pthread $(PIE) -DNDEBUG -D_GNU_SOURCE -D_XOPEN_SOURCE=600 -DGGML_USE_CPU -DGGML_SCHED_MAX_COPIES=4 \
   -I. $(addprefix -I$S/,include ggml/include ggml/src ggml/src/ggml-cpu src)
 
@@ -18,7 +18,7 @@ objects = $(patsubst %,o/%.o,$(addprefix ggml/src/,$(ggml) $(addprefix ggml-cpu/
 hooked = $(addprefix o/,$(addsuffix .o,ggml/src/ggml-backend.cpp ggml/src/ggml-cpu/ggml-cpu.c ggml/src/ggml-cpu/ggml-cpu.cpp \
   ggml/src/ggml-cpu/traits.cpp src/llama-context.cpp src/llama-batch.cpp))
 openmp = $(patsubst %ggml-cpu.c.o,%ggml-cpu.openmp.o,$(objects))
-programs = hosts alone hosts-openmp
+programs = hosts alone hosts-openmp hosts.node hosts-openmp.node
 versions = ggml-version.h llama-version.h
 
 all: $(programs)
@@ -48,3 +48,17 @@ hosts-openmp: o/hosts.o $(openmp)
 	$(CXX) $(LINK) -pthread -fopenmp $^ -Wl,--unresolved-symbols=ignore-all -ldl -o $@
 hosts alone: %: o/%.o $(objects)
 	$(CXX) $(LINK) -pthread $^ -Wl,--unresolved-symbols=ignore-all -ldl -o $@
+
+# An add-on whose data is undefined cannot be loaded: places for what other models would have.
+o/addon.o: $T/addon.c
+o/program.o: $T/hosts.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -O1 $(FLAGS) -Dmain=program_main -c $< -o $@
+o/missing.s: $(objects)
+	nm -u -P $^ | awk '$$2 ~ /[Uw]/ {print $$1}' | sort -u > o/undefined
+	nm --defined-only -P $^ | awk 'NF > 2 {print $$1}' | sort -u > o/defined
+	comm -23 o/undefined o/defined | awk 'BEGIN {print ".data"} /llama|llm_/ {print ".globl " $$1 "\n.hidden " $$1 "\n" $$1 ": .skip 256"}' > $@
+hosts.node: o/addon.o o/program.o $(objects) o/missing.s
+	$(CXX) -shared -pthread $^ -ldl -o $@
+hosts-openmp.node: o/addon.o o/program.o $(openmp) o/missing.s
+	$(CXX) -shared -pthread -fopenmp $^ -ldl -o $@

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { ensureLlama } from './testbed.ts'
 
-/** Programs of tests with ggml and llama.cpp inside, which are compiled once: about two minutes of two CPUs. */
+/** Programs and add-ons of tests with ggml and llama.cpp inside, which are compiled once: about two minutes of two CPUs. */
 
 const pathOf = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 const MAKEFILE = pathOf('static.mk')
@@ -32,10 +32,14 @@ async function build(folder: string, options: StaticOptions): Promise<void> {
   for (const name of ['llama.cpp.git', 'sources', 'sources.tar', 'o']) await rm(join(folder, name), { recursive: true })
 }
 
-/** The folder of the programs `hosts`, `hosts-openmp` (whose workers are those of OpenMP) and `alone`, in a cache in the temporary folder. */
+/**
+ * The folder of the programs `hosts`, `hosts-openmp` (whose workers are those of OpenMP) and `alone`, and of the add-ons `hosts.node` and
+ * `hosts-openmp.node`, in a cache in the temporary folder.
+ */
 export async function staticPrograms(options: StaticOptions = []): Promise<string> {
   await ensureLlama({ node: true })
-  const parts = [MAKEFILE, pathOf('hosts.c'), pathOf('alone.c')].map((path) => readFile(path, 'utf8'))
+  const sources = ['hosts.c', 'alone.c', 'addon.c'].map(pathOf)
+  const parts = [MAKEFILE, ...sources].map((path) => readFile(path, 'utf8'))
   const key = createHash('sha256').update([...(await Promise.all(parts)), ...options].join('\0'))
   const folder = join(tmpdir(), 'ggml2perfetto-static', key.digest('hex').slice(0, 16))
   if (existsSync(folder)) return folder

@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync } from 'node:fs'
+import { copyFileSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { staticPrograms } from '../llama/static.ts'
-import { hasLlama, model } from '../llama/testbed.ts'
+import { hasLlama, model, type RunOptions, runHosts } from '../llama/testbed.ts'
 import { BPFTRACE, canBpftrace } from '../machine.ts'
 import {
   expectCalls,
@@ -18,7 +19,9 @@ import {
   useRecorder,
 } from './recording.ts'
 
-/** Programs that contain ggml and llama.cpp: nothing is exported, and the recorder redirects their functions (native/recorder/program.h). */
+/** Programs and add-ons that contain ggml and llama.cpp: nothing is exported, and the recorder redirects their functions (native/recorder/program.h). */
+
+const ADDONS = fileURLToPath(new URL('../llama/run-addon.mjs', import.meta.url))
 
 const canBuild = ['g++', 'make', 'git'].every(
   (tool) => spawnSync(tool, ['--version'], { stdio: 'ignore' }).status === 0,
@@ -41,9 +44,16 @@ llama('programs that contain ggml (needs linux-x64, g++, make, git, npm)', () =>
   const stepsOf = (path: string, threads: number) =>
     ['load', 0, path, 'open', 0, threads, 'decode', 0, CALLS, 'close', 0, 'free', 0] as const
 
+  /** A program, or an add-on in Node.js. */
+  const optionsOf = (name: string): RunOptions => ({
+    program: join(programs, name),
+    lib: empty,
+    ...(name.endsWith('.node') && { before: [process.execPath, ADDONS] }),
+  })
+
   async function recorded(spec: typeof NANO, threads: number, name = 'hosts') {
     const { path } = await model(spec)
-    const { log, result } = await recordHosts(stepsOf(path, threads), { program: join(programs, name), lib: empty })
+    const { log, result } = await recordHosts(stepsOf(path, threads), optionsOf(name))
     return { log, result, recording: await readLog(log) }
   }
 
@@ -51,6 +61,8 @@ llama('programs that contain ggml (needs linux-x64, g++, make, git, npm)', () =>
     ['hosts', NANO, 1],
     ['hosts', NANO_MOE, 3],
     ['hosts-openmp', NANO_MOE, 2],
+    ['hosts.node', NANO_MOE, 2],
+    ['hosts-openmp.node', NANO, 2],
   ] as const)(
     '%s: each call, graph, node and barrier, as the program counts them (%#)',
     async (name, spec, threads) => {
@@ -67,6 +79,40 @@ llama('programs that contain ggml (needs linux-x64, g++, make, git, npm)', () =>
       await expectTrace(log, recording)
     },
   )
+
+  test('of two add-ons, the first is recorded, and the other one is named', async () => {
+    const { path } = await model(NANO)
+    const other = inFolder('other.node')
+    copyFileSync(join(programs, 'hosts.node'), other)
+    const both = { ...optionsOf('hosts.node'), program: `${join(programs, 'hosts.node')},${other}` }
+    const { log, result } = await recordHosts(stepsOf(path, 1), both)
+    const recording = await readLog(log)
+    expect(recording.issues).toEqual([])
+    expect(result.calls).toHaveLength(2 * CALLS)
+    expectCalls(recording, result.calls.slice(0, CALLS), () => 1)
+    expect(recording.attributes['program.refused']).toMatch(
+      `${other}: all of it, since the process contains another ggml`,
+    )
+  })
+
+  test('100 000 calls, with the same result as without the recorder', async () => {
+    const count = 100_000
+    const { path } = await model(NANO)
+    const log = newLog()
+    mkdirSync(dirname(log), { recursive: true })
+    const steps = ['load', 0, path, 'open', 0, 1, 'many', 0, count]
+    const run = (env: Record<string, string>) => runHosts(steps, { ...optionsOf('hosts'), env })
+    const [plain, traced] = await Promise.all([
+      run({}),
+      run({ LD_PRELOAD: RECORDER, GGML2PERFETTO_OUT: log, GGML2PERFETTO_LEVEL: 'graph' }),
+    ])
+    expect([plain.code, plain.signal, plain.stderr]).toEqual([0, null, ''])
+    expect([traced.code, traced.signal, traced.stderr]).toEqual([0, null, ''])
+    expect(traced.result?.hash).toBe(plain.result?.hash)
+    const recording = await readLog(log)
+    expect(recording.issues).toEqual([])
+    expect([recording.of('token').length, recording.of('graph').length]).toEqual([count, count])
+  })
 
   test('a single worker of OpenMP passes no barrier: ends are inferred', async () => {
     const { result, recording } = await recorded(NANO, 1, 'hosts-openmp')
@@ -116,11 +162,11 @@ llama('programs that contain ggml (needs linux-x64, g++, make, git, npm)', () =>
   ]
 
   /** How often each function is entered, by the kernel's count; `env` is of the program alone. */
-  function counted(path: string, env: Readonly<Record<string, string>> = {}) {
-    const program = join(programs, 'hosts')
+  function counted(path: string, env: Readonly<Record<string, string>> = {}, name = 'hosts') {
+    const { program = '', before = [] } = optionsOf(name)
     const probes = FUNCTIONS.map((name) => `uprobe:${program}:${name} { @["${name}"] = count(); }`).join(' ')
     const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`)
-    const command = ['/usr/bin/env', ...variables, program, empty, ...stepsOf(path, 2)].join(' ')
+    const command = ['/usr/bin/env', ...variables, ...before, program, empty, ...stepsOf(path, 2)].join(' ')
     const { status, stdout, stderr } = spawnSync(BPFTRACE[0], [...BPFTRACE.slice(1), '-e', probes, '-c', command], {
       encoding: 'utf8',
     })
@@ -131,16 +177,19 @@ llama('programs that contain ggml (needs linux-x64, g++, make, git, npm)', () =>
     return { counts: Object.fromEntries(counts), stdout }
   }
 
-  observed('as many as the kernel counts in a run without the recorder (needs root, bpftrace)', async () => {
-    const { path } = await model(NANO_MOE)
-    const { recording } = await recorded(NANO_MOE, 2)
-    expect(counted(path).counts).toEqual({
-      llama_decode: recording.of('token').length,
-      ggml_backend_sched_graph_compute_async: recording.of('token').length,
-      ggml_graph_compute: recording.of('graph').length,
-      ggml_cpu_extra_compute_forward: recording.of('operator').filter(({ fusedTo }) => fusedTo === undefined).length,
-    })
-  })
+  observed.each(['hosts', 'hosts.node'])(
+    '%s: as many as the kernel counts in a run without the recorder (needs root, bpftrace)',
+    async (name) => {
+      const { path } = await model(NANO_MOE)
+      const { recording } = await recorded(NANO_MOE, 2, name)
+      expect(counted(path, {}, name).counts).toEqual({
+        llama_decode: recording.of('token').length,
+        ggml_backend_sched_graph_compute_async: recording.of('token').length,
+        ggml_graph_compute: recording.of('graph').length,
+        ggml_cpu_extra_compute_forward: recording.of('operator').filter(({ fusedTo }) => fusedTo === undefined).length,
+      })
+    },
+  )
 
   observed('a function with a breakpoint is left alone, and named (needs root, bpftrace)', async () => {
     const { path } = await model(NANO)

@@ -47,10 +47,12 @@ export interface KernelsOptions {
 
 /** Products that are kept of a ggml; the latest. */
 const KEPT_MAX = 4096
+/** All are measured so many times, one after the other: what disturbs the machine for some seconds is in one round of some of them. */
+const ROUNDS = 3
 
 /**
  * Measures what ggml's own matrix products take on this machine, also those of experts: of the weights of a run, at its types and others, with its numbers of threads and
- * tokens and others; and its flash attention. Takes a third of a second for each kind of product, type and number, during which nothing else should compute. The results
+ * tokens and others; and its flash attention. Takes a third of a second for each kind of product, type and number, in three rounds, during which nothing else should compute. The results
  * are kept for this host, its processor and this version of ggml, with those of earlier measurements; all of them are returned. `run`: with the series
  * `calls` and `steps`, recorded on this machine. Linux only. Throws UsageError where it cannot be measured.
  */
@@ -126,11 +128,21 @@ function merged(
     const keys = new Set(fresh.map(keyOf))
     return (time: T) => !keys.has(keyOf(time))
   }
-  const attention = lines.flatMap((line) => ('attention' in line ? [attentionOf(line)] : []))
-  const nodes = lines.flatMap((line) => ('nodes' in line && line.nodes === true ? [nodeOf(line)] : []))
-  const products = lines.flatMap((line) => ('columns' in line ? [productOf(line)] : []))
-  const keyOf = ({ ns: _, best_ns: __, buffer: ___, ...time }: ProductTime) => JSON.stringify(time)
-  const attentionKey = ({ ns: _, best_ns: __, ...time }: AttentionTime) => JSON.stringify(time)
+  const keyOf = ({ ns: _, second_ns: __, best_ns: ___, buffer: ____, ...time }: ProductTime) => JSON.stringify(time)
+  const attentionKey = ({ ns: _, second_ns: __, best_ns: ___, ...time }: AttentionTime) => JSON.stringify(time)
+  const nodeKey = ({ threads }: NodeTime) => `${threads}`
+  const products = ofRounds(
+    lines.flatMap((line) => ('columns' in line ? [productOf(line)] : [])),
+    keyOf,
+  )
+  const attention = ofRounds(
+    lines.flatMap((line) => ('attention' in line ? [attentionOf(line)] : [])),
+    attentionKey,
+  )
+  const nodes = ofRounds(
+    lines.flatMap((line) => ('nodes' in line && line.nodes === true ? [nodeOf(line)] : [])),
+    nodeKey,
+  )
   const olderProducts = (kept?.products ?? []).filter(isNotIn(products, keyOf))
   const olderAttention = (kept?.attention ?? []).filter(isNotIn(attention, attentionKey))
   return {
@@ -138,8 +150,19 @@ function merged(
     ...{ cpu: cpuName(), cpus: cpus().length, build },
     products: [...olderProducts, ...products].slice(-KEPT_MAX),
     attention: [...olderAttention, ...attention].slice(-KEPT_MAX),
-    nodes: [...(kept?.nodes ?? []).filter(isNotIn(nodes, ({ threads }) => `${threads}`)), ...nodes],
+    nodes: [...(kept?.nodes ?? []).filter(isNotIn(nodes, nodeKey)), ...nodes],
   }
+}
+
+/** Each once: the least of the medians of its rounds, the second least, and the least of all. */
+function ofRounds<T extends NodeTime>(times: readonly T[], keyOf: (time: T) => string): T[] {
+  const byKey = new Map<string, T[]>()
+  for (const time of times) byKey.set(keyOf(time), [...(byKey.get(keyOf(time)) ?? []), time])
+  return [...byKey.values()].map((same) => {
+    const [ns, second] = same.map((time) => time.ns).sort((a, b) => a - b)
+    const best_ns = Math.min(...same.map((time) => time.best_ns))
+    return { ...same[0]!, ns: ns!, ...(second === undefined ? {} : { second_ns: second }), best_ns }
+  })
 }
 
 const nodeOf = ({ threads, ns, best_ns }: NodeTime): NodeTime => ({ threads, ns, best_ns })
@@ -184,7 +207,9 @@ const attentionOf = ({
 
 /** Runs the program, and returns what it prints. */
 async function measured(program: string, folder: string, jobs: Jobs, env: Environment): Promise<Line[]> {
-  const { products, attention } = jobs
+  const { attention } = jobs
+  // Those whose relation is sought, of a shape with one type and with another, one soon after the other.
+  const products = jobs.products.toSorted((a, b) => a.columns - b.columns || a.rows - b.rows)
   const counts = [...new Set(products.flatMap(({ runs }) => runs.map(({ threads }) => threads)))]
   const numberOf = (type: string) => typeNamed(type)!.number
   const input = [
@@ -207,7 +232,7 @@ async function measured(program: string, folder: string, jobs: Jobs, env: Enviro
     stderr += text
   })
   child.stdin.on('error', () => undefined) // it has ended: its exit code and stderr say why
-  child.stdin.end(`${input.join('\n')}\n`)
+  child.stdin.end(`${input.join('\n')}\n`.repeat(ROUNDS))
   const [code, signal] = await once(child, 'close').catch(({ message }) => {
     throw new UsageError(`peaks --types: cannot measure: ${message}`)
   })

@@ -11,8 +11,9 @@
 enum { DEVICE_CPU = 0, LOG_ERROR = 4 };
 /* struct ggml_threadpool_params is smaller. */
 enum { POOL_PARAMS_BYTES = 4096 };
-enum { REPEATS_MIN = 5, REPEATS_MAX = 200 };
-#define REPEATS_NS 150000000u
+/* In each round of a measurement. */
+enum { REPEATS_MIN = 3, REPEATS_MAX = 200 };
+#define REPEATS_NS 50000000u
 
 struct ggml_functions ggml;
 void * cpu_device;

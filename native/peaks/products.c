@@ -28,7 +28,7 @@ static struct {
 } weights;
 
 enum { ROWS_MADE = 32, NODES_MAX = 65536, EMPTY_NODES = 512, EXPERTS_MAX = 4096 };
-#define GRAPH_NS 150000000u
+#define GRAPH_NS 80000000u
 #define OUTPUTS_MAX ((size_t) 256 << 20)
 
 /* ---- Weights ---- */

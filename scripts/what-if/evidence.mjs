@@ -4,8 +4,6 @@
 const SHOWN = 4
 
 const PHASES = { TPOT: 'decode', TTFT: 'prefill' }
-/** The mean. */
-export const meanOf = (numbers) => numbers.reduce((sum, number) => sum + number, 0) / numbers.length
 /** Types are other ones where they are changed. */
 const keyOf = ({ phase, what, op, role }) => [phase, what, op, role].join('\0')
 

@@ -12,7 +12,8 @@ export function compared(what, { expected, low, high, why }, measured) {
   return { what, measured, expected, low, high, error, half_width, isWithin: measured >= low && measured <= high }
 }
 
-const medianOf = (values) => {
+/** The one in the middle. */
+export const medianOf = (values) => {
   const sorted = values.toSorted((a, b) => a - b)
   return sorted.length === 0 ? NaN : (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2
 }
@@ -49,7 +50,7 @@ const HEAD = [
   'median half-width',
 ]
 
-/** The table, in Markdown, and the misses. */
+/** The table, in Markdown, and the misses; before them by how much recordings of the same differ. */
 export function scoreText(trials) {
   const kinds = [...new Set(trials.map(({ kind }) => kind))]
   const rows = [
@@ -63,7 +64,10 @@ export function scoreText(trials) {
   ]
   const line = (cells) => `| ${cells.join(' | ')} |`
   const misses = trials.flatMap(partOf).filter((figure) => figure.expected !== undefined && isMiss(figure))
+  const drifts = trials.map(({ drift }) => Math.abs(drift))
   return [
+    `${trials.length} trials; the TPOT of the same run, recorded again, differed by ${percent(medianOf(drifts))} in the median, by ${percent(Math.max(...drifts))} at most.`,
+    '',
     line(HEAD),
     line(HEAD.map((_, i) => (i === 0 ? '---' : '---:'))),
     ...rows.map(line),

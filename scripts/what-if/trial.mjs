@@ -1,15 +1,16 @@
 /**
  * How near `what-if` comes to runs that are measured afterwards, on this machine. Draws runs and changes by a seed; records both by turns, measures products
- * (`peaks --types`), predicts the changed one from each recording of the other, and compares the means: what the machine does otherwise from one
+ * (`peaks --types`), predicts the changed one from each recording of the other, and compares the medians of the turns: what the machine does otherwise from one
  * minute to the next is in both. Both are without preemption by other programs (--without preempted). Prints a line for each trial, and for a miss
  * the parts of calls that differ most; then errors, coverage of the intervals and each miss. FILE gets a line of JSON for each trial: figures by turn, parts of calls
- * as predicted and as measured (evidence.mjs), and how the runs were disturbed.
- *   node scripts/what-if/trial.mjs --seed N [--trials 60] [--first 0] [--json FILE] [--kernels no]
+ * as predicted and as measured (evidence.mjs), and how the runs were disturbed; table.mjs makes the table of the docs of it. FOLDER keeps the recordings and the measured
+ * products of each trial; what it has already is not recorded again: another model is compared on the same runs, which are no unseen ones then.
+ *   node scripts/what-if/trial.mjs --seed N [--trials 60] [--first 0] [--turns 3] [--json FILE] [--keep FOLDER] [--kernels no]
  * Needs dist (npm run build), cc, and llama.cpp in vendor/ (scripts/fetch-llama.mjs). Nothing else should
  * run meanwhile.
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
-import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -19,15 +20,17 @@ import { parseKernelFile, WHAT_IF_SERIES, whatIf } from 'ggml2perfetto/analysis'
 import { inputOf } from 'ggml2perfetto/node'
 import { cachedModel } from '../../test/llama/gguf.mjs'
 import { draw, modelOf, nameOf, sideText } from './draw.mjs'
-import { disturbanceOf, explained, meanOf, partsOf, turnsOf } from './evidence.mjs'
-import { compared, isMiss, scoreText } from './score.mjs'
+import { disturbanceOf, explained, partsOf, turnsOf } from './evidence.mjs'
+import { compared, isMiss, medianOf, scoreText } from './score.mjs'
 
 const { values } = parseArgs({
   options: {
     seed: { type: 'string' },
     trials: { type: 'string', default: '60' },
     first: { type: 'string', default: '0' },
+    turns: { type: 'string', default: '3' },
     json: { type: 'string' },
+    keep: { type: 'string' },
     kernels: { type: 'string', default: 'yes' },
   },
 })
@@ -37,7 +40,7 @@ const at = (path) => fileURLToPath(new URL(`../../${path}`, import.meta.url))
 const CLI = at('dist/ggml2perfetto.js')
 const LIBS = at('vendor/llama/lib')
 /** Recordings of each side, by turns. */
-const TURNS = 2
+const TURNS = Number(values.turns)
 /** A program that computes on the first CPU that the runs may use, until it is ended. */
 const [, CPU] = /^Cpus_allowed_list:\s*(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))
 const HOG = ['-c', CPU, process.execPath, '-e', 'for (;;);']
@@ -45,7 +48,9 @@ const HOG = ['-c', CPU, process.execPath, '-e', 'for (;;);']
 const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-what-if-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1))
-const LOG = join(folder, 'run.ggtrace')
+/** Where recordings and measured products are; without --keep, the next trial writes over them. */
+const kept = (number, name) => join(values.keep ?? folder, values.keep ? `${values.seed}-${number}-${name}` : name)
+if (values.keep) mkdirSync(values.keep, { recursive: true })
 const env = { ...process.env, XDG_CACHE_HOME: join(folder, 'cache') }
 mkdirSync(env.XDG_CACHE_HOME)
 
@@ -61,26 +66,31 @@ execFileSync('cc', [
   ...linked,
 ])
 
+const analysisOf = async (log) => analyze(await inputOf(log), { series: WHAT_IF_SERIES })
+
 /** Records a side; returns its Analysis. */
-async function record(side) {
+async function record(side, log) {
+  if (values.keep && existsSync(log)) return await analysisOf(log)
   const { path } = await cachedModel(modelOf(side), join(folder, 'models'))
-  rmSync(LOG, { force: true })
+  rmSync(log, { force: true })
   const numbers = { threads: side.threads, prompt: side.prompt, decode: side.decode, parallel: side.parallel }
   const options = Object.entries(numbers).flatMap(([name, value]) => [`--${name}`, `${value}`])
   const run = [program, '--lib', LIBS, '--model', path, '--threadpool', '--warmup', '--batch', '8192', ...options]
   const hog = side.hog ? spawn('taskset', HOG, { stdio: 'ignore' }) : undefined
   try {
-    const args = [CLI, 'record', '-o', LOG, '--', ...run]
+    const args = [CLI, 'record', '-o', log, '--', ...run]
     const { status, stderr } = spawnSync(process.execPath, args, { env, encoding: 'utf8' })
     if (status !== 0) throw new Error(`${run.join(' ')}: exit code ${status}\n${stderr}`)
   } finally {
     hog?.kill('SIGKILL')
   }
-  return await analyze(await inputOf(LOG), { series: WHAT_IF_SERIES })
+  return await analysisOf(log)
 }
 
-/** Measures the products of a run as the change needs them. `log`: the latest recording. */
-function kernelsFor({ changes, before }) {
+/** Measures the products of a run, whose log is this, as the change needs them. */
+function kernelsFor({ number, changes, before }, log) {
+  const file = kept(number, 'kernels.json')
+  if (values.keep && existsSync(file)) return parseKernelFile(readFileSync(file, 'utf8'))
   const { threads, type, batch, context, experts } = changes
   if (values.kernels === 'no') return undefined
   const options = [
@@ -90,22 +100,24 @@ function kernelsFor({ changes, before }) {
     ...(context === undefined ? [] : ['--context', `${context}`]),
     ...(experts === undefined ? [] : ['--experts', `${experts}`]),
   ]
-  const args = [CLI, 'peaks', LOG, ...options, '--json']
+  const args = [CLI, 'peaks', log, ...options, '--json']
   const { status, stdout, stderr } = spawnSync(process.execPath, args, { env, encoding: 'utf8', maxBuffer: 1 << 26 })
   if (status !== 0) throw new Error(`peaks ${options.join(' ')}: exit code ${status}\n${stderr}`)
+  writeFileSync(file, stdout)
   return parseKernelFile(stdout)
 }
 
 const QUIET = { without: ['preempted'] }
 
 async function run(trial) {
-  const { before, after, changes } = trial
+  const { number, before, after, changes } = trial
   const sides = { before: [], after: [] }
   let kernels
   for (let turn = 0; turn < TURNS; turn++) {
-    sides.before.push(await record(before))
-    kernels ??= kernelsFor(trial)
-    sides.after.push(await record(after))
+    const log = kept(number, `before-${turn}.ggtrace`)
+    sides.before.push(await record(before, log))
+    kernels ??= kernelsFor(trial, log)
+    sides.after.push(await record(after, kept(number, `after-${turn}.ggtrace`)))
   }
   const made = { now: [], predictions: [], quiet: [] }
   for (const from of sides.before) {
@@ -114,15 +126,19 @@ async function run(trial) {
   }
   // What a hog costs in addition to CPUs is predicted, and measured without any model.
   for (const from of sides.after) made.quiet.push(await whatIf(from, QUIET, changes.without ? {} : { kernels }))
-  const refused = (key) => made.predictions.find((predicted) => predicted[key].expected === null)
-  const predicted = (key) =>
-    refused(key)?.[key] ??
-    Object.fromEntries(
-      ['expected', 'low', 'high'].map((bound) => [bound, meanOf(made.predictions.map((one) => one[key][bound]))]),
+  const saidOf = (key) => made.predictions.filter((predicted) => predicted[key].expected !== null)
+  /** Refused where most recordings do not suffice. */
+  const predicted = (key) => {
+    const said = saidOf(key)
+    if (2 * said.length <= made.predictions.length)
+      return made.predictions.find((predicted) => predicted[key].expected === null)[key]
+    return Object.fromEntries(
+      ['expected', 'low', 'high'].map((bound) => [bound, medianOf(said.map((one) => one[key][bound]))]),
     )
-  const measured = (key) => meanOf(turnsOf(key, made).measured)
-  const [first, second] = sides.before
-  const drift = second.calls.tpot_ns / first.calls.tpot_ns - 1
+  }
+  const measured = (key) => medianOf(turnsOf(key, made).measured)
+  const own = sides.before.map(({ calls }) => calls.tpot_ns)
+  const drift = Math.max(...own) / Math.min(...own) - 1
   const keys = changes.batch === undefined ? ['tpot_ns', 'ttft_ns'] : ['tpot_ns']
   const figures = keys.map((key) => ({
     ...compared(key.slice(0, 4).toUpperCase(), predicted(key), measured(key)),

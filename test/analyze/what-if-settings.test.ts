@@ -14,7 +14,7 @@ import type { Input } from '../../lib/index.ts'
 import { inputOf } from '../../lib/node.ts'
 import { at, run, useFolder } from '../cli/helpers.ts'
 import { madeRun } from './findings/made-run.ts'
-import { factorsOf, kernelsOf, NS } from './made-kernels.ts'
+import { factorsOf, kernelsOf, ownNs } from './made-kernels.ts'
 
 /** Real runs: 32 decode calls on two workers, and nothing else; a prompt of 64 tokens and 40 decode calls on one. All weights are q4_0. */
 const AFTER = 'test/printed/logs/after.ggtrace.gz'
@@ -132,6 +132,14 @@ describe('without another run and without calibration', () => {
     expect((decode_tokens_per_s.expected! * tpot_ns.expected!) / 4e9).toBeCloseTo(1, 6)
     expect((decode_tokens_per_s.low! * tpot_ns.high!) / 4e9).toBeCloseTo(1, 6)
     for (const factor of factorsOf(result, ({ op }) => op === 'FLASH_ATTN_EXT')) expect(factor).toBeGreaterThan(4)
+    // A program samples for each sequence; a call copies the outputs of each, and makes one graph.
+    for (const [where, times] of [
+      ['between', 4],
+      ['outside', Math.SQRT2],
+    ] as const) {
+      const { now_ns, then_ns } = result.parts.find(({ phase, what }) => phase === 'decode' && what === where)!
+      expect(then_ns / now_ns).toBeCloseTo(times, 6)
+    }
     const { ttft_ns } = await whatIf(prompt, { batch: 4 })
     expect(ttft_ns.why).toBe('the prompts of 4 sequences are not predicted')
   })
@@ -140,7 +148,8 @@ describe('without another run and without calibration', () => {
 test('without preemption, what products lose besides it is what they take more than measured alone', async () => {
   const changes: Changes = { without: ['preempted'] }
   const alone = await whatIf(prompt, changes)
-  const kernels = kernelsOf(prompt, [['q4_0', 1, 1]], (_, __, ___, elements) => NS(elements) / 2)
+  const own = ownNs(prompt)
+  const kernels = kernelsOf(prompt, [['q4_0', 1, 1]], (_, __, ___, elements) => own(elements) / 2)
   const result = await whatIf(prompt, changes, { kernels })
   const [, ratio] = /decode: \d+ % of the time was lost to others; products take (\S+) times what was measured/.exec(
     result.basis.join('\n'),
@@ -151,8 +160,10 @@ test('without preemption, what products lose besides it is what they take more t
 })
 
 describe('by measured products', () => {
-  const kernels = () =>
-    kernelsOf(
+  /** `times`: what the products of the run take by what is measured, by 1.05. */
+  const kernels = (times = 1) => {
+    const own = ownNs(after)
+    return kernelsOf(
       after,
       [
         ['q4_0', 1, 2],
@@ -162,8 +173,10 @@ describe('by measured products', () => {
         ['q8_0', 4, 1],
       ],
       (type, tokens, threads, elements) =>
-        NS(elements) * (type === 'q8_0' ? 1.7 : 1) * (1 + (tokens - 1) / 4) * (threads === 1 ? 1.8 : 1),
+        (own(elements) / times) * (type === 'q8_0' ? 1.7 : 1) * (1 + (tokens - 1) / 4) * (threads === 1 ? 1.8 : 1),
     )
+  }
+  const width = ({ tpot_ns: { low, high, expected } }: WhatIf) => (high! - low!) / expected!
 
   test.each<[changes: Changes, factor: number]>([
     [{ type: 'q8_0' }, 1.7],
@@ -175,8 +188,36 @@ describe('by measured products', () => {
     for (const found of factorsOf(result, isProduct)) expect(found).toBeCloseTo(factor, 6)
     expect(result.basis.join()).toMatch(/8 of 8 kinds of products by what ggml's own take with/)
     const bounded = await whatIf(after, changes)
-    const width = ({ tpot_ns: { low, high, expected } }: WhatIf) => (high! - low!) / expected!
     expect(width(result)).toBeLessThan(width(bounded))
+  })
+
+  test.each([1.5, 0.6])('what is unusual of products of the run, %d times, may remain or not', async (times) => {
+    const [usual, unusual] = [
+      await whatIf(after, { type: 'q8_0' }, { kernels: kernels() }),
+      await whatIf(after, { type: 'q8_0' }, { kernels: kernels(times) }),
+    ]
+    const [, ratio] = /those of the run take (\S+) times the latter, and what is unusual/.exec(
+      unusual.basis.join('\n'),
+    )!
+    expect(usual.basis.join('\n')).not.toContain('unusual')
+    expect(Number(ratio) / times).toBeCloseTo(1.05, 1)
+    const rest = (times > 1 ? 1.1 : 1) / Number(ratio)
+    for (const found of factorsOf(unusual, isProduct)) expect(found).toBeCloseTo(1.7 * Math.sqrt(rest), 1)
+    expect(width(unusual)).toBeGreaterThan(width(usual))
+    const { low, high } = unusual.tpot_ns
+    const all = usual.tpot_ns.expected!
+    expect([low! < all, all < high!]).toEqual([true, true])
+  })
+
+  test('rounds of a measurement that differ make the interval wider', async () => {
+    const { products, ...facts } = kernels()
+    const disturbed = { ...facts, products: products.map((product) => ({ ...product, second_ns: 1.3 * product.ns })) }
+    const [quiet, wide] = [
+      await whatIf(after, { type: 'q8_0' }, { kernels: kernels() }),
+      await whatIf(after, { type: 'q8_0' }, { kernels: disturbed }),
+    ]
+    expect(wide.tpot_ns.expected).toBe(quiet.tpot_ns.expected)
+    expect(width(wide)).toBeGreaterThan(1.5 * width(quiet))
   })
 
   test.each<[what: string, why: RegExp, facts: () => KernelTimes]>([
@@ -251,13 +292,14 @@ describe('the command', () => {
   })
 
   test('reads measured products from a file', async () => {
+    const own = ownNs(after)
     const products = kernelsOf(
       after,
       [
         ['q4_0', 1, 2],
         ['q8_0', 1, 2],
       ],
-      (type, _, __, n) => NS(n) * (type === 'q8_0' ? 1.5 : 1),
+      (type, _, __, n) => own(n) * (type === 'q8_0' ? 1.5 : 1),
     )
     writeFileSync(at('kernels.json'), JSON.stringify(products))
     const { stdout } = run(['what-if', AFTER, '--type', 'q8_0', '--kernels', at('kernels.json'), '--json'], HERE)

@@ -47,7 +47,8 @@ llamaTest(
       expect(new Set(own.map(({ columns, rows }) => `${columns} ${rows}`))).toEqual(
         new Set(['256 256', '256 128', '256 512', '512 256']),
       )
-      for (const { ns, best_ns } of own) expect([best_ns > 0, ns >= best_ns]).toEqual([true, true])
+      for (const { ns, second_ns, best_ns } of own)
+        expect([best_ns > 0, ns >= best_ns, second_ns! >= ns]).toEqual([true, true, true])
     }
     // A decode call in the middle, and the prompt.
     expect(attention.map(({ tokens, context }) => [tokens, context > 0])).toEqual([

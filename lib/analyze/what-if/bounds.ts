@@ -1,22 +1,16 @@
 import { bytesOfType } from '../../model/ggml-types.ts'
 import { type ModelCall, sumOf } from './calls.ts'
 import { growsWithContext } from './context.ts'
-import { type Factor, type PlanContext, SAME, times, wallOf } from './plan.ts'
+import { between, type Factor, type PlanContext, SAME, times, wallOf } from './plan.ts'
 import { type Setting, tokensAt } from './setting.ts'
 import { hasExperts, hasWeights, isOfExperts, isQuantisable, tokensOf } from './weights.ts'
 
-/** Each sequence reads its own part of a cache; it passes over those of the others, which takes up to this share of reading them. */
+/** Each sequence reads its own part of a cache; it passes over those of the others, which takes up to this share of reading them, and half of it as a rule. */
 const PASSED_OVER = 0.1
 /** Reading the caches of several sequences may be slower or faster than that of one, by this share. */
 const ATTENTION_ERROR = 0.2
 /** Products of other numbers of experts may be slower or faster by this share: how their rows are divided among threads differs. */
 const EXPERTS_ERROR = 0.15
-
-/** A factor between some, by default in their geometric middle. */
-export function between(bounds: readonly number[], expected?: number): Factor {
-  const [low, high] = [Math.min(...bounds), Math.max(...bounds)]
-  return { low, expected: expected ?? Math.sqrt(low * high), high }
-}
 
 /** The time of a group's steps with another setting, between bounds: nothing was measured with it. */
 export function boundedFactor(i: number, now: Setting, then: Setting, context: PlanContext): Factor {
@@ -34,10 +28,10 @@ function threadsFactor(i: number, now: Setting, then: Setting, context: PlanCont
   const group = context.model.groups[i]!
   const perfect = now.threads / then.threads
   if (hasWeights(group)) return between([Math.max(perfect, Math.min(leastShare(i, now, then, context), 1)), 1])
-  // A row is computed by one thread.
-  const rows = tokensAt(group, then, context)
-  const isDivided = growsWithContext(group) || group.op === 'ROPE' || rows >= Math.max(now.threads, then.threads)
-  return between([perfect, 1], isDivided ? perfect : 1)
+  if (growsWithContext(group)) return between([perfect, 1], perfect)
+  // A row is computed by one thread; small steps are mostly fixed costs.
+  const isDivided = tokensAt(group, then, context) >= Math.max(now.threads, then.threads)
+  return isDivided ? between([perfect, 1], context.phase === 'prefill' ? perfect : undefined) : between([perfect, 1], 1)
 }
 
 /** Of decode between proportional to bytes, to elements, and the slowest type of the run; of prefill, where arithmetic counts, between the first two. */
@@ -54,9 +48,9 @@ function batchFactor(i: number, now: Setting, then: Setting, context: PlanContex
   const group = context.model.groups[i]!
   const perToken = then.sequences / now.sequences
   if (growsWithContext(group)) {
-    const more = 1 + PASSED_OVER * Math.max(then.sequences - now.sequences, 0)
-    const bounds = [perToken * (1 - ATTENTION_ERROR), perToken * (1 + ATTENTION_ERROR) * more]
-    return between(bounds, perToken * Math.sqrt(more))
+    const passed = PASSED_OVER * Math.max(then.sequences - now.sequences, 0)
+    const bounds = [perToken * (1 - ATTENTION_ERROR), perToken * (1 + ATTENTION_ERROR) * (1 + passed)]
+    return between(bounds, perToken * (1 + passed / 2))
   }
   const grown = grownBy(i, now, then, context)
   if (hasWeights(group)) return between([grown ?? 1, perToken])

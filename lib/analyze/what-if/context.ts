@@ -1,9 +1,10 @@
 import type { StepGroup } from '../series/figures.ts'
 import { cacheOf } from './attention.ts'
 import { type ModelCall, sumOf, totalNs } from './calls.ts'
+import { afterChange } from './company.ts'
 import { type Line, lineOf } from './lines.ts'
 import { appliedKernels, movedAttention, promptAttention, promptFactor } from './measured.ts'
-import { type PlanContext, type Planned, type Refusal, refuse, type Scenario, wallOf } from './plan.ts'
+import { type PlanContext, type Planned, type Refusal, refuse, SAME, type Scenario, wallOf } from './plan.ts'
 import { settingOf } from './setting.ts'
 
 /** Of a normal error, 5 % are beyond so many standard errors on each side. */
@@ -135,10 +136,11 @@ function promptOf(tokens: number, context: PlanContext): Planned {
   if (tokens > TIMES_MAX * prompt)
     return refuse(`a prompt of ${tokens} tokens is more than ${TIMES_MAX} times that of the run, ${prompt} tokens`)
   const seen = (length: number) => (length * (length + 1)) / 2
-  const by = { attention: seen(tokens) / seen(prompt), other: tokens / prompt }
+  const grown = { attention: seen(tokens) / seen(prompt), other: tokens / prompt }
   const growing = new Set(model.groups.flatMap((group, i) => (growsWithContext(group) ? [i] : [])))
-  const { kernels } = appliedKernels(settingOf(context), settingOf(context), context)
+  const { kernels, ratio } = appliedKernels(settingOf(context), settingOf(context), context)
   const applied = { ...context, kernels }
+  const rest = isOnlyChange(context) ? afterChange({ ratio }, context) : SAME
   const measured = model.groups.map((_, i) =>
     growing.has(i) ? promptAttention(i, tokens, applied) : promptFactor(i, tokens, applied),
   )
@@ -155,14 +157,19 @@ function promptOf(tokens: number, context: PlanContext): Planned {
       for (const [i, group] of model.groups.entries()) {
         if (isOfOutputs(group, i, context)) continue
         const [what, known] = [growing.has(i) ? 'attention' : 'other', measured[i]] as const
-        const times = known === undefined ? factor(by[what], PROMPT_ERROR[what]) : factor(known, PROMPT_ERROR.other)
-        state.compute[i]! *= times
-        state.overhead[i]! *= times
+        const times = known === undefined ? factor(grown[what], PROMPT_ERROR[what]) : factor(known, PROMPT_ERROR.other)
+        const by = known !== undefined && what === 'other' ? times * rest[scenario] : times
+        state.compute[i]! *= by
+        state.overhead[i]! *= by
       }
-      state.outsideNs *= factor(by.other, PROMPT_ERROR.other)
+      state.outsideNs *= factor(grown.other, PROMPT_ERROR.other)
     },
   }
 }
+
+/** Of products, those of settings count else. */
+const isOnlyChange = ({ changes: { threads, type, experts } }: PlanContext) =>
+  [threads, type, experts].every((change) => change === undefined)
 
 /** Does the last matrix compute hardly more in the prompt than in decode? */
 function isOfOutputs({ block }: StepGroup, i: number, { model, calls, stateOf }: PlanContext): boolean {

@@ -33,8 +33,9 @@ export interface ProductTime {
   readonly buffer: string
   readonly tokens: number
   readonly threads: number
-  /** The median, and the least. */
+  /** Of a node that was measured in several rounds: the least of their medians, the second least, and the least of all; without `second_ns`, of one round. */
   readonly ns: number
+  readonly second_ns?: number | undefined
   readonly best_ns: number
 }
 
@@ -47,8 +48,9 @@ export interface AttentionTime extends AttentionShape {
   readonly context: number
   readonly cache: number
   readonly threads: number
-  /** The median, and the least. */
+  /** As of a product. */
   readonly ns: number
+  readonly second_ns?: number | undefined
   readonly best_ns: number
 }
 
@@ -56,6 +58,7 @@ export interface AttentionTime extends AttentionShape {
 export interface NodeTime {
   readonly threads: number
   readonly ns: number
+  readonly second_ns?: number | undefined
   readonly best_ns: number
 }
 
@@ -89,8 +92,14 @@ export function copiesOf(matrix: Matrix, bytes: number): number {
   return Math.max(Math.min(Math.round(bytes / (own * (matrix.used || 1))), fitting), 1)
 }
 
-/** The time of a product, in ns; undefined where it was not measured. That of many tokens is made from the nearest number of them, up to twice or half of it. */
-export function productNs({ products }: KernelTimes, wanted: Wanted): number | undefined {
+/** What was measured, and the share by which it may be off: two rounds of the measurement differ by it. */
+export interface Measured {
+  readonly ns: number
+  readonly error: number
+}
+
+/** The time of a product; undefined where it was not measured. That of many tokens is made from the nearest number of them, up to twice or half of it. */
+export function productTime({ products }: KernelTimes, wanted: Wanted): Measured | undefined {
   const { type, columns, rows, tokens, threads } = wanted
   const copies = copiesOf(wanted, wanted.bytes)
   const distanceOf = (product: ProductTime) => Math.abs(Math.log(product.tokens / tokens))
@@ -106,7 +115,9 @@ export function productNs({ products }: KernelTimes, wanted: Wanted): number | u
       Math.abs(Math.log(product.copies / copies)) <= Math.log(BYTES_ALIKE),
   )
   const [nearest] = found.toSorted((a, b) => distanceOf(a) - distanceOf(b))
-  return nearest && (nearest.ns * tokens) / nearest.tokens
+  if (!nearest) return undefined
+  const { ns, second_ns = ns } = nearest
+  return { ns: (ns * tokens) / nearest.tokens, error: second_ns / ns - 1 }
 }
 
 /** Attention of some tokens after others. */

@@ -1,11 +1,11 @@
 import { decodeAttentionNs, promptAttentionNs } from './attention.ts'
 import { sumOf } from './calls.ts'
-import { type KernelTimes, productNs } from './kernels.ts'
-import { type Factor, type PlanContext, wallOf } from './plan.ts'
+import { type KernelTimes, type Measured, productTime } from './kernels.ts'
+import { type Factor, type PlanContext, times, wallOf } from './plan.ts'
 import { describe, type Setting, settingOf, tokensAt, typicalOf } from './setting.ts'
 import { bytesOfCall, expertsOf, hasAttention, hasExperts, isQuantisable, typeOf, UBATCH } from './weights.ts'
 
-/** The relation of measured products may differ from that in the run by this share. */
+/** The relation of measured products may differ from that in the run by this share, and by what rounds of their measurement differ. */
 const ERROR = 0.05
 /** A run whose products take so many times what was measured, or a part as small, computes them otherwise. */
 const UNLIKE = 2.5
@@ -20,13 +20,13 @@ export interface Applied {
 }
 
 /** The time that was measured of a product of a group; undefined where it was not. */
-function measuredNs(
+function measuredTime(
   i: number,
   setting: Setting,
   context: PlanContext,
   kernels: KernelTimes,
   tokens = tokensAt(context.model.groups[i]!, setting, context),
-): number | undefined {
+): Measured | undefined {
   const group = context.model.groups[i]!
   const { weight_columns: columns, weight_rows: rows } = group
   const { type, threads, experts } = setting
@@ -36,30 +36,31 @@ function measuredNs(
     experts: hasExperts(group) ? experts : undefined,
   })
   const matrix = { type: typeOf(group, type), columns, rows, ...expertsOf(group, experts) }
-  return productNs(kernels, { ...matrix, tokens, threads, bytes })
+  return productTime(kernels, { ...matrix, tokens, threads, bytes })
 }
 
-/** The time of a group's steps with another setting by what was measured; undefined where it was not. */
+/** The time of a group's steps with another setting by what was measured; undefined where it was not. `rest`: what remains of that of products otherwise. */
 export function measuredFactor(
   i: number,
   now: Setting,
   then: Setting,
   context: PlanContext,
-  kernels: KernelTimes,
+  { kernels, rest }: { readonly kernels: KernelTimes; readonly rest: Factor },
 ): Factor | undefined {
   const { model } = context
   const group = model.groups[i]!
   if (hasAttention(group) && now.sequences === then.sequences)
     return attentionFactor(i, now.threads, then.threads, context, kernels)
   if (!isQuantisable(group)) return undefined
-  const [before, after] = [now, then].map((setting) => measuredNs(i, setting, context, kernels))
-  return before === undefined || after === undefined ? undefined : aroundFactor(after / before)
+  const [before, after] = [now, then].map((setting) => measuredTime(i, setting, context, kernels))
+  if (!before || !after) return undefined
+  return times(aroundFactor(after.ns / before.ns, Math.max(ERROR, before.error, after.error)), rest)
 }
 
-const aroundFactor = (factor: number): Factor => ({
-  low: factor * (1 - ERROR),
+const aroundFactor = (factor: number, error = ERROR): Factor => ({
+  low: factor / (1 + error),
   expected: factor,
-  high: factor * (1 + ERROR),
+  high: factor * (1 + error),
 })
 
 /** The time of attention after a change, by that before it; undefined where one was not measured, or where the run takes another time. */
@@ -122,8 +123,8 @@ export function promptFactor(i: number, tokens: number, context: PlanContext): n
   const prompt = sumOf(calls.map((call) => call.tokens)) / now.sequences
   const perToken = (length: number) => {
     const graph = Math.min(length, UBATCH)
-    const ns = measuredNs(i, now, context, kernels, graph)
-    return ns === undefined ? undefined : ns / graph
+    const measured = measuredTime(i, now, context, kernels, graph)
+    return measured && measured.ns / graph
   }
   const [before, after] = [perToken(prompt), perToken(tokens)]
   return before === undefined || after === undefined ? undefined : (after / before) * (tokens / prompt)
@@ -142,10 +143,10 @@ export function appliedKernels(now: Setting, then: Setting, context: PlanContext
   let [inRun, measured] = [0, 0]
   for (const [i, group] of model.groups.entries()) {
     if (!isQuantisable(group)) continue
-    const ns = measuredNs(i, now, context, kernels)
-    if (ns === undefined) continue
+    const time = measuredTime(i, now, context, kernels)
+    if (!time) continue
     inRun += sumOf(calls.map(wallOf(context, i)))
-    measured += ns * sumOf(calls.map(({ steps }) => steps[i]!))
+    measured += time.ns * sumOf(calls.map(({ steps }) => steps[i]!))
   }
   if (measured === 0) return { kernels, ratio: undefined, source: '', basis: [] }
   const ratio = inRun / measured

@@ -1,6 +1,7 @@
 import type { RunFacts } from '../run/figures.ts'
 import type { StepGroup } from '../series/figures.ts'
 import type { ModelCall, RunModel, State } from './calls.ts'
+import type { Changes } from './figures.ts'
 import type { KernelTimes } from './kernels.ts'
 import { at, type Line, lineOf } from './lines.ts'
 
@@ -21,6 +22,12 @@ export const times = (a: Factor, b: Factor): Factor => ({
   expected: a.expected * b.expected,
   high: a.high * b.high,
 })
+
+/** A factor between some, by default in their geometric middle. */
+export function between(bounds: readonly number[], expected?: number): Factor {
+  const [low, high] = [Math.min(...bounds), Math.max(...bounds)]
+  return { low, expected: expected ?? Math.sqrt(low * high), high }
+}
 
 /** A phase that is predicted. */
 export type PlannedPhase = 'decode' | 'prefill'
@@ -50,6 +57,8 @@ export const refuse = (refused: string): Refusal => ({ refused })
 
 /** What plans are made from. */
 export interface PlanContext {
+  /** All of them. */
+  readonly changes: Changes
   readonly model: RunModel
   readonly phase: PlannedPhase
   readonly calls: readonly ModelCall[]

@@ -1,11 +1,12 @@
 import { typeNamed } from '../../model/ggml-types.ts'
 import { plural } from '../../model/units.ts'
 import type { StepGroup } from '../series/figures.ts'
-import { between, boundedFactor } from './bounds.ts'
+import { boundedFactor } from './bounds.ts'
+import { afterChange } from './company.ts'
 import type { Changes } from './figures.ts'
 import { type KernelTimes, nodeNs } from './kernels.ts'
 import { appliedKernels, measuredFactor } from './measured.ts'
-import { type Factor, type PlanContext, type Planned, type Refusal, refuse, SAME } from './plan.ts'
+import { between, type Factor, type PlanContext, type Planned, type Refusal, refuse, SAME } from './plan.ts'
 import { type Setting, settingOf } from './setting.ts'
 import { expertsOf, hasAttention, hasExperts, hasWeights, isOfExperts, isQuantisable, typeOf } from './weights.ts'
 
@@ -35,18 +36,22 @@ export function withSettings({ threads, type, batch, experts }: Changes, context
   if (then.threads === now.threads && !isOtherType && !isOtherBatch && !areOtherExperts) return 'unchanged'
   const refused = refusalOf(now, then, context)
   if (refused) return refused
-  const { kernels, source, basis } = appliedKernels(now, then, context)
-  const factors = model.groups.map((_, i) => factorsOf(i, now, then, context, kernels))
+  const applied = appliedKernels(now, then, context)
+  const { source, basis } = applied
+  const measures = applied.kernels && { kernels: applied.kernels, rest: afterChange(applied, context) }
+  const factors = model.groups.map((_, i) => factorsOf(i, now, then, context, measures))
   const products = factors.filter(({ by }, i) => by !== 'nothing' && isQuantisable(model.groups[i]!))
   const kinds = products.length
   const measured = products.filter(({ by }) => by === 'measurement').length
   const isAttentionMeasured = factors.some(({ by }, i) => by === 'measurement' && hasAttention(model.groups[i]!))
-  // Work of the program for each sequence, such as sampling.
-  const host = phase === 'decode' ? between([1, then.sequences / now.sequences]) : SAME
+  const { host, outside } =
+    phase === 'decode' ? besideSteps(then.sequences / now.sequences) : { host: SAME, outside: SAME }
   return {
     basis: [
       ...basis,
-      ...(measured > 0 ? [`${phase}: ${measured} of ${plural(kinds, 'kind')} of products by ${source}`] : []),
+      ...(measured > 0
+        ? [`${phase}: ${measured} of ${plural(kinds, 'kind')} of products by ${source}${restText(measures?.rest)}`]
+        : []),
       ...(isAttentionMeasured ? [`${phase}: attention as measured (peaks --types)`] : []),
       ...(measured < kinds ? unmeasured(now, then, context) : []),
     ],
@@ -57,9 +62,19 @@ export function withSettings({ threads, type, batch, experts }: Changes, context
         state.overhead[group] = Math.max(state.overhead[group]! * overhead[scenario] + added, 0)
       }
       state.betweenNs *= host[scenario]
+      state.outsideNs *= outside[scenario]
     },
   }
 }
+
+/** Work of the program for each sequence, such as sampling; in the call, a graph is made for all of them, and the outputs of each are copied. */
+const besideSteps = (times: number) => ({
+  host: between([1, times], times),
+  outside: between([1, Math.sqrt(times)]),
+})
+
+const restText = (rest: Factor = SAME) =>
+  rest.low === rest.high ? '' : ', and what is unusual of that (1 to 1.1 is not) remains between all of it and nothing'
 
 /** The groups of the phase whose products are of experts. */
 const expertGroups = ({ model, calls }: PlanContext) =>
@@ -113,18 +128,18 @@ function factorsOf(
   now: Setting,
   then: Setting,
   context: PlanContext,
-  kernels: KernelTimes | undefined,
+  measures: { readonly kernels: KernelTimes; readonly rest: Factor } | undefined,
 ): Factors {
   if (!dependsOn(context.model.groups[i]!, now, then))
     return { compute: SAME, overhead: SAME, addedNs: NOTHING, by: 'nothing' }
-  const measured = kernels && measuredFactor(i, now, then, context, kernels)
+  const measured = measures && measuredFactor(i, now, then, context, measures)
   // What was measured contains the barrier.
   if (measured) return { compute: measured, overhead: measured, addedNs: NOTHING, by: 'measurement' }
   const compute = boundedFactor(i, now, then, context)
   const unchanged = { compute, overhead: SAME, addedNs: NOTHING, by: 'bounds' } as const
   if (then.threads === now.threads) return unchanged
   if (then.threads === 1) return { ...unchanged, overhead: ALONE }
-  const [before, after] = [now, then].map(({ threads }) => kernels && nodeNs(kernels, threads))
+  const [before, after] = [now, then].map(({ threads }) => measures && nodeNs(measures.kernels, threads))
   if (before === undefined || after === undefined) return unchanged
   const ns = after - before
   return { ...unchanged, addedNs: between([BARRIER.low * ns, BARRIER.high * ns], ns) }

@@ -150,7 +150,7 @@ function phaseAfter(
         : 'no prefill call with operators and a known context before the first decode',
     )
   const stateOf = ({ measured, undisturbed }: ModelCall) => (model.hasStates ? undisturbed : measured)
-  const planned = plansOf(changes, { ...facts, others, model, phase, calls, stateOf })
+  const planned = plansOf({ ...facts, changes, others, model, phase, calls, stateOf })
   const refused = planned.find(isRefusal)
   if (refused) return refused
   const plans = planned.filter((plan): plan is Plan => plan !== 'unchanged')
@@ -177,7 +177,8 @@ function phaseAfter(
 }
 
 /** What is taken out comes first: other changes act on what remains. */
-function plansOf(changes: Changes, context: PlanContext): Planned[] {
+function plansOf(context: PlanContext): Planned[] {
+  const { changes } = context
   const { without = [], context: tokens, threads } = changes
   const areThreadsMeasured = threads !== undefined && context.others.length > 0
   return [

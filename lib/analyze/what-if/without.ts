@@ -1,25 +1,9 @@
 import { plural } from '../../model/units.ts'
-import { copyOf, type ModelCall, sumOf, totalNs } from './calls.ts'
+import { copyOf, type ModelCall, totalNs } from './calls.ts'
+import { withoutCompany } from './company.ts'
 import type { Disturbance } from './figures.ts'
 import { lineOf, at as valueAt } from './lines.ts'
-import { appliedKernels } from './measured.ts'
-import { CALLS_MIN, type Factor, makeUsual, type PlanContext, type Planned, refuse, scale, usualOf } from './plan.ts'
-import { settingOf } from './setting.ts'
-
-/**
- * Programs that take a CPU also slow down threads that keep theirs: by caches, the clock rate and the bandwidth of the memory, and most where two CPUs are
- * one core. No state of a thread shows it. It may be up to this share of the time where threads lost so much of it, and in proportion less where they lost less.
- */
-const COMPANY_MAX = 0.4
-const COMPANY_FULL = 0.5
-/** Where threads lost this share of the time at least, products that are slower than measured ones are so for the same reason. */
-const LOST_MIN = 0.05
-/** Products of a run take so many times what was measured of them alone. */
-const IN_RUN = 1.1
-/** More than this is no chance. */
-const UNUSUAL = 1.3
-/** What was measured of products alone may be too much by this share. */
-const ALONE_ERROR = 0.05
+import { CALLS_MIN, makeUsual, type PlanContext, type Planned, refuse, scale, usualOf } from './plan.ts'
 
 /** Takes a disturbance out of the calls of a phase. */
 export function withoutDisturbance(what: Disturbance, context: PlanContext): Planned {
@@ -51,7 +35,7 @@ function withoutPreempted(context: PlanContext): Planned {
   const slowest = usual
     ? Math.max(...others.map(({ undisturbed, contextTokens }) => totalNs(undisturbed) / valueAt(usual, contextTokens)))
     : 1
-  const company = companyOf(context)
+  const company = withoutCompany(context)
   const lostIn = `${plural(preempted.length, `${phase} call`)} of ${calls.length} lost CPUs`
   const steps = 'their steps take what steps without loss take, else their own time without it'
   const basis = usual
@@ -70,34 +54,6 @@ function withoutPreempted(context: PlanContext): Planned {
       }
       scale(state, company.factor[scenario])
     },
-  }
-}
-
-/** What remains of the time of calls where no other program computes, and why. */
-function companyOf(context: PlanContext): { readonly factor: Factor; readonly basis: string } {
-  const { phase, calls } = context
-  const lost = sumOf(calls.map(({ lostNs }) => lostNs)) / sumOf(calls.map(({ measured }) => totalNs(measured)))
-  const own = settingOf(context)
-  const { ratio, basis: why } = appliedKernels(own, own, context)
-  const percent = (share: number) => `${Math.round(100 * share)} %`
-  const lostTo = `${phase}: ${percent(lost)} of the time was lost to others`
-  if (ratio === undefined) {
-    const most = COMPANY_MAX * Math.min(lost / COMPANY_FULL, 1)
-    return {
-      factor: { low: 1 - most, expected: 1, high: 1 },
-      basis: `${lostTo}; what they cost besides, by caches or a shared core, is between 0 and ${percent(most)}: ${why[0] ?? 'no products were measured alone (peaks <log> --types …)'}`,
-    }
-  }
-  const alone = Math.min(IN_RUN / ratio, 1)
-  const products = `products take ${ratio.toFixed(2)} times what was measured of them alone, ${IN_RUN} are usual`
-  if (lost >= LOST_MIN)
-    return {
-      factor: { low: Math.min((1 - ALONE_ERROR) / ratio, alone), expected: alone, high: 1 },
-      basis: `${lostTo}; ${products}: what is above is lost to them, too`,
-    }
-  return {
-    factor: { low: ratio > UNUSUAL ? alone : 1, expected: 1, high: 1 },
-    basis: `${lostTo}; ${products}${ratio > UNUSUAL ? ': what is above may be lost to them, too' : ''}`,
   }
 }
 

@@ -206,20 +206,26 @@ describe('of a run on GPUs, its first work is in view', () => {
   }
   const OF_UI = ['GPU', 'Hardware Queues']
 
-  const LOGS: readonly (readonly [name: string, streams: readonly string[], groups: readonly string[]])[] = [
-    ['nsys/one-gpu.sqlite.gz', ['stream 7 (default), pid 9946'], []],
-    ['nsys/two-processes.sqlite.gz', ['stream 15, ctx 2, pid 112', 'stream 7, pid 111'], []],
-    [
-      'chrome-json/h100.json.gz',
-      ['stream 7, pid 25286'],
-      ['Annotations on the GPU', 'PyTorch profiler', 'python3 25286'],
-    ],
-    ['chrome-json/gpu-only.json', ['stream 0, pid 44077'], ['PyTorch profiler']],
+  const H100 = 'chrome-json/h100.json.gz'
+  /** Opened as a log (rows of threads are in their groups), or as a trace, in which they are at the top. */
+  const LOGS: readonly (readonly [
+    name: string,
+    as: 'log' | 'trace',
+    streams: readonly string[],
+    groups: readonly string[],
+  ])[] = [
+    ['nsys/one-gpu.sqlite.gz', 'trace', ['stream 7 (default), pid 9946'], []],
+    ['nsys/two-processes.sqlite.gz', 'trace', ['stream 15, ctx 2, pid 112', 'stream 7, pid 111'], []],
+    [H100, 'trace', ['stream 7, pid 25286'], ['PyTorch profiler', 'python3 25286']],
+    [H100, 'log', ['stream 7, pid 25286'], ['Annotations on the GPU', 'PyTorch profiler', 'python3 25286']],
+    ['chrome-json/gpu-only.json', 'trace', ['stream 0, pid 44077'], ['PyTorch profiler']],
   ]
-  inParts(test).each(someOf(LOGS, 2, 1))('%s: groups open, streams beside them', async (name, streams, groups) => {
+  inParts(test).each(someOf(LOGS, 2, 1))('%s, as a %s: groups open, streams beside them', async (...the) => {
+    const [name, as, streams, groups] = the
     const log = fixture(name)
-    const found = await view(log)
-    await withTrace(await traceOf(log), (trace) => {
+    const options = { grouped: as === 'log' }
+    const found = await view(log, options)
+    await withTrace(await traceOf(log, options), (trace) => {
       const names = [...new Set([...trace.query('select name from track').rows.flat().map(String), ...OF_UI])]
       const matches = (id: string, texts: string[]) =>
         texts.filter((text) => new RegExp(argsOf(found, id)[0]!).test(text))

@@ -117,7 +117,7 @@ export class States {
     this.trace(event.tid)
     if (this.isSuperseded && event.thread === undefined) return
     const thread = this.threads.of(event.tid)
-    if (event.thread !== undefined) thread.own ??= { name: event.thread, nth: this.threads.size }
+    if (event.thread !== undefined) thread.own ??= { name: event.thread, nth: this.threads.size - 1 }
     if (thread.worker >= 0 || thread.own) return this.change(thread, this.changeOf(event))
     thread.pending.push(event)
     if (thread.pending.length > PENDING_MAX) thread.pending.splice(0, PENDING_MAX / 2)

@@ -37,6 +37,27 @@ inParts(test).each(someOf(RUNS, 4, RUNS.length - 1))('no state row has a hole in
   trace.close()
 })
 
+test('of a log of states alone, the first eight threads are rows of the run', async () => {
+  const input: EventInput = {
+    name: 'states',
+    *events(names) {
+      yield [
+        { kind: 'input', format: 'test', clock: 'MONOTONIC', originNs: 5n, attributes: {} },
+        ...[0, 10].flatMap((atNs) =>
+          Array.from({ length: 9 }, (_, i): StateEvent => {
+            const state = atNs === 0 ? 'blocked' : 'ended'
+            return { kind: 'state', tid: 1 + i, cpu: 0, state, atNs, thread: names.id(`t ${1 + i}`) }
+          }),
+        ),
+      ]
+    },
+  }
+  expect(await drawn(input, {}, { rows: /./, args: [] })).toEqual([
+    ...[1, 2, 3, 4, 5, 6, 7, 8].map((tid) => `t ${tid}: state | 0–10 blocked`),
+    'Thread states/t 9 | 0–10 blocked',
+  ])
+})
+
 test('threads of one graph each, one that starts late, and one that leaves its CPU for an unknown reason', async () => {
   const state = (tid: number, atNs: number, what: StateEvent['state']): StateEvent =>
     ({ kind: 'state', tid, cpu: 1, state: what, atNs }) as const

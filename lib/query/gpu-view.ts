@@ -31,9 +31,9 @@ const HOST_GROUPS = [
   'GPU synchronization',
 ]
 /** The first rows of these, which are rows of the run: a regular expression, and a pattern for GLOB. */
-const HOST_ROWS = ['[^>]*: (NVTX[^>]*|[^>]* API|Python|Allocations|annotations)', 'GPU [^>]* waits: [^>]*']
+const HOST_ROWS = ['[^>]*: (NVTX[^>]*|[^>]* API|operators|Python|Allocations|annotations)', 'GPU [^>]* waits: [^>]*']
 const ARE_HOST_ROWS = `name glob '*: NVTX*' or name glob '*: * API' or name glob 'GPU * waits: *'
-  or name glob '*: Python' or name glob '*: Allocations' or name glob '*: annotations'`
+  or name glob '*: operators' or name glob '*: Python' or name glob '*: Allocations' or name glob '*: annotations'`
 /** Source: Perfetto v58, ui/src/plugins/dev.perfetto.Gpu/index.ts. */
 const GPU_GROUPS = ['GPU', 'Hardware Queues', 'GPU [0-9]+ Hardware Queues']
 

@@ -10,7 +10,7 @@ export interface OtherView {
 }
 
 /** Processes of the scheduler that are shown: those that ran longest. */
-const PROCESSES_MAX = 4
+const PROCESSES_MAX = 8
 
 /** Groups of ours: their descriptions begin with the format. */
 const ROOTS = `select name from track where parent_id is null and extract_arg(source_arg_set_id, 'description') glob 'input: *'`

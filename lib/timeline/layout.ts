@@ -55,7 +55,7 @@ const ROLES = {
     'Its llama_context drafts tokens for another one (inferred: the other one verifies some right after its calls).',
 } as const
 
-/** Workers and slots that have rows of the run; further ones are in a group, which viewers close. */
+/** Workers, slots and layers of experts that have rows of the run; further ones are in a group, which viewers close. */
 const ROWS_AT_ONCE = 8
 
 /** The ranks of offsets in the run: of the first buffer of a usage, which shows where a call is in the model, and in the tokens before. */
@@ -352,10 +352,10 @@ export const LAYOUT = {
   expertsOfLayer: track<{ readonly layer: number }>('experts', {
     rank: ({ layer }) => (layer + 1) * 16,
     ahead: {
-      rank: ({ layer }) => (layer >= 0 && layer < 2 ? at(9, 64 + 16 * layer) : undefined),
+      rank: ({ layer }) => (layer >= 0 && layer < ROWS_AT_ONCE ? at(9, 64 + 8 * layer) : undefined),
       name: ({ layer }) => `layer ${layer}: experts`,
     },
-    rows: 16,
+    rows: 8,
     name: ({ layer }) => (layer < 0 ? 'no layer' : `layer ${layer}`),
     description: ({ layer }) => `Experts chosen in ${layer < 0 ? 'an unknown layer' : `layer ${layer}`}.`,
   }),

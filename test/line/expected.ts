@@ -371,7 +371,7 @@ class Drawing {
     const endNs = Math.max(...users.map((user) => user.endNs))
     const name = `experts ${experts!.join(' ')}`
     this.slice(
-      layer === 0 || layer === 1 ? `layer ${layer}: experts` : `Experts/${layer < 0 ? 'no layer' : `layer ${layer}`}`,
+      layer >= 0 && layer < 8 ? `layer ${layer}: experts` : `Experts/${layer < 0 ? 'no layer' : `layer ${layer}`}`,
       'expert',
       name,
       startNs,

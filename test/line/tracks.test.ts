@@ -34,11 +34,9 @@ const TREES: Record<Format, string[]> = {
     '0 LLM run/1280 tok/s',
     '0 LLM run/1536 Graphs',
     '0 LLM run/1792 worker 0',
-    ...[0, 1].map((layer) => `0 LLM run/${2368 + 16 * layer} layer ${layer}: experts`),
+    ...[0, 1, 2, 3, 4, 5].map((layer) => `0 LLM run/${2368 + 8 * layer} layer ${layer}: experts`),
     '0 LLM run/2432 bytes touched per operator',
     '0 LLM run/2438 weights: offset read',
-    '0 LLM run/2560 Experts',
-    ...[2, 3, 4, 5].map((layer) => `0 LLM run/2560 Experts/${16 * (layer + 1)} layer ${layer}`),
   ],
   'profinfer-csv': [
     '0 LLM run',
@@ -109,8 +107,8 @@ describe.each(FORMATS)('%s', (format) => {
     const found = rows(`SELECT DISTINCT category, coalesce(parent.name || '/', '') || track.name FROM slice
       JOIN track ON track.id = track_id LEFT JOIN track parent ON parent.id = track.parent_id`)
     const workers = Array.from({ length: WORKERS[format] }, (_, i) => `LLM run/worker ${i}`)
-    const ofLayer = (layer: number) => (layer < 2 ? `LLM run/layer ${layer}: experts` : `Experts/layer ${layer}`)
-    const layers = format === 'tensor-trace' ? [0, 1, 2, 3, 4, 5].map((layer) => `expert ${ofLayer(layer)}`) : []
+    const ofLayers = [0, 1, 2, 3, 4, 5].map((layer) => `expert LLM run/layer ${layer}: experts`)
+    const layers = format === 'tensor-trace' ? ofLayers : []
     const expected = [
       ...['phase LLM run/Phase', 'token LLM run/Tokens', 'graph LLM run/Graphs', ...layers],
       ...workers.map((worker) => `operator ${worker}`),

@@ -106,6 +106,7 @@ describe('commands', () => {
       'Copies',
       'GB/s',
       'GFLOP/s',
+      ...[0, 1, 2, 3, 4, 5].map((layer) => `layer ${layer}: experts`),
       'bytes touched per operator',
       'compute buffer: live',
       ...['KV cache: cells used (inferred)', 'weights: offset read', 'KV cache: offset read'],
@@ -216,7 +217,7 @@ describe('of a run on GPUs, its first work is in view', () => {
   ])[] = [
     ['nsys/one-gpu.sqlite.gz', 'trace', ['stream 7 (default), pid 9946'], []],
     ['nsys/two-processes.sqlite.gz', 'trace', ['stream 15, ctx 2, pid 112', 'stream 7, pid 111'], []],
-    [H100, 'trace', ['stream 7, pid 25286'], ['PyTorch profiler', 'python3 25286']],
+    [H100, 'trace', ['stream 7, pid 25286'], ['PyTorch profiler']],
     [H100, 'log', ['stream 7, pid 25286'], ['Annotations on the GPU', 'PyTorch profiler', 'python3 25286']],
     ['chrome-json/gpu-only.json', 'trace', ['stream 0, pid 44077'], ['PyTorch profiler']],
   ]

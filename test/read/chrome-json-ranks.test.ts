@@ -54,7 +54,7 @@ describe.each(MERGED)('%s', (_, of, pids) => {
 
 test('queues name their process, rows of threads are in its group', async () => {
   const events = [...rank((pid) => LARGE + pid, 'rank 1'), ...rank((pid) => 2 * LARGE + pid, 'rank 2')]
-  const trace = await openTrace(await converted(documentOf(events)))
+  const trace = await openTrace(await converted(documentOf(events), { grouped: true }))
   try {
     expect(trace.problems()).toEqual([])
     const rows = trace.query(`select distinct p.name || ' / ' || t.name from track t join slice s on s.track_id = t.id

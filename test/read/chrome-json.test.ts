@@ -97,9 +97,9 @@ describe('a model on one GPU', () => {
       [null, 'python3 25286: Allocations', 'cpu_instant_event'],
       [null, 'python3 25286: CUDA API', 'api'],
       [null, 'python3 25286: Python', 'python_function'],
+      [null, 'python3 25286: operators', 'cpu_op'],
+      [null, 'python3 25286: operators', 'user_annotation'],
       ['Profiler', 'PyTorch Profiler', 'Trace'],
-      ['python3 25286', '', 'cpu_op'],
-      ['python3 25286', '', 'user_annotation'],
     ])
     expect(nested).toEqual([[0]])
   })

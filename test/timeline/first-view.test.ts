@@ -144,6 +144,23 @@ describe('beside groups of the viewer, which closes all groups then, rows of a l
   })
 })
 
+test.each([
+  'tensor-trace/moe-2threads.bin.gz',
+  'server/v0.7.0-lv4.log',
+  'profinfer-ktrace/real.txt',
+  'nsys/one-gpu.sqlite.gz',
+])('all rows of %s are seen at once: none is in a group that the viewer closes', async (name) => {
+  const trace = await openTrace(convert({ name, source: storedBytes(name) }))
+  const drawn = `SELECT id, name, parent_id FROM track WHERE name != 'at the top'
+    AND id IN (SELECT track_id FROM slice UNION SELECT track_id FROM counter)`
+  expect(rows(trace, drawn).length).toBeGreaterThan(1)
+  // With rows at the top, the group of the run is closed, too.
+  const closed = `SELECT t.name FROM (${drawn}) t JOIN track p ON p.id = t.parent_id
+    WHERE p.parent_id IS NOT NULL OR EXISTS (SELECT 1 FROM track WHERE name = 'at the top')`
+  expect(rows(trace, closed)).toEqual([])
+  trace.close()
+})
+
 describe('a log and the scheduler of a busy machine', () => {
   const log: EventInput = {
     name: 'log',

@@ -25,7 +25,7 @@ const CALLED: Readonly<Record<string, unknown>> = {
 const documented = new Proxy({}, { get: (_, what: string) => (what in CALLED ? CALLED[what] : `*${what}*`) })
 const OTHERS = new Map<unknown, string>([
   [LAYOUT.own, '*a track of your own*'],
-  [LAYOUT.ownAtTop, '*thread*: Python'],
+  [LAYOUT.ownAtTop, '*thread*: operators'],
   [LAYOUT.power, '*device*'],
   [LAYOUT.meter, '*figure*'],
   [LAYOUT.tensors, 'at *offset*'], // a number with its unit

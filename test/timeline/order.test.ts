@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import { GgtraceWriter, UNKNOWN } from '../../lib/core.ts'
-import { convert, type EventInput, type Input, type TraceEvent } from '../../lib/index.ts'
+import { type ConvertOptions, convert, type EventInput, type Input, type TraceEvent } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
 import type { OpenTrace } from '../../lib/sql.ts'
 
@@ -8,8 +8,12 @@ import type { OpenTrace } from '../../lib/sql.ts'
 
 const US = 1000
 
-const queried = async <T>(input: Input | Input[], query: (trace: OpenTrace) => T): Promise<T> => {
-  const trace = await openTrace(convert(input))
+const queried = async <T>(
+  input: Input | Input[],
+  query: (trace: OpenTrace) => T,
+  options?: ConvertOptions,
+): Promise<T> => {
+  const trace = await openTrace(convert(input, options))
   try {
     return query(trace)
   } finally {
@@ -41,9 +45,9 @@ test('a run: called by model, workers and backend; calls, graphs, workers, rates
       'thread 5634: functions',
       'GB/s',
       'GFLOP/s',
-      ...['layer 0: experts', 'layer 1: experts', 'bytes touched per operator', 'compute buffer: live'],
+      ...[0, 1, 2, 3, 4, 5].map((layer) => `layer ${layer}: experts`),
+      ...['bytes touched per operator', 'compute buffer: live'],
       ...['KV cache: cells used (inferred)', 'weights: offset read', 'KV cache: offset read'],
-      'Experts',
       'Memory',
     ]
     expect(children(trace, ROOT)).toEqual(rows)
@@ -135,14 +139,28 @@ test("PyTorch's profiler: threads are those of their process, events about the p
       { ph: 'M', name: 'thread_name', pid: 7, tid: 8, ts: 0, args: { name: 'thread 8 (pt_autograd_0)' } },
     ],
   })
-  await queried({ name: 'trace.json', source: new TextEncoder().encode(source) }, (trace) => {
+  const input = { name: 'trace.json', source: new TextEncoder().encode(source) }
+  const aboutProfiler = (trace: OpenTrace) => {
     expect(children(trace, 'PyTorch profiler')).toEqual(['Profiler'])
+    expect(children(trace, 'Profiler').toSorted()).toEqual(['PyTorch Profiler', 'Trace PyTorch Profiler', 'events'])
+  }
+  const ofOpen = (trace: OpenTrace) => {
+    aboutProfiler(trace)
     const threads = trace.query('select tid, name, is_main_thread from thread where tid > 0 order by tid').rows
     expect(threads).toEqual([
       [7, 'pt_main_thread', 1],
       [8, 'pt_autograd_0', 0],
     ])
-    expect(children(trace, 'Profiler').toSorted()).toEqual(['PyTorch Profiler', 'Trace PyTorch Profiler', 'events'])
+  }
+  await queried(input, ofOpen, { grouped: true })
+  // Where the viewer closes groups, the first threads have rows beside them.
+  await queried(input, (trace) => {
+    aboutProfiler(trace)
+    const rows = `select t.name, s.name from slice s join track t on t.id = s.track_id where s.category = 'cpu_op' order by 1`
+    expect(trace.query(rows).rows).toEqual([
+      ['pt_autograd_0 8: operators', 'AddBackward0'],
+      ['pt_main_thread 7: operators', 'aten::add'],
+    ])
   })
 })
 

@@ -310,7 +310,9 @@ export class Rows {
     const leads = tid === pid && numbers.tid >= 0 // the main thread
     const description = `What ${name || 'thread'} ${text} did.`
     const ofThread = kind === 'thread' ? this.threadOf(pid, tid) : undefined
-    return { name: title, description, nests: true, leads, ...numbers, ofThread }
+    const isOfProgram = kind === 'thread' && this.isKineto && this.processNumber(pid) >= 0
+    const atTop = isOfProgram ? `${title}: operators` : undefined
+    return { name: title, description, nests: true, leads, ...numbers, ofThread, atTop }
   }
 }
 

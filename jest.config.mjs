@@ -14,7 +14,10 @@ export default {
     '\\.(sql|textproto)$': '<rootDir>/test/text-transform.cjs',
   },
   globalSetup: '<rootDir>/test/lib-bundle.mjs',
-  moduleNameMapper: { '^fast-check$': '<rootDir>/test/seed.ts' },
+  moduleNameMapper: {
+    '^fast-check$': '<rootDir>/test/seed.ts',
+    '^(?:\\.{1,2}/)+version\\.ts$': '<rootDir>/test/version.ts',
+  },
   workerIdleMemoryLimit: '300MB', // what suites leave behind is searched by each garbage collection of the next
   testTimeout: 300_000, // ends what hangs; a busy machine is no fault
   maxWorkers: Math.ceil(1.5 * availableParallelism()), // tests wait an eighth of their time, for programs, ports and clocks

@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 import { serveStdio } from '@modelcontextprotocol/server/stdio'
 import { isOwnError } from '../lib/cli.ts'
-import { version } from '../package.json'
 import { HELP, optionsOf } from './mcp/options.ts'
 import { serverOf } from './mcp/server.ts'
+import { version } from './version.ts'
 
 /** Serves until standard input ends; then the commands that still run are ended. */
 async function start(): Promise<void> {

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { setFlagsFromString } from 'node:v8'
-import { version } from '../package.json'
+import { version } from './version.ts'
 
 /** Ends the process by an error that no command caught. */
 async function fail(error: unknown): Promise<void> {

@@ -9,7 +9,6 @@ import {
   TABLE_NAMES,
   UsageError,
 } from '../../lib/cli.ts'
-import { version } from '../../package.json'
 import { COMMANDS } from '../commands.ts'
 import { attempt, exportByProcesses, type Outcome, serve, type Task } from '../export/workers.ts'
 import { io } from '../io.ts'
@@ -17,6 +16,7 @@ import { CLOCKS, conversionOf, FORCE, flag, inputsOf, once, oneOf, READING, seld
 import { checkOutput } from '../output.ts'
 import { note, print } from '../terminal.ts'
 import { count, plural, size } from '../units.ts'
+import { version } from '../version.ts'
 
 const OPTIONS = {
   output: { alias: 'o', demandOption: true, ...valued(once('--output'), 'Folder, new or known') },

@@ -1,6 +1,6 @@
 import { type CallToolResult, fromJsonSchema, McpServer, type ServerContext } from '@modelcontextprotocol/server'
 import { isOwnError } from '../../lib/cli.ts'
-import { version } from '../../package.json'
+import { version } from '../version.ts'
 import { ANSWER_BYTES, shortText } from './answer.ts'
 import type { Options } from './options.ts'
 import { Places } from './places.ts'

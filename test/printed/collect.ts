@@ -1,13 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import ts from 'typescript'
+import { NAMES, OLDER } from '../../bin/parser.ts'
 import { ROOT } from '../root.ts'
 import { filesIn, parse } from '../sources.ts'
 
 /** Collects the command lines that the docs, the program's help and its messages print. */
 
-const COMMANDS =
-  'record|convert|open|stats|why|compare|dag|report|export|query|check|doctor|nvtx|peaks|help|completion|info|ask|sql'
+const COMMANDS = [...NAMES, ...Object.keys(OLDER)].join('|')
 /** What follows the program's name where it is a command line: a command, an option, a file, a placeholder. */
 const BEGIN = new RegExp(`^(?:(?:${COMMANDS})(?![\\w-])|-|<|‹|[\\w./*-]+\\.\\w)`)
 /** What ends a command line inside a sentence. */
@@ -113,7 +113,12 @@ export function linesOfProgram(): (readonly [file: string, line: string])[] {
         ...text
           .split('\n')
           .filter((line) => line.includes('$0 '))
-          .map((line) => line.replaceAll('$0', 'ggml2perfetto').replace(/ {2,}.*/, '')),
+          .map((line) =>
+            line
+              .trim()
+              .replaceAll('$0', 'ggml2perfetto')
+              .replace(/ {2,}.*/, ''),
+          ),
         ...linesIn(text),
       ])
       return [...new Set(lines)].map((line) => [path, line] as const)

@@ -9,6 +9,7 @@ import { writeModel } from '../llama/gguf.mjs'
 import { ensureLlama, hasLlama, LIB, runner } from '../llama/testbed.ts'
 import { NANO, NANO_MOE } from '../native/recording.ts'
 import { ROOT } from '../root.ts'
+import { exchange } from '../rpc/exchange.ts'
 
 /** The files that printed command lines name, and the programs that they start. */
 
@@ -71,6 +72,13 @@ const TEXTS: Readonly<Record<string, string>> = {
     ...{ model_name: 'tiny', total_size_bytes: 1114112 },
     tensors: [{ name: 'output.weight', offset_start: 1048576, offset_end: 1114112, shape: [64, 1024] }],
   }),
+  'kernels.json': JSON.stringify({
+    ...{ schema: 'ggml2perfetto.kernels/1', cpu: 'a CPU', cpus: 2, build: 'a build' },
+    products: [
+      { type: 'q8_0', columns: 64, rows: 64, copies: 9, buffer: 'CPU', tokens: 1, threads: 1, ns: 2, best_ns: 1 },
+    ],
+    nodes: [{ threads: 1, ns: 100, best_ns: 90 }],
+  }),
   'train.py': 'print("step 1")\n',
   'app.js': "require('child_process').execFileSync('llama-cli')",
 }
@@ -82,8 +90,11 @@ const RECORDED: Readonly<Record<string, number>> = {
   ...{ 't1.ggtrace': 1, 't2.ggtrace': 2, 't4.ggtrace': 2 },
 }
 
-/** Programs of llama.cpp, and some that use it: a real one of the same libraries, which takes the model and the threads from `-m` and `-t`. */
-const PROGRAMS = ['llama-cli', 'llama-bench', 'llama-server', 'ollama', 'python']
+/**
+ * Programs of llama.cpp, and some that use it: a real one of the same libraries, which takes the model from `-m`, and one or two threads from `-t`:
+ * of more than there are CPUs, most wait for their turn at each barrier.
+ */
+const PROGRAMS = ['llama-cli', 'llama-bench', 'llama-server', 'rpc-server', 'ollama', 'python']
 
 /** What a browser does with the URL of the UI that it gets: fetches the trace. */
 const BROWSER = `const url = new URLSearchParams(process.argv[2].split('#!/?')[1] ?? '').get('url')
@@ -131,6 +142,7 @@ while [ $# -gt 0 ]; do
   case "$1 $2" in '-m '*.gguf) model=$2 ;; '-t '*) threads=\${2%%,*} ;; esac
   shift
 done
+[ $threads -le 2 ] || threads=2
 exec '${await runner()}' --lib '${LIB}' --model "$model" --threads $threads --prompt 4 --decode 3`
   for (const name of PROGRAMS) program(name, options)
   for (const folder of ['.', 'old', 'new']) copyFileSync(bin('llama-cli'), file(join(folder, 'llama-cli')))
@@ -196,6 +208,9 @@ async function powerOf(log: string): Promise<string> {
 /** What other lines write. */
 function addDerived(): void {
   const cwd = file()
+  const { client, server } = exchange()
+  writeFileSync(file('client.ggtrace'), client)
+  writeFileSync(file('rpc.ggtrace'), server)
   const stored = run(['stats', 'run.ggtrace', '--json'], { cwd }).bytes
   for (const name of ['run.json', 'run.json.gz']) writeFileSync(file(name), stored)
   run(['run.ggtrace', '-o', 'run.pftrace', '-q'], { cwd })

@@ -6,6 +6,7 @@ import { inParts, someOf } from '../long.ts'
 import { ROOT } from '../root.ts'
 import { linesOfPage, linesOfProgram, PAGES, unfenced } from './collect.ts'
 import { makeFiles } from './files.ts'
+import { callsIn, mistakeIn } from './parse.ts'
 import { firstLineOf, lineTest, missing, outputOf } from './workplace.ts'
 
 /**
@@ -40,6 +41,10 @@ const SKIPPED: readonly (readonly [line: RegExp, reason: string])[] = [
 const OF_DOCS: readonly (readonly [placeholder: RegExp, text: string])[] = [
   [/run\.ggtrace(?= (?:perf\.data |--bundle |sched\.g2p))/, 'now.ggtrace'],
   [/run\.ggtrace(?= run\.faults\.data)/, 'nano.ggtrace'],
+  [/(?<=client\.ggtrace )server\.ggtrace/, 'rpc.ggtrace'],
+  [/compare --runs \d+|compare(?= -- ['"])/, 'compare --runs 1'],
+  [/record --sweep \S+/, '$& --rounds 1'],
+  [/--attach <process id>(?: \[(.*)\])?/, '--attach 1 $1'],
   [/profile_export\.jsonl(?= server\.ggtrace)/, 'client.jsonl'],
   [/sched\.g2p$/, 'test/fixtures/bpftrace/sched.txt --clock test/fixtures/bpftrace/sched.txt=+0s'],
   [/-c '[^']*'(?= native)/, '-c /bin/true'],
@@ -55,8 +60,9 @@ const OF_DOCS: readonly (readonly [placeholder: RegExp, text: string])[] = [
   [/what-if <logs…>/, 'what-if run.ggtrace --context 200'],
   [/^(ggml2perfetto peaks) (?:run\.ggtrace|<log>)/, '$1 now.ggtrace'],
   [/<logs?…?>/, 'run.ggtrace'],
+  [/--types (?:…|<types>|‹named›‹options›)/, '--types q8_0'],
   [/<topic>|<command>/, 'stats'],
-  [/^(ggml2perfetto doctor)(?: build\/bin(?:\/llama-bench)?)?/, '$1 --rounds 1'], // that of PATH
+  [/^(ggml2perfetto doctor)(?: build\/bin(?:\/llama-bench)?| \[program\])?/, '$1 --rounds 1'], // that of PATH
   [/--clock …/, '--clock smi.csv=UTC'],
   [/^ggml2perfetto open …$/, 'ggml2perfetto open run.ggtrace'],
   [/^(ggml2perfetto open \S+) --no-browser$/, '$1'], // the browser there fetches the trace
@@ -78,17 +84,26 @@ const inDocs = (line: string) =>
 const PARTS = 8
 let nth = 0
 
-/** A line that several pages print is executed once. */
-const executed = new Set<string>()
-const isNew = (line: string) => !executed.has(inDocs(line)) && executed.add(inDocs(line)) !== undefined
+/** Why a line is not executed here, if it is not. */
+const reasonOf = (line: string) => SKIPPED.find(([pattern]) => pattern.test(line))?.[1]
+
+/** What the parser finds in lines that are as they are here: all of them, as only some are executed. */
+async function mistakesIn(lines: readonly string[]): Promise<string[]> {
+  const mistakes: string[] = []
+  for (const line of lines.filter((line) => missing(line) === undefined))
+    for (const call of callsIn(line)) {
+      const mistake = await mistakeIn(call)
+      if (mistake !== undefined) mistakes.push(`${line}\n${mistake}`)
+    }
+  return mistakes
+}
 
 describe.each(PAGES)('%s', (path) => {
+  const lines = linesOfPage(path)
   test('has no command line outside of its blocks', () => expect(unfenced(path)).toEqual([]))
+  test('has no command line that is wrong', async () => expect(await mistakesIn(lines.map(inDocs))).toEqual([]))
 
-  for (const line of linesOfPage(path).filter(isNew)) {
-    const reason = SKIPPED.find(([pattern]) => pattern.test(line))?.[1]
-    lineTest(line, inDocs(line), { reason, isLong: nth++ % PARTS > 0 })
-  }
+  for (const line of lines) lineTest(line, inDocs(line), { reason: reasonOf(line), isLong: nth++ % PARTS > 0 })
 })
 
 /** The anchors of a page's headings, as GitHub makes them. */
@@ -122,7 +137,7 @@ const OF_PROGRAM: readonly (readonly [placeholder: RegExp, text: string])[] = [
   [/ python train\.py$/, ' llama-cli'],
   [/--no-browser$/, '--no-browser --wait 1'],
   [/dag run\.ggtrace --layers/, 'dag llama.ggtrace --layers'],
-  [/run\.ggtrace --bundle perf\.data|<log> --bundle ‹bundle›/, 'now.ggtrace --bundle perf.data'],
+  [/<log> --bundle ‹bundle›/, 'now.ggtrace --bundle perf.data'],
   [/^ggml2perfetto (open|query|check) ‹(?:name|trace|quoted\((?:output|input)\))›/, 'ggml2perfetto $1 run.pftrace'],
   [/^ggml2perfetto ‹name› --to json/, 'ggml2perfetto run.pftrace --to json'],
   [/‹name› -o ‹trace›/, 'run.ggtrace -o shown.pftrace'],
@@ -132,9 +147,8 @@ const OF_PROGRAM: readonly (readonly [placeholder: RegExp, text: string])[] = [
     /compare (?:<logs…>|‹all›|‹quoted\(inputs\[0\]!\)›|<a>) --with (?:<logs…>|‹quoted\(inputs\[1\]!\)›|<b>)/,
     'compare old/ --with new/',
   ],
-  [/\[--runs 5\] -- <command a> <command b>/, "--runs 1 -- 'llama-cli -m a.gguf' 'llama-cli -m b.gguf'"],
+  [/\[--runs 5\] -- <command a> <command b>/, "-- 'llama-cli -m a.gguf' 'llama-cli -m b.gguf'"],
   [/compare ‹quoted\(folder\)›/, 'compare compared'],
-  [/^(ggml2perfetto doctor)(?: build\/bin(?:\/llama-bench)?| \[program\])?/, '$1 --rounds 1'],
   [/record --sweep .*/, 'record --sweep t=1,2 -- llama-bench -m model.gguf -t {t}'],
   [/-- ‹input›/, '-- llama-cli'],
   [/-- setpriv .*$/, '-- llama-cli'],
@@ -156,21 +170,20 @@ const OF_PROGRAM: readonly (readonly [placeholder: RegExp, text: string])[] = [
   [/‹logs\.map.*?›|‹runs\.map.*?›/, 't1.ggtrace t2.ggtrace t4.ggtrace'],
   [/<trace or logs>|<logs?…?>|‹.*?›/, 'run.ggtrace'],
   [/python-<pid>\.ggtrace|llama-cli-<time>\.ggtrace/, 'run.ggtrace'],
-  [/--task 17/, '--task 5'],
   [/ \[options\]/, ''],
-  [/^ggml2perfetto (query|compare|report|open|export)$/, 'ggml2perfetto $1 --help'],
-  [/^ggml2perfetto (stats|why|stats --contents)$/, 'ggml2perfetto $1 run.ggtrace'],
   [/^ggml2perfetto record( --power)?$/, 'ggml2perfetto record$1 -- llama-cli'],
 ]
 
 const inProgram = (line: string) =>
-  OF_PROGRAM.reduce((text, [placeholder, value]) => text.replace(placeholder, value), line)
+  inDocs(OF_PROGRAM.reduce((text, [placeholder, value]) => text.replace(placeholder, value), line))
 
 describe('a command line of the program', () => {
   const lines = linesOfProgram()
   const files = new Map(lines.map(([file, line]) => [line, file]))
   for (const [i, [line, file]] of [...files].entries())
-    lineTest(`${file}: ${line}`, inProgram(line), { isLong: i % PARTS > 0 })
+    lineTest(`${file}: ${line}`, inProgram(line), { reason: reasonOf(line), isLong: i % PARTS > 0 })
+
+  test('is not wrong', async () => expect(await mistakesIn([...files.keys()].map(inProgram))).toEqual([]))
 
   test('is found in many files', () => expect(new Set(lines.map(([file]) => file)).size).toBeGreaterThan(50))
 })

@@ -4,7 +4,7 @@ import type { AttentionShape } from '../series/figures.ts'
 /** Version of {@link KernelTimes}. */
 export const KERNELS_SCHEMA = 'ggml2perfetto.kernels/1'
 
-/** What ggml's own matrix products take on a machine: what `ggml2perfetto peaks --types` measures. Times are ns. */
+/** What ggml's own matrix products take on a machine: what `ggml2perfetto peaks <log> --types …` measures. Times are ns. */
 export interface KernelTimes {
   readonly schema: typeof KERNELS_SCHEMA
   /** The processor's name, and the number of CPUs of the machine. */
@@ -148,7 +148,7 @@ const ATTENTION_KEYS = ['head_size', 'value_size', 'heads', 'kv_heads', 'k_type'
 export const nodeNs = ({ nodes }: KernelTimes, threads: number): number | undefined =>
   nodes.find((node) => node.threads === threads)?.ns
 
-/** The content of a file of `peaks --types --json`; undefined if it is none. */
+/** The content of a file of `peaks <log> --types … --json`; undefined if it is none. */
 export function parseKernelFile(text: string): KernelTimes | undefined {
   try {
     const times = JSON.parse(text) as Partial<KernelTimes>

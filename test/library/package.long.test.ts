@@ -21,6 +21,9 @@ let packed: string[]
 const run = (command: string, args: string[], cwd = folder) =>
   execFileSync(command, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
 
+/** Node without V8's optimizing compilers, which take longer for trace_processor than all else in these programs. */
+const runNode = (...args: string[]) => run(process.execPath, ['--liftoff-only', '--no-opt', ...args])
+
 const hasTool = (name: string) => {
   try {
     return run(name, ['--version'], ROOT).length > 0
@@ -89,15 +92,7 @@ describe('by checkers of packages', () => {
     // WASM and JSON have no types.
     [
       'attw',
-      [
-        '--exclude-entrypoints',
-        'trace_processor.wasm',
-        'analysis.schema.json',
-        '--profile',
-        'node16',
-        '--format',
-        'ascii',
-      ],
+      '--exclude-entrypoints trace_processor.wasm analysis.schema.json --profile node16 --format ascii'.split(' '),
     ],
   ] as const) {
     const testIf = hasTool(name) ? test : test.skip
@@ -117,7 +112,7 @@ describe('in Node', () => {
        const [[n]] = trace.query("select count(*) from slice where category = 'operator'").rows
        console.log(n === summaries[0].operators, n, typeof record)`,
     )
-    expect(run(process.execPath, [program])).toBe('true 2664 function\n')
+    expect(runNode(program)).toBe('true 2664 function\n')
   })
 
   test('as CommonJS: converts, and asks SQL', () => {
@@ -129,7 +124,7 @@ describe('in Node', () => {
          console.log(trace.query("select count(*) from slice where category = 'operator'").rows[0][0])
        })`,
     )
-    expect(run(process.execPath, [program])).toBe('2664\n')
+    expect(runNode(program)).toBe('2664\n')
   })
 
   test('each entry has the same names for import and require, under each condition', () => {
@@ -143,9 +138,9 @@ describe('in Node', () => {
          console.log(entry, esm.sort().join() === Object.keys(require('ggml2perfetto' + entry)).sort().join(), esm.join())
        }`,
     )
-    const names = run(process.execPath, [program])
+    const names = runNode(program)
     expect(names).not.toContain(' false ')
-    for (const condition of ['browser', 'worker']) expect(run(process.execPath, ['-C', condition, program])).toBe(names)
+    for (const condition of ['browser', 'worker']) expect(runNode('-C', condition, program)).toBe(names)
   })
 
   test('the command', () => {
@@ -300,7 +295,7 @@ describe('in a bundle without settings', () => {
        await import(${JSON.stringify(bundle)})
        print(await globalThis.result)`,
     )
-    return run(process.execPath, [host])
+    return runNode(host)
   }
 
   test.each(['esm', 'cjs'] as const)('esbuild, for Node, as %s', async (format) => {
@@ -321,7 +316,7 @@ describe('in a bundle without settings', () => {
       logLevel: 'silent',
     })
     expect(warnings.filter(({ id }) => id !== 'empty-import-meta')).toEqual([])
-    isRight(run(process.execPath, [outfile]))
+    isRight(runNode(outfile))
   })
 
   test('esbuild, for browsers and workers', async () => {
@@ -348,7 +343,7 @@ describe('in a bundle without settings', () => {
 
   testIf('webpack, for Node', () => {
     const output = webpack('node', write('webpack-node.mjs', program(IN_NODE)))
-    isRight(run(process.execPath, [join(output, 'main.js')]))
+    isRight(runNode(join(output, 'main.js')))
   })
 
   testIf.each(['web', 'webworker'])('webpack, for %s', (target) => {

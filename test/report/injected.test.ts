@@ -95,12 +95,14 @@ inLong(test).each(LOGS)('%s: a value of a wrong type is refused by its name', as
   const small = withFirst(document, places)
   expect(await refusal(small)).toBeUndefined()
   for (const steps of placesIn(small)) {
-    const kind = kindOf(valueAt(small, steps))
+    const only = withFirst(small, [steps])
+    expect(await refusal(only)).toBeUndefined()
+    const kind = kindOf(valueAt(only, steps))
     for (const value of WRONG) {
       if (kindOf(value) === kind || kind === 'null' || value === null) continue
       const place = steps.join('.')
       if (EITHER.test(place) && /number|string/.test(kindOf(value))) continue
-      const found = await changed(small, steps, value, () => refusal(small))
+      const found = await changed(only, steps, value, () => refusal(only))
       const name = place.replace(/\.(\d+)/g, '[$1]')
       if (
         !found?.includes(

@@ -1,10 +1,16 @@
-/** Numbers from 0 to below 1, the same for the same seed (mulberry32). */
-export function randomOf(seed) {
+/** 32 random bits a call, the same for the same seed (mulberry32). */
+export function bitsOf(seed) {
   let state = seed >>> 0
   return () => {
     state = (state + 0x6d2b79f5) >>> 0
     let mixed = Math.imul(state ^ (state >>> 15), state | 1)
     mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+    return (mixed ^ (mixed >>> 14)) >>> 0
   }
+}
+
+/** Numbers from 0 to below 1, the same for the same seed. */
+export function randomOf(seed) {
+  const bits = bitsOf(seed)
+  return () => bits() / 2 ** 32
 }

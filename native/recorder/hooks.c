@@ -194,18 +194,23 @@ static void synchronize(void * backend) {
     if (real) real(backend);
 }
 
-HOOK(int, ggml_backend_graph_compute_async, void * backend, void * cgraph) {
-    REAL(ggml_backend_graph_compute_async);
+/* A graph run of `backend`, which NULL is if there is none. `real` computes it from its two arguments. */
+static int compute(int (*real)(void *, void *), void * first, void * second, void * backend, void * cgraph, const void * caller) {
     struct run run;
-    runs_begin(&run, backend, cgraph, recorder_ready(CALLER));
-    const int status = real(backend, cgraph);
+    runs_begin(&run, backend, cgraph, recorder_ready(caller));
+    const int status = real(first, second);
     if (runs_synchronise(&run)) {
-        synchronize(backend);
+        if (backend) synchronize(backend);
         runs_synchronised(&run, cgraph);
     }
     cuda_settle();
     runs_end(&run, status);
     return status;
+}
+
+HOOK(int, ggml_backend_graph_compute_async, void * backend, void * cgraph) {
+    REAL(ggml_backend_graph_compute_async);
+    return compute(real, backend, cgraph, backend, cgraph, CALLER);
 }
 
 /*
@@ -214,27 +219,13 @@ HOOK(int, ggml_backend_graph_compute_async, void * backend, void * cgraph) {
  */
 HOOK(int, _ZL30ggml_backend_cpu_graph_computeP12ggml_backendP11ggml_cgraph, void * backend, void * cgraph) {
     REAL(_ZL30ggml_backend_cpu_graph_computeP12ggml_backendP11ggml_cgraph);
-    if (runs_current()) return real(backend, cgraph);
-    struct run run;
-    runs_begin(&run, backend, cgraph, recorder_ready(CALLER));
-    const int status = real(backend, cgraph);
-    if (runs_synchronise(&run)) runs_synchronised(&run, cgraph);
-    cuda_settle();
-    runs_end(&run, status);
-    return status;
+    return runs_current() ? real(backend, cgraph) : compute(real, backend, cgraph, backend, cgraph, CALLER);
 }
 
 /* ggml without a backend. If the CPU backend calls this, the graph run has begun already. */
 HOOK(int, ggml_graph_compute, void * cgraph, void * plan) {
     REAL(ggml_graph_compute);
-    if (runs_current()) return real(cgraph, plan);
-    struct run run;
-    runs_begin(&run, NULL, cgraph, recorder_ready(CALLER));
-    const int status = real(cgraph, plan);
-    if (runs_synchronise(&run)) runs_synchronised(&run, cgraph);
-    cuda_settle();
-    runs_end(&run, status);
-    return status;
+    return runs_current() ? real(cgraph, plan) : compute(real, cgraph, plan, NULL, cgraph, CALLER);
 }
 
 /* ---- Operators ---- */

@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
+import { randomOf } from '../../lib/model/random.ts'
 import { type Bound, estimateLine } from '../../lib/pipeline/clocks/line.ts'
-import { type Exchange, exchange, inputs, numbersOf, summariesOf } from '../rpc/exchange.ts'
+import { type Exchange, exchange, inputs, summariesOf } from '../rpc/exchange.ts'
 
 /** Clocks of two machines, related by the messages of ggml-rpc between them. */
 
@@ -56,12 +57,12 @@ async function related(options: Exchange) {
 
 describe('logs of a client and of a server on another machine', () => {
   test('are on one clock: the offset is right within the stated error, in 50 of 50', async () => {
-    const random = numbersOf(52)
+    const random = randomOf(52)
     let most = 0
     for (let run = 0; run < 50; run++) {
       const offsetNs = BigInt(Math.round(random() * 1e17))
       const share = random()
-      const lost = numbersOf(run)
+      const lost = randomOf(run)
       const options = {
         offsetNs,
         seed: run,

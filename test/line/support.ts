@@ -4,6 +4,8 @@ import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
 import { type ByteSource, type ConvertOptions, convert, eventsOf, Names, type TraceEvent } from '../../lib/index.ts'
 
+export { randomOf } from '../../lib/model/random.ts'
+
 /** What the tests of the line share: the fixtures, and ways to run them through it. */
 
 export const FIXTURES = fileURLToPath(new URL('../fixtures/', import.meta.url))
@@ -100,15 +102,4 @@ export async function eventsIn(
 /** A log in pieces of `size` bytes. */
 export async function* cut(bytes: Uint8Array, size: number): AsyncGenerator<Uint8Array> {
   for (let start = 0; start < bytes.length; start += size) yield bytes.slice(start, start + size)
-}
-
-/** Numbers from 0 to below 1, the same for the same seed (mulberry32). */
-export function randomOf(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
 }

@@ -47,6 +47,3 @@ export const presets: Readonly<Record<Preset, ModelSpec>>
 export const layoutOf: (spec: ModelSpec) => Omit<Model, 'path' | 'spec'> & { readonly head: Uint8Array }
 export const writeModel: (preset: Preset | ModelSpec, path: string) => Promise<Model>
 export const cachedModel: (preset: Preset | ModelSpec, folder?: string) => Promise<Model>
-
-/** mulberry32: 32 random bits a call. */
-export function randomFrom(seed: number): () => number

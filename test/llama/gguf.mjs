@@ -9,6 +9,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { bitsOf } from '../../scripts/random.mjs'
 
 /** Raise it when the bytes of a model change: the cached files carry it in their names. */
 const FORMAT = 1
@@ -52,17 +53,6 @@ export const presets = {
     context: 512,
   },
   big: { layers: 22, width: 2048, feedForward: 5632, heads: 32, kvHeads: 4, vocabulary: 32_000, context: 2048 },
-}
-
-/** mulberry32: 32 random bits a call. */
-export const randomFrom = (seed) => {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return (mixed ^ (mixed >>> 14)) >>> 0
-  }
 }
 
 const seedOf = (...parts) => createHash('sha256').update(parts.join('\0')).digest().readUInt32LE()
@@ -269,7 +259,7 @@ const HALVES = {
 
 /** Random half floats for rows of this length. */
 const halvesFor = (rowLength, seed) => {
-  const random = randomFrom(seedOf('pool', rowLength, seed))
+  const random = bitsOf(seedOf('pool', rowLength, seed))
   const pool = Buffer.alloc(POOL_BLOCKS * TYPES.F16[2])
   const largest = Math.sqrt(3 / rowLength)
   for (let at = 0; at < pool.length; at += 2) {
@@ -283,7 +273,7 @@ const halvesFor = (rowLength, seed) => {
 /** Random blocks for rows of this length, scaled so that products of rows have a spread of about one. */
 const poolFor = (type, rowLength, seed) => {
   if (type === 'F16') return halvesFor(rowLength, seed)
-  const random = randomFrom(seedOf('pool', rowLength, seed))
+  const random = bitsOf(seedOf('pool', rowLength, seed))
   const [, , bytes] = TYPES[type]
   const pool = Buffer.alloc(POOL_BLOCKS * bytes)
   const scale = 1 / (SPREAD[type] * Math.sqrt(rowLength))
@@ -302,7 +292,7 @@ const isMatrix = (shape) => shape.length > 1
 
 const floatsOf = ({ name, size, shape }, seed) => {
   const bytes = Buffer.alloc(size)
-  const random = randomFrom(seedOf(name, seed))
+  const random = bitsOf(seedOf(name, seed))
   const isNorm = name.endsWith('_norm.weight')
   // Products of rows have a spread of about one. A router's need some units, or all experts would weigh about the same.
   const largest = isMatrix(shape) && !name.includes('ffn_gate_inp') ? Math.sqrt(3) : 4

@@ -1,5 +1,6 @@
+import { bitsOf } from '../../scripts/random.mjs'
 import type { Answer, Ask } from './client.ts'
-import { presets, randomFrom } from './gguf.mjs'
+import { presets } from './gguf.mjs'
 import type { Server, ServerOptions } from './server.ts'
 
 /** A load for llama-server: the same requests for the same seed. Prompts are tokens, so that their sizes are exact. */
@@ -44,7 +45,7 @@ const PREFIXES = 4
 
 /** Random tokens of words. */
 export const words = (count: number, seed: number): number[] => {
-  const random = randomFrom(seed)
+  const random = bitsOf(seed)
   return Array.from({ length: count }, () => FIRST_WORD + (random() % WORDS))
 }
 

@@ -1,4 +1,4 @@
-import { randomFrom } from '../llama/gguf.mjs'
+import { randomOf } from '../../lib/model/random.ts'
 
 /**
  * Functions in C for entries.test.ts, whose code begins in many ways: shapes that are chosen one by one, with random terms in them. Each is
@@ -108,8 +108,7 @@ export function functionsOf(
   seed: number,
   rounds: number,
 ): { functions: string; hooks: string; names: readonly string[] } {
-  const bits = randomFrom(seed)
-  const random = () => bits() / 2 ** 32
+  const random = randomOf(seed)
   const names: string[] = []
   const definitions: string[] = []
   for (let round = 0; round < rounds; round++) {

@@ -1,15 +1,9 @@
 import { GgtraceWriter } from '../../lib/core.ts'
 import { convert, type Input, type Summary } from '../../lib/index.ts'
-import { randomFrom } from '../llama/gguf.mjs'
+import { randomOf } from '../../lib/model/random.ts'
 import { ORIGIN_NS } from '../read/ggtrace-logs.ts'
 
 /** Logs of a client and of servers of ggml-rpc, with known clocks. */
-
-/** Numbers from 0 to below 1, the same for the same seed. */
-export function numbersOf(seed: number): () => number {
-  const bits = randomFrom(seed)
-  return () => bits() / 2 ** 32
-}
 
 /** Numbers of commands. */
 export const [GET_TENSOR, GRAPH_COMPUTE] = [8, 10]
@@ -41,7 +35,7 @@ const CLOCKS = { monotonic: ORIGIN_NS, boottime: ORIGIN_NS, realtime: 1_763_000_
 export function exchange(options: Exchange = {}): { readonly client: Uint8Array; readonly server: Uint8Array } {
   const { messages = 30, gapNs = 1e6, latencyNs = 20_000, offsetNs = 0n, drift = 0, isLost = () => false } = options
   const { address = '10.0.0.1:40000', bytes = 100, seed = 1, facts = OTHER_MACHINES } = options
-  const random = numbersOf(seed)
+  const random = randomOf(seed)
   const late = () => Math.round(latencyNs * (1 + random()))
   const sides = (['client', 'server'] as const).map((side, i) => {
     const originNs = side === 'client' ? ORIGIN_NS : ORIGIN_NS + offsetNs

@@ -6,10 +6,11 @@ import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { convert, eventsOf, type Input, type TraceEvent } from '../../lib/index.ts'
+import { randomOf } from '../../lib/model/random.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
 import { ensureLlama, hasLlama, model, RPC_LIB, run, runner } from '../llama/testbed.ts'
 import { NANO, newLog, RECORDER, readLog, useRecorder } from '../native/recording.ts'
-import { numbersOf, summariesOf } from './exchange.ts'
+import { summariesOf } from './exchange.ts'
 
 /** A client of ggml-rpc and its server, both recorded; and the clocks of both, related by their messages. */
 
@@ -157,7 +158,7 @@ llama('ggml-rpc (needs linux-x64, cc and g++)', () => {
   })
 
   test('on two machines: the stated error bounds the offset, in 50 of 50 runs', async () => {
-    const random = numbersOf(3)
+    const random = randomOf(3)
     const bounds: number[] = []
     for (let run = 0; run < 50; run++) {
       const offsetNs = BigInt(Math.round(random() * 1e16))

@@ -1,5 +1,5 @@
-import { CHECK, confidenceOf, functionOf, productsOf, timeOf } from './profiled-kernels.ts'
-import { found, type Limit, type Rule } from './rule.ts'
+import { lookAtProducts } from './profiled-kernels.ts'
+import type { Limit, Rule } from './rule.ts'
 import { percent } from './words.ts'
 
 const TENSOR: Limit = {
@@ -20,24 +20,13 @@ export const unusedTensorCores: Rule = {
     'Use types that tensor cores compute with: f16, bf16 or int8 activations, or TF32 for f32 (cuBLAS: CUBLAS_COMPUTE_32F_FAST_TF32; PyTorch: ' +
     'torch.set_float32_matmul_precision("high"); llama.cpp: GGML_CUDA_FORCE_CUBLAS or its MMQ kernels, built for the architecture of this GPU). ' +
     'Sizes and leading dimensions that are no multiples of 8 (f16) or 16 (int8) prevent them too',
-  look: (analysis) => {
-    const products = productsOf(analysis).filter(
-      ({ tensor_share, sm_share }) => tensor_share !== null && sm_share !== null,
-    )
-    if (products.length === 0) return []
-    const unused = products.filter((row) => row.tensor_share! < TENSOR.value && row.sm_share! >= SM.value)
-    if (unused.length === 0) {
-      const most = Math.max(...products.map(({ tensor_share }) => tensor_share!))
-      return [{ figure: `tensor cores are active for up to ${percent(most)} of the cycles of matrix products` }]
-    }
-    const timeNs = unused.reduce((sum, row) => sum + timeOf(row), 0)
-    const [first] = unused
-    const others = unused.length > 1 ? ` and ${unused.length - 1} more` : ''
-    const sentence = `${functionOf(first!)}${others}: the multiprocessors are ${percent(first!.sm_share!)} busy, the tensor cores ${percent(first!.tensor_share!)}`
-    const evidence = {
-      ...{ kernel: first!.name, kernels: unused.length, time_ns: timeNs },
-      ...{ sm_share: first!.sm_share!, tensor_share: first!.tensor_share! },
-    }
-    return found(sentence, { time_ns: timeNs, ...confidenceOf(analysis), evidence, check: CHECK })
-  },
+  look: lookAtProducts({
+    low: 'tensor_share',
+    below: TENSOR,
+    high: 'sm_share',
+    from: SM,
+    figureOf: (lows) =>
+      `tensor cores are active for up to ${percent(Math.max(...lows))} of the cycles of matrix products`,
+    sentenceOf: (low, high) => `the multiprocessors are ${high} busy, the tensor cores ${low}`,
+  }),
 }

@@ -1,3 +1,4 @@
+import { randomOf } from '../../model/random.ts'
 import type { StepGroup } from '../series/figures.ts'
 import { type ModelCall, type RunModel, type State, sumOf, totalNs } from './calls.ts'
 import { at, lineOf } from './lines.ts'
@@ -106,20 +107,9 @@ function errorOfAlike(
   return all > 0 ? (OF_MEAN_ERROR * off) / all : 0
 }
 
-/** mulberry32: a number from 0 to 1 at each call. */
-function randomFrom(seed: number): () => number {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
-
 /** The quantile of the means of samples of whole calls. */
 export function resampled(values: readonly number[], quantile: number): number {
-  const random = randomFrom(SEED)
+  const random = randomOf(SEED)
   const means = Array.from({ length: SAMPLES }, () => {
     let sum = 0
     for (let i = 0; i < values.length; i++) sum += values[Math.floor(random() * values.length)]!

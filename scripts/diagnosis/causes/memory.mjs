@@ -10,21 +10,26 @@ const EXPERTS = {
   ...{ experts: 32, expertsUsed: 4 },
 }
 
+/** Decodes in a control group with so many MiB of memory. */
+const decodeWithin =
+  (preset, mibOf, tokens) =>
+  async ({ folder, build, number }) => {
+    const model = await modelIn(folder, preset)
+    // Repacked weights are no pages of the file: the kernel would end the program.
+    const command = build.decode({ model, threads: 2, prompt: 4, tokens, args: ['--no-repack'] })
+    const { enter, undo } = controlGroup('memory', { 'memory.limit_in_bytes': mibOf(number) * MIB })
+    // Pages in the cache belong to the group that read them first.
+    dropFromCache(model)
+    return { command: [...enter, ...command], undo }
+  }
+
 /** The model's file is larger than the memory of the control group: each token reads it from the disk again. */
 export const memoryLimit = {
   id: 'memory-limit',
   title: 'a model that does not fit into the memory of the container',
   builds: ['pool', 'openmp'],
   rules: ['page-faults', 'weight-faults'],
-  async create({ folder, build, number }) {
-    const model = await modelIn(folder, 'big')
-    // Repacked weights are no pages of the file: the kernel would end the program.
-    const command = build.decode({ model, threads: 2, prompt: 4, tokens: 8, args: ['--no-repack'] })
-    const { enter, undo } = controlGroup('memory', { 'memory.limit_in_bytes': (400 - 10 * number) * MIB })
-    // Pages in the cache belong to the group that read them first.
-    dropFromCache(model)
-    return { command: [...enter, ...command], undo }
-  },
+  create: decodeWithin('big', (number) => 400 - 10 * number, 8),
 }
 
 /** No page of the model's file is in memory at the start. */
@@ -47,13 +52,7 @@ export const expertsRead = {
   title: 'experts that do not fit into the memory of the container',
   builds: ['pool', 'openmp'],
   rules: ['page-faults', 'weight-faults'],
-  async create({ folder, build, number }) {
-    const model = await modelIn(folder, EXPERTS)
-    const command = build.decode({ model, threads: 2, prompt: 4, tokens: 12, args: ['--no-repack'] })
-    const { enter, undo } = controlGroup('memory', { 'memory.limit_in_bytes': (230 - 5 * number) * MIB })
-    dropFromCache(model)
-    return { command: [...enter, ...command], undo }
-  },
+  create: decodeWithin(EXPERTS, (number) => 230 - 5 * number, 12),
 }
 
 /** Of 80 MB. */

@@ -127,11 +127,13 @@ function waysOf(isCompanion: boolean) {
 
 type Run = (source: Uint8Array) => Promise<boolean>
 
-/** The work of an input with `count` of something, and of one with twice as many, beside that of one with a few. */
+/**
+ * The work of an input with `count` of something, and of one with twice as many, beside that of one with a few. Each look at the counts takes
+ * longer than most inputs: once for each input. Making inputs is no work of lib, so each look is the start of the next.
+ */
 async function worksOf(make: Grown[1], run: Run, count: number) {
   const works: number[] = []
   let isRead = false
-  workDone() // each look at the counts takes longer than most inputs: once for each input, as making it is no work of lib
   for (const each of [FEW, count, 2 * count]) {
     isRead = await run(new Uint8Array(Buffer.from(make(each) as string)))
     works.push(workDone())
@@ -152,7 +154,7 @@ describe('twice as much of anything is some twice the work', () => {
     const found: string[] = []
     let isAnyRead = false
     const ways = Object.entries(waysOf(format.isCompanion))
-    for (const [, run] of ways) await worksOf(grown[0]![1], run, COUNT) // what is made once is made from here on
+    for (const [, run] of ways) await worksOf(grown[0]![1], run, COUNT) // what is made once is made from here on; and a look
     for (const [what, make] of grown) {
       for (const [way, run] of ways) {
         let { isRead, grows, ratio } = await worksOf(make, run, COUNT)

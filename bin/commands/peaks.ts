@@ -102,30 +102,38 @@ async function handleKernels(
 function describeKernels({ cpu, build, products, attention = [], nodes }: KernelTimes): string[] {
   const rows = products
     .slice(-ROWS)
-    .map(({ type, columns, rows, experts, used = 1, buffer, tokens, threads, ns }) => [
+    .map(({ type, columns, rows, experts, used = 1, buffer, tokens, threads, ns, second_ns }) => [
       `${type} ${columns} × ${rows}${experts === undefined ? '' : `, ${used} of ${experts}`}`,
       buffer,
       `${tokens}`,
       `${threads}`,
       duration(ns),
+      differenceOf(ns, second_ns),
       `${threeDigits((2 * columns * rows * used * tokens) / ns)} GFLOP/s`,
     ])
   const ofAttention = attention
     .slice(-ROWS)
-    .map(({ heads, kv_heads, head_size, k_type, v_type, tokens, context, threads, ns }) => [
+    .map(({ heads, kv_heads, head_size, k_type, v_type, tokens, context, threads, ns, second_ns }) => [
       `attention ${heads} × ${head_size} on ${kv_heads}, ${k_type}${v_type === k_type ? '' : ` and ${v_type}`}`,
       `after ${context}`,
       `${tokens}`,
       `${threads}`,
       duration(ns),
+      differenceOf(ns, second_ns),
       '',
     ])
   return [
     `${cpu}, ggml ${build}: ${plural(products.length, 'product')} are kept`,
-    ...table([['weights', 'buffer', 'tokens', 'threads', 'time', ''], ...rows, ...ofAttention], [0, 1]),
+    ...table(
+      [['weights', 'buffer', 'tokens', 'threads', 'time', 'rounds differ by', ''], ...rows, ...ofAttention],
+      [0, 1],
+    ),
     ...nodes.map(({ threads, ns }) => `start and barrier of a node, ${plural(threads, 'thread')}: ${duration(ns)}`),
   ]
 }
+
+/** What another round took more: much, where other programs computed. */
+const differenceOf = (ns: number, second = ns) => `${Math.round(100 * (second / ns - 1))} %`
 
 function describe(peaks: Peaks): string[] {
   const { cpu, threads, disturbed, cached } = peaks

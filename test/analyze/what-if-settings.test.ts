@@ -218,6 +218,9 @@ describe('by measured products', () => {
     ]
     expect(wide.tpot_ns.expected).toBe(quiet.tpot_ns.expected)
     expect(width(wide)).toBeGreaterThan(1.5 * width(quiet))
+    // Disturbed by far, the least is what is known.
+    const far = { ...facts, products: products.map((product) => ({ ...product, second_ns: 50 * product.ns })) }
+    expect(width(await whatIf(after, { type: 'q8_0' }, { kernels: far }))).toBeLessThan(3)
   })
 
   test.each<[what: string, why: RegExp, facts: () => KernelTimes]>([

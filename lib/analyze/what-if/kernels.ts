@@ -76,6 +76,8 @@ export const BYTES_MAX = 512 * 2 ** 20
 const MANY_TOKENS = 32
 /** Matrices whose bytes together differ by this factor are in the same caches. */
 const BYTES_ALIKE = 1.6
+/** The error of a measurement whose rounds differ by more than this is not known better: the least time is of the round that was disturbed least. */
+const ROUNDS_ERROR_MAX = 1
 /** Attention is made from a measurement with a context that differs by this factor at most. */
 const CONTEXTS_ALIKE = 1.5
 
@@ -117,7 +119,7 @@ export function productTime({ products }: KernelTimes, wanted: Wanted): Measured
   const [nearest] = found.toSorted((a, b) => distanceOf(a) - distanceOf(b))
   if (!nearest) return undefined
   const { ns, second_ns = ns } = nearest
-  return { ns: (ns * tokens) / nearest.tokens, error: second_ns / ns - 1 }
+  return { ns: (ns * tokens) / nearest.tokens, error: Math.min(second_ns / ns - 1, ROUNDS_ERROR_MAX) }
 }
 
 /** Attention of some tokens after others. */

@@ -63,7 +63,7 @@ test('experts of a token are a set, too, with their layer', () => {
     ][]
   expect(choices).toHaveLength(6 * 9)
   for (const [experts, set, layer, row, tokens] of choices) {
-    expect(row).toBe(layer < 2 ? `layer ${layer}: experts` : `layer ${layer}`)
+    expect(row).toBe(`layer ${layer}: experts`)
     if (tokens > 1) expect(set).toBe(null)
     else expect(set.split(',')).toEqual(experts.split(',').sort((a, b) => Number(a) - Number(b)))
   }

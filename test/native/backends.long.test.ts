@@ -295,12 +295,18 @@ vulkan('the recorder with a second backend: Vulkan, on the CPU (needs linux-x64,
     const env = { GGML2PERFETTO_SYNC: '1', GGML_VK_DISABLE_FUSION: '1' }
     const synced = await compare({ ...TO_AND_FRO, workers: 1 }, env)
     const { log, of, text } = synced
-    for (const [call, nodes] of (await nodesOf('tinyMoe')).entries()) expect(operatorsOf(synced, call)).toEqual(nodes)
+    for (const [call, computed] of (await nodesOf('tinyMoe')).entries())
+      expect(operatorsOf(synced, call)).toEqual(computed)
     expect(of('input')[0]!.attributes['note']).toMatch(/computed and timed one by one/)
-    // Until the backend is done: 0.85 (beside load) to 0.96 of the calls' time, and 0.55 to 0.73 if the operators end when they are handed over.
-    const time = (events: readonly { startNs: number; endNs: number }[]) =>
-      sum(events.map(({ startNs, endNs }) => endNs - startNs))
-    expect(time(of('operator')) / time(of('token'))).toBeGreaterThan(0.78)
+    // Until the backend is done: what the device computed by its own clock lies within one node.
+    const error = Number(
+      of('facts').find(({ attributes }) => 'gpu_clock_error_ns' in attributes)!.attributes['gpu_clock_error_ns'],
+    )
+    const works = of('gpu').filter(({ node }) => node)
+    expect(works.length).toBeGreaterThan(0)
+    const nodes = of('operator').map(({ startNs, endNs }) => [startNs - error, endNs + error] as const)
+    for (const { startNs, endNs } of works)
+      expect(nodes.some(([from, to]) => from <= startNs && endNs <= to) || [startNs, endNs]).toBe(true)
     const trace = await openTrace(convert(inputOf(log), { detail: 'full' }))
     expect(trace.problems()).toEqual([])
     const count = (sql: string) => trace.query(`select count(*) from ${sql}`).rows[0]![0]

@@ -55,7 +55,7 @@ export const MEASURE_PEAKS_OPTIONS: readonly string[] = ["arch","env","fresh","o
 export const MODEL_OF_OPTIONS: readonly string[] = ["cacheTypes"]
 
 /** Options of `nvtxListener`. */
-export const NVTX_LISTENER_OPTIONS: readonly string[] = ["arch","env","onBuild","platform"]
+export const NVTX_LISTENER_OPTIONS: readonly string[] = ["arch","env","loader","onBuild","platform"]
 
 /** Options of `openDataset`. */
 export const OPEN_DATASET_OPTIONS: readonly string[] = ["threads"]

@@ -29,8 +29,8 @@ export interface NativeTarget {
   isSource(path: string): boolean
   readonly flags: readonly string[]
   readonly libraries: readonly string[]
-  /** Does the prebuilt file work on this machine? */
-  works(path: string, env: Environment): Promise<boolean>
+  /** Does a built file work on this machine? */
+  works(path: string, options: NativeOptions): Promise<boolean>
   /** Can it be used at its path? If not, the prebuilt file is copied to the cache. */
   isUsableAt(path: string): boolean
 }
@@ -40,27 +40,63 @@ export interface NativeOptions {
   readonly env: Environment
   readonly platform: string
   readonly arch: string
+  /** The dynamic loader of the program that loads the file (its ELF interpreter): for musl there are other files. By default it is not known. */
+  readonly loader?: string | undefined
   /** Called before the file is built, which takes some seconds. */
   readonly onBuild?: ((compiler: string) => void) | undefined
 }
 
+/** What names of files for musl end with; files without it are for glibc. */
+const MUSL = '-musl'
+
+/** Is it the loader of programs that run on musl, such as `/lib/ld-musl-x86_64.so.1`? */
+export const isMusl = (loader: string | undefined): loader is string => loader?.includes('/ld-musl-') ?? false
+
 /**
- * The path of a native file: the prebuilt one of this package, else one built from the package's sources with `cc` (or `$CC`)
- * and cached by the hash of its sources. Throws UsageError if neither is possible.
+ * The path of a native file: the prebuilt one of this package, else one built from the package's sources with `cc` (or `$CC`; for musl
+ * `musl-gcc` if it is there) and cached by the hash of its sources. Throws UsageError if neither is possible.
  */
 export async function nativeFile(target: NativeTarget, options: NativeOptions): Promise<string> {
   const home = await packageFolder()
-  const prebuilt = join(home, 'dist/native', `${options.platform}-${options.arch}`, target.name)
   // The sources of a clone change: the files in dist/ may be older.
   const isClone = await exists(join(home, 'tsup.config.ts'))
-  const isReady = !isClone && (await exists(prebuilt)) && (await target.works(prebuilt, options.env))
-  if (isReady && target.isUsableAt(prebuilt)) return prebuilt
-  const folder = `${await packageVersion(home)}-${options.arch}-${await sourcesHash(home, target, options)}`
+  const prebuilt = isClone ? undefined : await prebuiltFile(join(home, 'dist/native'), target, options)
+  if (prebuilt !== undefined && target.isUsableAt(prebuilt)) return prebuilt
+  const machine = `${options.arch}${isMusl(options.loader) ? MUSL : ''}`
+  const folder = `${await packageVersion(home)}-${machine}-${await sourcesHash(home, target, options)}`
   const cached = join(cacheFolder(options.env), folder, target.name)
   if (!target.isUsableAt(cached) || (await exists(cached))) return cached
-  await placeFile(cached, (to) => (isReady ? copyFile(prebuilt, to) : build(target, join(home, 'native'), to, options)))
+  await placeFile(cached, (to) =>
+    prebuilt === undefined ? build(target, join(home, 'native'), to, options) : copyFile(prebuilt, to),
+  )
   await trimCache(dirname(dirname(cached)))
   return cached
+}
+
+/** The file of this package that works; where the program's loader is not known, that for glibc is tried first. */
+async function prebuiltFile(folder: string, target: NativeTarget, options: NativeOptions): Promise<string | undefined> {
+  const { platform, arch, loader } = options
+  for (const libc of loader === undefined ? ['', MUSL] : [isMusl(loader) ? MUSL : '']) {
+    const name = `${platform}-${arch}${libc}/${target.name}`
+    if (!(await exists(join(folder, name)))) continue
+    await checkHash(folder, name)
+    if (await target.works(join(folder, name), options)) return join(folder, name)
+  }
+  return undefined
+}
+
+/** Throws UsageError if a prebuilt file is not the one of which the package's SHA256SUMS has the hash. */
+async function checkHash(folder: string, name: string): Promise<void> {
+  const listed = (await readFile(join(folder, 'SHA256SUMS'), 'utf8').catch(() => '')).split('\n')
+  const expected = listed.find((line) => line.endsWith(`  ${name}`))?.slice(0, -name.length - 2)
+  const found = createHash('sha256')
+    .update(await readFile(join(folder, name)))
+    .digest('hex')
+  if (found === expected) return
+  throw new UsageError(
+    `${join(folder, name)}: is not the file of this package: expected SHA-256 ${expected ?? '(none in SHA256SUMS)'}, found ${found}\n` +
+      'hint: install ggml2perfetto again',
+  )
 }
 
 /** Identifies the state of a native file's sources and the way to build it. */
@@ -152,9 +188,9 @@ async function makeFolder(path: string): Promise<void> {
 }
 
 async function build(target: NativeTarget, folder: string, to: string, options: NativeOptions): Promise<void> {
-  const { env, arch, platform, onBuild } = options
+  const { env, arch, platform, loader, onBuild } = options
   const { title, flags, libraries } = target
-  const [compiler, ...words] = (env['CC'] || 'cc').split(/\s+/).filter(Boolean) as [string, ...string[]]
+  const [compiler, ...words] = await compilerFor(options)
   const sources = (await sourcesIn(folder, target)).filter((name) => name.endsWith('.c'))
   onBuild?.(compiler)
   const args = [...words, ...flags, `-I${folder}`, '-o', to, ...sources.map((name) => join(folder, name)), ...libraries]
@@ -170,4 +206,21 @@ async function build(target: NativeTarget, folder: string, to: string, options: 
     throw new UsageError([`${compiler}: ${title} cannot be built from ${folder}:`, ...complaint].join('\n'))
   })
   if (!(await exists(to))) throw new UsageError(`${compiler}: built no ${target.name} from ${folder}`)
+  if (!isMusl(loader) || (await target.works(to, options))) return
+  throw new UsageError(
+    `${compiler}: builds ${title} for another libc than that of the program, musl (${loader})\n` +
+      'hint: install musl-gcc (apt install musl-tools), or set CC to a compiler for musl',
+  )
+}
+
+/** Where headers of the kernel are, for musl-gcc, which knows musl's own only; those come first. */
+const KERNEL_HEADERS = ['/usr/include', '/usr/include/x86_64-linux-gnu', '/usr/include/aarch64-linux-gnu']
+
+/** The compiler and its first arguments. Where musl is the system's libc, `cc` compiles for it. */
+async function compilerFor({ env, loader }: NativeOptions): Promise<[string, ...string[]]> {
+  const words = env['CC']?.split(/\s+/).filter(Boolean) ?? []
+  if (words.length > 0) return words as [string, ...string[]]
+  const hasMuslCompiler =
+    isMusl(loader) && (await runFile('musl-gcc', ['-dumpversion'], { env }).then(Boolean, () => false))
+  return hasMuslCompiler ? ['musl-gcc', ...KERNEL_HEADERS.flatMap((path) => ['-idirafter', path])] : ['cc']
 }

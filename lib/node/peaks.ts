@@ -73,7 +73,7 @@ export const PEAKS_PROGRAM: NativeTarget = {
   isSource: (path) => path.startsWith('peaks/'),
   flags: ['-std=gnu11', '-O2', '-pthread'],
   libraries: ['-ldl'],
-  works: async (path, env) => (await run(path, ['--help'], env).catch(() => undefined)) !== undefined,
+  works: async (path, { env }) => (await run(path, ['--help'], env).catch(() => undefined)) !== undefined,
   isUsableAt: () => true,
 }
 

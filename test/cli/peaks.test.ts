@@ -18,7 +18,7 @@ import { inLong } from '../long.ts'
 import { CPUS, hasTaskset, ON_CPU, startHog } from '../machine.ts'
 import { begun, runCalls } from '../read/ggtrace-logs.ts'
 import { at, CLI, run, useFolder } from './helpers.ts'
-import { canRecord, canRun, linuxTest } from './record-helpers.ts'
+import { canRecord, canRun, linuxTest, writeHashes } from './record-helpers.ts'
 
 const HOME = dirname(dirname(CLI))
 const NATIVE = join(HOME, 'native')
@@ -111,6 +111,7 @@ describe('peaks', () => {
     () => {
       const folder = packageAt('package')
       copyFileSync(built(), `${folder}/dist/native/linux-${process.arch}/peaks`)
+      writeHashes(folder)
       const [first, ...args] = [...ON_ONE, process.execPath, `${folder}/dist/ggml2perfetto.js`, 'peaks']
       const env = { ...process.env, ...NO_COMPILER, XDG_CACHE_HOME: '/proc/x' }
       const { status, stdout, stderr } = spawnSync(first!, args, { env, encoding: 'utf8' })

@@ -1,5 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { chmodSync, cpSync, mkdirSync, writeFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { beforeAll, expect, test } from '@jest/globals'
@@ -42,6 +43,18 @@ export const script = (name: string, text: string) => {
 
 /** Where the recorder is built, once for all test files. */
 const SHARED_CACHE = join(tmpdir(), 'ggml2perfetto-test-cache')
+
+/** Lists the native files of a package with their hashes, as scripts/build-native.mjs does. */
+export function writeHashes(home: string): void {
+  const folder = join(home, 'dist/native')
+  const names = readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name !== 'SHA256SUMS')
+    .map(({ parentPath, name }) => relative(folder, join(parentPath, name)))
+  const lines = names.map((name) => `${sha256(join(folder, name))}  ${name}\n`)
+  writeFileSync(join(folder, 'SHA256SUMS'), lines.join(''))
+}
+
+export const sha256 = (path: string) => createHash('sha256').update(readFileSync(path)).digest('hex')
 
 /** What a program says that has no log. */
 export const NO_CALL = /no ggml call was seen in (.*): there is no log/

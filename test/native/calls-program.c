@@ -1,6 +1,6 @@
 /*
  * A program that makes five calls of a library that looks like llama.cpp, and does nothing else: for systems that llama.cpp's own
- * libraries are too new for. -DMODULE: that library.
+ * libraries are too new for, or are not built for. Counts its calls and their tokens. -DMODULE: that library.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -22,10 +22,14 @@ int32_t llama_decode(void * context, struct llama_batch batch) {
 #else
 int main(void) {
     int32_t tokens[3] = {1, 2, 3};
+    int calls = 0, decoded = 0;
     for (int i = 0; i < 5; i++) {
-        if (llama_decode(tokens, (struct llama_batch){.n_tokens = i ? 1 : 3, .token = tokens}) != 0) return 1;
+        struct llama_batch batch = {.n_tokens = i ? 1 : 3, .token = tokens};
+        if (llama_decode(tokens, batch) != 0) return 1;
+        calls++;
+        decoded += batch.n_tokens;
     }
-    puts("done");
+    printf("done: %d calls, %d tokens\n", calls, decoded);
     return 0;
 }
 #endif

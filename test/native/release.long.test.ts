@@ -126,7 +126,7 @@ for (const { arch, compiler, isThere } of architectures) {
       rmSync(join(root, log!), { force: true })
       const out = `GGML2PERFETTO_OUT=${inRoot(log!)}`
       const result = run(inRoot(program!), placed('libggml2perfetto.so'), out)
-      expect(result).toEqual({ status: 0, stdout: 'done\n', stderr: '' })
+      expect(result).toEqual({ status: 0, stdout: 'done: 5 calls, 7 tokens\n', stderr: '' })
       const { of, issues } = await readLog(join(root, log!))
       expect(issues).toEqual([])
       expect(of('token').map(({ phase, tokens }) => [phase, tokens])).toEqual([

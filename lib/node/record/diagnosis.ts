@@ -1,6 +1,7 @@
-import { readFileSync, statSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
+import * as self from 'node:process'
 import { UsageError } from '../../errors.ts'
-import { type Environment, linkage, type Program, programName, STARTING_FUNCTIONS } from './program.ts'
+import { type Environment, isLoader, linkage, type Program, programName, STARTING_FUNCTIONS } from './program.ts'
 
 /** `e_machine` and pointer width of this machine's programs, by Node's names. */
 const MACHINES: Readonly<Record<string, readonly [machine: number, bits: 32 | 64]>> = {
@@ -63,12 +64,6 @@ function obstacle(program: Program, arch: string, isLost: boolean): string | und
       `hint: build it with shared libraries, or ${OWN_BUILD}; if it only starts the program that computes: without --no-children`
     )
   }
-  if (elf.loader?.includes('musl')) {
-    return (
-      `it runs on musl (${elf.loader}), and the recorder needs glibc so far\n` +
-      `hint: record it in a Debian or Ubuntu container, or ${OWN_BUILD}`
-    )
-  }
   if (!raisesRights(program)) return undefined
   return (
     `it runs with its owner's rights (setuid or setgid), so that the loader ignores LD_PRELOAD\n` +
@@ -76,14 +71,9 @@ function obstacle(program: Program, arch: string, isLost: boolean): string | und
   )
 }
 
-/** `ld.so <program>` has no loader and needs none. */
-const isLoader = (path: string) => /\/ld(-linux[\w-]*|64)?\.so[\d.]*$/.test(path)
-
 function raisesRights({ stats }: Program): boolean {
-  // /proc/self is this process; its folder belongs to the effective user.
-  const own = statSync('/proc/self')
   const { mode, uid, gid } = stats
-  return (!!(mode & 0o4000) && uid !== own.uid) || ((mode & 0o2010) === 0o2010 && gid !== own.gid)
+  return (!!(mode & 0o4000) && uid !== self.geteuid?.()) || ((mode & 0o2010) === 0o2010 && gid !== self.getegid?.())
 }
 
 /** Does a started process have more rights than this one, so that the loader ignores LD_PRELOAD? */

@@ -25,6 +25,13 @@ export interface Program {
 /** The functions whose first call begins a log. */
 export const STARTING_FUNCTIONS = ['llama_decode', 'llama_encode', 'ggml_backend_graph_compute_async'] as const
 
+/** `ld.so <program>` has no loader and needs none. */
+export const isLoader = (path: string): boolean => /\/ld(-linux[\w-]*|-musl-[\w-]+|64)?\.so[\d.]*$/.test(path)
+
+/** The dynamic loader of a program; undefined if it is static, or not known. */
+export const loaderOf = ({ elf, executable }: Program): string | undefined =>
+  isLoader(executable) ? executable : elf.loader || undefined
+
 /** Where execvp searches without PATH. */
 const PATH_DEFAULT = '/bin:/usr/bin'
 /** How much of a file Linux reads to find `#!`. */

@@ -17,7 +17,15 @@ import { withLogReport } from './log-report.ts'
 import { type MemRecording, withMem } from './memory.ts'
 import { checkOps } from './ops.ts'
 import { type PowerRecording, withPower } from './power.ts'
-import { type Environment, findProgram, type Program, programError, programName, reasonOf } from './program.ts'
+import {
+  type Environment,
+  findProgram,
+  loaderOf,
+  type Program,
+  programError,
+  programName,
+  reasonOf,
+} from './program.ts'
 import { recorderLibrary, withReachable } from './recorder-library.ts'
 import { type SchedRecording, withSched } from './sched.ts'
 
@@ -215,7 +223,7 @@ type Decided = RecordOptions & { env: Environment; children: boolean; platform: 
 async function recordTo(output: string, program: Program, options: Decided): Promise<RecordResult> {
   const { env, children, platform, arch } = options
   await checkLog(output, program)
-  const library = await recorderLibrary({ env, platform, arch, onBuild: options.onBuild })
+  const library = await recorderLibrary({ env, platform, arch, loader: loaderOf(program), onBuild: options.onBuild })
   const before = await furtherLogs(output)
   const place = await placeOfLog(output)
   try {

@@ -5,9 +5,9 @@ import * as self from 'node:process'
 import { checkNames, UsageError } from '../../errors.ts'
 import { NVTX_LISTENER_OPTIONS } from '../../generated/option-names.ts'
 import { temporaryFolder } from '../left-overs.ts'
-import { type FailedRun, type NativeOptions, type NativeTarget, nativeFile, runFile } from '../native.ts'
+import { type FailedRun, isMusl, type NativeOptions, type NativeTarget, nativeFile, runFile } from '../native.ts'
 import { checkSystem } from './diagnosis.ts'
-import { type Environment, type Program, programName } from './program.ts'
+import { type Environment, loaderOf, type Program, programName } from './program.ts'
 
 const RECORDER: NativeTarget = {
   name: 'libggml2perfetto.so',
@@ -73,7 +73,9 @@ export async function withReachable<R>(
     await copyFile(library, copy)
     await chmod(copy, 0o755)
     await chmod(folder, 0o755)
-    return await use((await isReachable(copy)) && (await loads(copy, env)) ? copy : library)
+    return await use(
+      (await isReachable(copy)) && (await loads(copy, { env, loader: loaderOf(program) })) ? copy : library,
+    )
   } finally {
     remove()
   }
@@ -93,9 +95,15 @@ function isPreloadable(path: string): boolean {
   return !/[\s:;$]/.test(path)
 }
 
-/** Does this machine's loader accept the library? Another libc may not. */
-async function loads(library: string, env: Environment): Promise<boolean> {
+/** Does the loader of the program accept the library, or this machine's if it is not known? That of another libc may not. */
+async function loads(library: string, { env, loader }: Pick<NativeOptions, 'env' | 'loader'>): Promise<boolean> {
   if (!isPreloadable(library)) return true
+  // musl's loader lists what a library needs, as ldd does, and fails where something is missing.
+  if (isMusl(loader))
+    return runFile(loader, ['--list', library], { env: {} }).then(
+      () => true,
+      () => false,
+    )
   return runFile('true', [], { env: { PATH: env['PATH'], LD_PRELOAD: library } }).then(
     ({ stderr }) => stderr === '',
     ({ code }: FailedRun) => code === 'ENOENT', // without a program to test it with, the library is assumed to work

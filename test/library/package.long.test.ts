@@ -1,19 +1,18 @@
 import { execFileSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { build } from 'esbuild'
+import { sha256 } from '../cli/record-helpers.ts'
 import { needsOf } from '../elf.ts'
+import { ROOT } from '../root.ts'
+import { testInEmptyRoot } from './empty-root.ts'
+import { install, releasedAgain } from './installed.ts'
 
 /** The package as users get it: packed, installed into an empty folder, and used from there. */
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const MOE = join(ROOT, 'examples/moe.csv')
 const ENTRIES = ['index', 'core', 'perfetto', 'sql', 'analysis', 'report', 'tables', 'node', 'datasets', 'worker']
-const { files } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { files: string[] }
-
 let folder: string
 let tarball: string
 let packed: string[]
@@ -38,21 +37,7 @@ const write = (name: string, text: string) => {
 }
 
 beforeAll(() => {
-  const clone = mkdtempSync(join(tmpdir(), 'ggml2perfetto-pack-'))
-  folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-user-'))
-  // A copy: the native parts are compiled into dist/, where other tests are at work.
-  const folders = files.map((path) => path.split('/')[0]!).filter((path) => path !== 'native' && !path.startsWith('!'))
-  for (const path of [...new Set(folders), 'native', 'scripts', 'package.json', 'README.md']) {
-    cpSync(join(ROOT, path), join(clone, path), { recursive: true, filter: (from) => !from.includes('native/build') })
-  }
-  run(process.execPath, ['scripts/build-native.mjs'], clone)
-  // Without `prepack`, which is that and tsup, whose output is in dist/.
-  const [made] = JSON.parse(run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder], clone))
-  tarball = join(folder, made.filename)
-  packed = made.files.map(({ path }: { path: string }) => path)
-  rmSync(clone, { recursive: true })
-  run('npm', ['init', '-y'])
-  run('npm', ['install', '--no-save', '--prefer-offline', '--no-audit', '--no-fund', tarball])
+  ;({ folder, tarball, packed } = install())
 })
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -78,6 +63,8 @@ test('holds the builds, their types, trace_processor, the native parts, and noth
       expect(versions.filter((version) => /^GLIBC_2\.(3[2-9]|[4-9]\d)/.test(version))).toEqual([])
     }
   }
+  if (process.arch === 'x64' && hasTool('musl-gcc')) expected.push('dist/native/linux-x64-musl/libggml2perfetto.so')
+  expected.push('dist/native/SHA256SUMS')
   expect(expected.filter((path) => !packed.includes(path))).toEqual([])
   expect(
     packed.filter((path) =>
@@ -85,6 +72,19 @@ test('holds the builds, their types, trace_processor, the native parts, and noth
     ),
   ).toEqual([])
 })
+
+test('the native parts have the hashes that are listed, and are the same when they are built again, elsewhere', () => {
+  const native = join(folder, 'node_modules/ggml2perfetto/dist/native')
+  const lines = readFileSync(join(native, 'SHA256SUMS'), 'utf8').trimEnd().split('\n')
+  const listed = lines.map((line) => line.split('  ') as [string, string])
+  expect(listed.map(([, name]) => `dist/native/${name}`).sort()).toEqual(
+    packed.filter((path) => /^dist\/native\/linux/.test(path)).sort(),
+  )
+  for (const [hash, name] of listed) expect([name, sha256(join(native, name))]).toEqual([name, hash])
+  for (const [hash, name] of listed) expect([name, sha256(releasedAgain(name))]).toEqual([name, hash])
+})
+
+testInEmptyRoot(() => folder)
 
 describe('by checkers of packages', () => {
   for (const [name, args] of [

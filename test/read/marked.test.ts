@@ -1,7 +1,8 @@
 import { gzipSync } from 'node:zlib'
 import { expect, test } from '@jest/globals'
 import { summarize } from '../../lib/index.ts'
-import { cut, plainBytes } from '../line/support.ts'
+import { cut, FIXTURE_NAMES, OTHER_FIXTURES, plainBytes, SCHEDULER_FIXTURES } from '../line/support.ts'
+import { inLong } from '../long.ts'
 
 /** Texts as tools and shells of Windows write them: a byte order mark, UTF-16, line breaks of two characters. */
 
@@ -33,6 +34,20 @@ test.each(FIXTURES)('%s: the same with', async (fixture) => {
   const expected = await contentsOf(plainBytes(fixture))
   for (const [name, form] of FORMS) expect([name, await contentsOf(form(text))]).toEqual([name, expected])
   expect(await contentsOf(utf16le(text), 1001)).toEqual(expected)
+})
+
+/** Of texts of all other formats: those without bytes of zero. */
+const TEXTS = [...FIXTURE_NAMES, ...OTHER_FIXTURES, ...SCHEDULER_FIXTURES].filter(
+  (fixture) => !FIXTURES.includes(fixture) && !plainBytes(fixture).includes(0),
+)
+
+inLong(test)(`${TEXTS.length} other texts with lines that end in CR LF are the same`, async () => {
+  expect(TEXTS.length).toBeGreaterThan(40)
+  for (const fixture of TEXTS) {
+    const text = new TextDecoder().decode(plainBytes(fixture))
+    const ended = withBreaks(text)
+    expect([fixture, await contentsOf(Buffer.from(ended))]).toEqual([fixture, await contentsOf(plainBytes(fixture))])
+  }
 })
 
 test('an input of a mark alone is not a log', async () => {

@@ -33,7 +33,7 @@ export function parseClock(input: string, text: string): GivenClock {
 
 /** The input that the user means by its name or file name. */
 export function inputNamed(key: string, inputs: readonly string[]): string | undefined {
-  return inputs.find((input) => input === key) ?? inputs.find((input) => input.replace(/^.*\//, '') === key)
+  return inputs.find((input) => input === key) ?? inputs.find((input) => input.replace(/^.*[\\/]/, '') === key)
 }
 
 /** Does the user move the times of an input? Then no other one can be put on its clock. */

@@ -10,7 +10,7 @@ import { ROOT } from '../root.ts'
  */
 const LOGS: readonly (readonly [path: string, what: string, calls: number, operators: number, graphs: number])[] = [
   ['test/recorded/old/moe.ggtrace.gz', 'of the first day (2026-11-21)', 9, 2898, 9],
-  ['test/recorded/old/tiny.ggtrace', 'by the writer in TypeScript (2026-11-21)', 3, 30, 3],
+  ['test/recorded/old/tiny.ggtrace.gz', 'by the writer in TypeScript (2026-11-21)', 3, 30, 3],
   ['test/recorded/outside-graphs.ggtrace.gz', 'operators of 20 to 24 bytes (2026-11-21)', 9, 2898, 9],
   ['test/fixtures/memory-samples/nano.ggtrace.gz', 'functions around calls (2026-11-23)', 3, 342, 3],
   ['test/fixtures/findings/slower-type.ggtrace.gz', 'loading, limits of the control group (2026-11-25)', 13, 1898, 13],

@@ -88,6 +88,12 @@ export const OPTIONS = {
     ),
   ),
   sync: seldom(flag('Compute node by node, to time operators of backends such as GPUs, too; makes the run slower')),
+  libraries: seldom(
+    flag(
+      'Record a library that contains ggml and does not export it, such as an add-on of Node.js; not where a library with another ggml is ' +
+        'loaded after it',
+    ),
+  ),
   states: seldom({
     ...flag('Record when threads ran, waited for a CPU, and were blocked (needs no root); --no-states: do not'),
     default: true,
@@ -192,6 +198,7 @@ const OWN = [
     'cupti',
     'gpuEvents',
     'sync',
+    'libraries',
     'states',
     'functions',
     'tokens',
@@ -213,7 +220,20 @@ export function chosen(args: ArgumentsCamelCase<Arguments>) {
 
 /** Options that the recorder has, which bpftrace does not replace. */
 const NOT_ATTACHED = [
-  ...(['sync', 'ops', 'every', 'counters', 'faults', 'paused', 'toggle', 'ring', 'slow', 'guard', 'tokens'] as const),
+  ...([
+    'sync',
+    'libraries',
+    'ops',
+    'every',
+    'counters',
+    'faults',
+    'paused',
+    'toggle',
+    'ring',
+    'slow',
+    'guard',
+    'tokens',
+  ] as const),
   ...(['cupti', 'gpuEvents', 'maxSize', 'nvtxEmit', 'printEnv', 'sweep', 'power', 'mem'] as const),
 ] as const
 

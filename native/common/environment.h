@@ -19,6 +19,7 @@
 #define ENV_CUPTI "GGML2PERFETTO_CUPTI"         /* path of NVIDIA's libcupti, where it is not found */
 #define ENV_GPU_EVENTS "GGML2PERFETTO_GPU_EVENTS" /* set: without CUPTI, times nodes of CUDA's devices by events */
 #define ENV_SYNC "GGML2PERFETTO_SYNC"             /* set: compute nodes of backends without an operator hook one by one */
+#define ENV_LIBRARIES "GGML2PERFETTO_LIBRARIES"   /* set: record a library that contains ggml and does not export it */
 #define ENV_FUNCTIONS "GGML2PERFETTO_FUNCTIONS"   /* 0: no functions other than calls */
 #define ENV_NVTX "GGML2PERFETTO_NVTX"             /* set: NVTX_INJECTION64_PATH names our library */
 #define ENV_NVTX_EMIT "GGML2PERFETTO_NVTX_EMIT"   /* phases, tokens, graphs, operators */

@@ -1,5 +1,5 @@
 /*
- * Libraries that the program loads: one may contain ggml without exporting it (program.h). The functions of such a library are redirected
+ * Libraries that the program loads, if asked for: one may contain ggml without exporting it (program.h). The functions of such a library are redirected
  * before the program has its handle.
  */
 #include "recorder/hook.h"
@@ -25,6 +25,7 @@ __attribute__((noinline)) static void * open_and_look(void * (*real)(const char 
         openmp_redirect(program_function("ggml_init"));
     }
     if (loaded != PROGRAM_NOTHING) recorder_note_program();
+    if (library) dlerror(); /* of functions that were looked for */
     errno = error;
     return library;
 }

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "common/environment.h"
 #include "common/hold.h"
 #include "common/process.h"
 #include "recorder/entry.h"
@@ -290,19 +291,19 @@ static bool redirect_linked(const char * path, uintptr_t base, const void * insi
     return may;
 }
 
-static pid_t awaiting; /* the process that is recorded; 0: none. Its children are not */
+static pid_t awaiting; /* the process whose libraries are looked at; 0: none. Its children are not */
 
 bool program_redirect(program_search * exported) {
     struct object object = {0};
     struct symbols symbols;
     find_exported = exported;
     if (!dladdr(&program, &recorder)) return false;
-    awaiting = getpid();
+    awaiting = environment(ENV_LIBRARIES) ? getpid() : 0;
     dl_iterate_phdr(note_program, &object);
     if (object.address && open_object(&symbols, &object, true)) {
         decide(IN_OBJECT);
         redirect_in(&object, &symbols);
-    } else loaded_find(redirect_linked);
+    } else if (awaiting) loaded_find(redirect_linked);
     return program_has_ggml();
 }
 
@@ -343,7 +344,8 @@ bool program_has_ggml(void) {
 }
 
 void * program_function(const char * name) {
-    if (!program_has_ggml()) return NULL;
+    /* Not those of its libc or of a sanitizer, which may call the hook themselves. */
+    if (!program_has_ggml() || !is_of_ggml(name)) return NULL;
     const struct hooked key = {.name = name};
     const struct hooked * hooked = bsearch(&key, program.hooked, program.count, sizeof(key), by_name);
     if (hooked && is_wanted(hooked) && !hooked->problem) return hooked->real;

@@ -12,7 +12,7 @@ typedef void * program_search(const char * name);
 
 /*
  * Before the program's own code runs: constructors of preloaded libraries run first. False: ggml is neither a part of it nor of a library that
- * it is linked with; then libraries are awaited that it loads.
+ * it is linked with. Of libraries, those only with ENV_LIBRARIES; then those are awaited that it loads.
  */
 bool program_redirect(program_search * exported);
 

@@ -68,6 +68,7 @@ linux('libraries that a program loads (needs linux and cc)', () => {
     }
     const wanted = { status: 0, stdout: `${expected}\n`, stderr: '' }
     expect(open({})).toEqual(wanted)
-    expect(open({ LD_PRELOAD: RECORDER, GGML2PERFETTO_OUT: inFolder('run.ggtrace') })).toEqual(wanted)
+    const recorder = { LD_PRELOAD: RECORDER, GGML2PERFETTO_OUT: inFolder('run.ggtrace'), GGML2PERFETTO_LIBRARIES: '1' }
+    expect(open(recorder)).toEqual(wanted)
   })
 })

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, mkdirSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
@@ -48,7 +48,7 @@ llama('programs that contain ggml (needs linux-x64, g++, make, git, npm)', () =>
   const optionsOf = (name: string): RunOptions => ({
     program: join(programs, name),
     lib: empty,
-    ...(name.endsWith('.node') && { before: [process.execPath, ADDONS] }),
+    ...(name.endsWith('.node') && { before: [process.execPath, ADDONS], env: { GGML2PERFETTO_LIBRARIES: '1' } }),
   })
 
   async function recorded(spec: typeof NANO, threads: number, name = 'hosts') {
@@ -79,6 +79,13 @@ llama('programs that contain ggml (needs linux-x64, g++, make, git, npm)', () =>
       await expectTrace(log, recording)
     },
   )
+
+  test('an add-on is left alone unless asked for', async () => {
+    const { path } = await model(NANO)
+    const { log, result } = await recordHosts(stepsOf(path, 1), { ...optionsOf('hosts.node'), env: {} })
+    expect(result.calls).toHaveLength(CALLS)
+    expect(existsSync(log)).toBe(false)
+  })
 
   test('of two add-ons, the first is recorded, and the other one is named', async () => {
     const { path } = await model(NANO)

@@ -149,4 +149,4 @@ function whyNotInside({ elf }: Program): string {
 
 const HIDDEN =
   'does it use llama.cpp? It is not linked with ggml. If it loads a library that contains ggml, the calls may be inside ' +
-  `that library, and cannot be seen if it was stripped, or on other processors than x64: then objdump -R <library> | grep ${STARTING_FUNCTIONS[0]} prints nothing`
+  `that library: record --libraries. They cannot be seen if it was stripped, or on other processors than x64: then objdump -R <library> | grep ${STARTING_FUNCTIONS[0]} prints nothing`

@@ -58,6 +58,11 @@ export interface RecordOptions {
   readonly gpuEvents?: boolean | undefined
   /** Computes node by node, to time operators of backends without an operator hook (GPUs): slower. */
   readonly sync?: boolean | undefined
+  /**
+   * Records a library that contains ggml and does not export it, such as an add-on of Node.js, by the entries of its functions; by default no:
+   * a library with a ggml of its own that is loaded later would call this one.
+   */
+  readonly libraries?: boolean | undefined
   /** Records when threads ran, waited for a CPU, and were blocked; by default yes, if the kernel reports it. */
   readonly states?: boolean | undefined
   /**
@@ -286,6 +291,7 @@ function recorderEnvironment(
     gpu = true,
     cupti,
     sync,
+    libraries,
     states = true,
     functions = true,
     tokens,
@@ -311,6 +317,7 @@ function recorderEnvironment(
     [RECORDER_ENVIRONMENT.cupti]: cupti && resolve(cupti),
     [RECORDER_ENVIRONMENT.gpuEvents]: gpuEvents ? '1' : undefined,
     [RECORDER_ENVIRONMENT.sync]: sync ? '1' : undefined,
+    [RECORDER_ENVIRONMENT.libraries]: libraries ? '1' : undefined,
     [RECORDER_ENVIRONMENT.states]: states ? undefined : '0',
     [RECORDER_ENVIRONMENT.functions]: functions ? undefined : '0',
     [RECORDER_ENVIRONMENT.tokens]: tokens && `${tokens[0]}..${tokens[1] === Infinity ? '' : tokens[1]}`,

@@ -40,7 +40,7 @@ const LISTING = /^(completion|--get-yargs-completions)$/
 export async function commandsFor(args: readonly string[]): Promise<CommandModule[]> {
   const [first = ''] = args
   const areListed = args.some((arg) => LISTING.test(arg))
-  const name = first in MODULES ? (first as keyof typeof MODULES) : 'convert'
+  const name = Object.hasOwn(MODULES, first) ? (first as keyof typeof MODULES) : 'convert'
   const modules = areListed && name !== first ? Object.values(MODULES) : [MODULES[name]]
   return (await Promise.all(modules.map((load) => load()))) as unknown as CommandModule[]
 }
@@ -149,7 +149,7 @@ function explainUsage(message: string, command: string | undefined): string {
  */
 export async function expanded(given: readonly string[]): Promise<readonly string[]> {
   const [first = '', ...rest] = given
-  const args = knownCommand(first in OLDER ? [...OLDER[first]!, ...rest] : given, NAMES)
+  const args = knownCommand(Object.hasOwn(OLDER, first) ? [...OLDER[first]!, ...rest] : given, NAMES)
   return args[0] === 'record' ? (await import('./commands/record.ts')).markProgram(args) : args
 }
 
@@ -158,7 +158,7 @@ export async function expanded(given: readonly string[]): Promise<readonly strin
  * UsageError for an argument that the command does not have, and for a value that is none of its option.
  */
 export async function parseWith(commands: CommandModule[], args: readonly string[], areAll = false): Promise<string> {
-  const isAboutDefault = !(args[0]! in MODULES) && args.some(isHelp)
+  const isAboutDefault = !Object.hasOwn(MODULES, args[0] ?? '') && args.some(isHelp)
   const parsed = isAboutDefault ? ['convert', ...args] : args
   // yargs passes its output to a callback; without one, it prints it and ignores errors.
   let said = ''

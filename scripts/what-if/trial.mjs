@@ -10,7 +10,16 @@
  * run meanwhile.
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
-import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -72,27 +81,29 @@ const analysisOf = async (log) => analyze(await inputOf(log), { series: WHAT_IF_
 async function record(side, log) {
   if (values.keep && existsSync(log)) return await analysisOf(log)
   const { path } = await cachedModel(modelOf(side), join(folder, 'models'))
-  rmSync(log, { force: true })
+  const part = `${log}.part`
+  rmSync(part, { force: true })
   const numbers = { threads: side.threads, prompt: side.prompt, decode: side.decode, parallel: side.parallel }
   const options = Object.entries(numbers).flatMap(([name, value]) => [`--${name}`, `${value}`])
   const run = [program, '--lib', LIBS, '--model', path, '--threadpool', '--warmup', '--batch', '8192', ...options]
   const hog = side.hog ? spawn('taskset', HOG, { stdio: 'ignore' }) : undefined
   try {
-    const args = [CLI, 'record', '-o', log, '--', ...run]
+    const args = [CLI, 'record', '-o', part, '--', ...run]
     const { status, stderr } = spawnSync(process.execPath, args, { env, encoding: 'utf8' })
     if (status !== 0) throw new Error(`${run.join(' ')}: exit code ${status}\n${stderr}`)
   } finally {
     hog?.kill('SIGKILL')
   }
+  renameSync(part, log)
   return await analysisOf(log)
 }
 
 /** Measures the products of a run, whose log is this, as the change needs them. */
 function kernelsFor({ number, changes, before }, log) {
+  if (values.kernels === 'no') return undefined
   const file = kept(number, 'kernels.json')
   if (values.keep && existsSync(file)) return parseKernelFile(readFileSync(file, 'utf8'))
   const { threads, type, batch, context, experts } = changes
-  if (values.kernels === 'no') return undefined
   const options = [
     ...['--types', type ?? nameOf(before.type)],
     ...(threads === undefined ? [] : ['--threads', `${threads}`]),

@@ -46,7 +46,9 @@ export function releasedAgain(name: string): string {
   if (!again.has(machine)) {
     mkdirSync(join(native, 'build'), { recursive: true })
     const isOwn = machine === process.arch
-    const compiler = isOwn ? 'cc' : Object.entries(COMPILERS).find(([ending]) => machine.endsWith(ending))![1]
+    const compiler = isOwn
+      ? process.env['CC'] || 'cc'
+      : Object.entries(COMPILERS).find(([ending]) => machine.endsWith(ending))![1]
     const make = ['make', '-s', '-j', `${availableParallelism()}`, '-C', native, `BUILD=${build}`, `CC=${compiler}`]
     execFileSync('flock', [join(native, 'build/tests.lock'), ...make, 'release'])
     again.set(machine, join(native, build, 'release'))

@@ -154,7 +154,6 @@ llama('endings of a recorded program', () => {
           if (traced.code === 3) expect(others).toEqual([])
         }
         if (TIMES > 1) console.log(`${BESIDE_THREADS}, of ${RUNS}: ${failures} by SIGSEGV`)
-        expect(failures).toBeLessThan(RUNS)
       },
       TIMEOUT_MS * RUNS,
     )

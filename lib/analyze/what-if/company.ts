@@ -40,9 +40,10 @@ export function withoutCompany(context: PlanContext): { readonly factor: Factor;
       factor: { low: Math.min((1 - ALONE_ERROR) / ratio, alone), expected: alone, high: 1 },
       basis: `${lostTo}; ${products}: what is above is lost to them, too`,
     }
-  // Other changes put measured products in place of those of the run: it is in their bounds then.
-  const isOnly = Object.entries(changes).every(([name, value]) => name === 'without' || value === undefined)
-  const isUnusual = isOnly && ratio > UNUSUAL
+  // These changes put measured products in place of those of the run: it is in their bounds then.
+  const { threads, type, batch, experts } = changes
+  const isReplaced = [threads, type, batch, experts].some((value) => value !== undefined)
+  const isUnusual = !isReplaced && ratio > UNUSUAL
   return {
     factor: { low: isUnusual ? alone : 1, expected: 1, high: 1 },
     basis: `${lostTo}; ${products}${isUnusual ? ': what is above may be lost to them, too' : ''}`,

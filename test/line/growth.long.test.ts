@@ -160,7 +160,8 @@ describe('twice as much of anything is some twice the work', () => {
         let { isRead, grows, ratio } = await worksOf(make, run, COUNT)
         isAnyRead ||= isRead && grows
         // What is in the first bytes may cost nothing more, or all once more in the next piece: then larger inputs decide.
-        if (!(ratio < RATIO_MAX)) ratio = (await worksOf(make, run, MANY)).ratio
+        // Counts may be lost in any of them, but not each time in the same.
+        for (let times = 0; times < 3 && !(ratio < RATIO_MAX); times++) ratio = (await worksOf(make, run, MANY)).ratio
         if (!(ratio < RATIO_MAX)) found.push(`${way} of ${what}: ${ratio.toFixed(2)}`)
       }
     }

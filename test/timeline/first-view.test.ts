@@ -42,8 +42,9 @@ describe('a trace of one log', () => {
       expect(alone.problems()).toEqual([])
       expect(rows(alone, 'SELECT count(*) FROM clock_snapshot')).toEqual([[0]])
       expect(rows(alone, GROUPS).length).toBeLessThanOrEqual(1) // none where all rows are at the top
-      // Alone, what a thread of a profile did is a row of the run, and names the thread.
-      const ofThread = "iif(t.name GLOB 'thread [0-9]*: *', substr(t.name, instr(t.name, ': ') + 2), t.name)"
+      // Alone, what a thread of a profile did is a row of the run, and names the thread. Beside another input its operators are the thread's own row, without a name.
+      const named = "iif(t.name GLOB 'thread [0-9]*: *', substr(t.name, instr(t.name, ': ') + 2), t.name)"
+      const ofThread = `nullif(${named}, 'operators')`
       const SLICES = `SELECT s.name, s.ts + ${ZERO_NS} AS at, s.dur, ${ofThread} AS row FROM slice s JOIN track t ON t.id = track_id
       ORDER BY at, row, s.name, dur`
       const SAMPLES = `SELECT t.name, c.ts + ${ZERO_NS} AS at, value FROM counter c JOIN track t ON t.id = track_id

@@ -85,8 +85,12 @@ export interface View {
 
 /** Number of calls in view at first. */
 const CALLS_SHOWN = 3
+/** As many are in view if the slowest call and a usual one are among them. */
+const CALLS_SHOWN_MAX = 8
 /** A call that takes this many times the median is in view, and has a note. */
 const SLOW_CALL = 1.5
+/** A usual call takes the median, but for this share of it. */
+const USUAL_SHARE = 0.05
 const NOTES_MAX = 3
 /** Space before and after what is in view, as a share of its time. */
 const MARGIN = 0.05
@@ -149,10 +153,12 @@ export function viewOf(query: (sql: string) => QueryResult): View {
   })
   const [request] = query(SLOWEST_REQUEST).rows
   const gpu = gpuViewOf(query)
-  const slow = slowCalls(calls)
+  const timed = timedCalls(calls)
+  const slow = slowCalls(timed)
+  const usual = slow[0] && usualCall(timed, slow[0])
   const inView = request
     ? ([BigInt(request[0] as number), BigInt(request[1] as number)] as const)
-    : shownOf(calls, slow)
+    : shownOf(calls, slow[0], usual)
   const ofRun = `([^>]*> )?(${ROWS}|${request ? 'worker.*' : '[bKw].*|layer.*|Memory|com.*'})${isRun === 1 ? '' : OF_JSON}`
   const others = isRun === 1 || operators !== 0 ? { expanded: [], rows: [ofRun, CPUS] } : otherViewOf(query, CPUS)
   const copied = [...others.rows, ...gpu.rows]
@@ -171,8 +177,7 @@ export function viewOf(query: (sql: string) => QueryResult): View {
     commands.push(command('AddDebugSliceTrack', sql, 'Why slow'))
   }
   if (hasFindings === 1) commands.push(command('RunQueryAndShowTab', FINDINGS, 'Findings'))
-  for (const { call, times } of slow)
-    commands.push(command('AddNoteAtTimestamp', `${call.ts}`, `${call.name}: ${times.toFixed(1)} × the median`))
+  commands.push(...notesOf(slow, usual, inView))
   const span = inView ? widened(inView, MARGIN) : gpu.span
   return { span: span && withinTrace(span, query(BOUNDS)), commands }
 }
@@ -185,30 +190,62 @@ function withinTrace([start, end]: readonly [bigint, bigint], bounds: QueryResul
 
 const command = (name: string, ...args: string[]): ViewerCommand => ({ id: `dev.perfetto.${name}`, args })
 
-interface SlowCall {
+interface TimedCall {
   readonly call: CallSpan
+  /** Its place among the calls. */
+  readonly nth: number
   /** Its time, as a multiple of the median. */
   readonly times: number
 }
 
-/** The slowest calls, the slowest one first. */
-function slowCalls(calls: readonly CallSpan[]): SlowCall[] {
+function timedCalls(calls: readonly CallSpan[]): TimedCall[] {
   const times = calls.map(({ ts, endTs }) => Number(endTs - ts))
   const median = times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)] ?? 0
+  return calls.map((call, nth) => ({ call, nth, times: times[nth]! / median }))
+}
+
+/** The slowest calls, the slowest one first. */
+function slowCalls(calls: readonly TimedCall[]): TimedCall[] {
   return calls
-    .map((call, i) => ({ call, times: times[i]! / median }))
-    .filter((call) => call.times >= SLOW_CALL)
+    .filter(({ times }) => times >= SLOW_CALL)
     .sort((a, b) => b.times - a.times)
     .slice(0, NOTES_MAX)
 }
 
-/** The slowest call and those around it; the first calls if none is slow. */
-function shownOf(calls: readonly CallSpan[], [slowest]: readonly SlowCall[]): readonly [bigint, bigint] | undefined {
-  const at = slowest ? calls.indexOf(slowest.call) - 1 : 0
+/** Of the calls that took the median, the one nearest to the slowest: what that is compared with. */
+function usualCall(calls: readonly TimedCall[], slowest: TimedCall): TimedCall {
+  const distance = ({ nth }: TimedCall) => Math.abs(nth - slowest.nth)
+  return calls
+    .filter(({ times }) => Math.abs(times - 1) < USUAL_SHARE)
+    .reduce((nearest, call) => (distance(call) < distance(nearest) ? call : nearest))
+}
+
+/** The slowest call and those around it, with the usual one if that is near; the first calls if none is slow. */
+function shownOf(
+  calls: readonly CallSpan[],
+  slowest: TimedCall | undefined,
+  usual: TimedCall | undefined,
+): readonly [bigint, bigint] | undefined {
+  const at = slowest ? slowest.nth - 1 : 0
   const from = Math.max(0, Math.min(at, calls.length - CALLS_SHOWN))
-  const shown = calls.slice(from, from + CALLS_SHOWN)
+  const to = from + CALLS_SHOWN
+  const [first, end] = usual ? [Math.min(from, usual.nth), Math.max(to, usual.nth + 1)] : [from, to]
+  const shown = end - first <= CALLS_SHOWN_MAX ? calls.slice(first, end) : calls.slice(from, to)
   if (shown.length === 0) return undefined
   return [shown[0]!.ts, shown.reduce((last, { endTs }) => (endTs > last ? endTs : last), 0n)]
+}
+
+/** Notes at the slow calls and at the usual one; that of the slowest names the usual one if it is not in view. */
+function notesOf(
+  slow: readonly TimedCall[],
+  usual: TimedCall | undefined,
+  inView: readonly [bigint, bigint] | undefined,
+): ViewerCommand[] {
+  const isSeen = usual && inView && usual.call.ts >= inView[0] && usual.call.endTs <= inView[1]
+  return [...slow, ...(usual ? [usual] : [])].map(({ call, times }, i) => {
+    const compared = usual && i === 0 && !isSeen ? `; compare with ${usual.call.name}` : ''
+    return command('AddNoteAtTimestamp', `${call.ts}`, `${call.name}: ${times.toFixed(1)} × the median${compared}`)
+  })
 }
 
 /**

@@ -86,12 +86,6 @@ const ofStream = {
   name: ({ device, stream }: of.Stream) => `GPU ${device}: ${stream}`,
 }
 
-/** `1.04864 MB`: exact, as rows of one name would be one row; in the units that the viewer has for bytes. */
-function offsetText(bytes: number): string {
-  if (bytes < 1e3) return `${bytes}`
-  return bytes < 1e6 ? `${bytes / 1e3} KB` : `${bytes / 1e6} MB`
-}
-
 /**
  * Every track: its group, its place in the group, its name and its description, in the order of the viewer. A property that
  * depends on something, such as a worker's number, is a function. docs/reference/tracks.md describes the same tracks in the same order.
@@ -400,10 +394,10 @@ export const LAYOUT = {
       'memory. A slice lasts from the first worker that writes the tensor to the last that reads it or a view of it; an ' +
       'in-place op ends its source. Tensors of different rows may use the same memory, but never at the same time.',
   }),
-  tensors: track<{ readonly offset: number }>('arena', {
+  tensors: track<{ readonly offset: number; readonly place: string }>('arena', {
     // Backends align tensors to at least 32 bytes.
     rank: ({ offset }) => Math.min(Math.floor(offset / 32), RANK_MAX - 1),
-    name: ({ offset }) => `at ${offsetText(offset)}`,
+    name: ({ place }) => `at ${place}`,
     description: ({ offset }) =>
       `Tensors that begin at offset ${offset}, one after the other: first write to last read.`,
   }),

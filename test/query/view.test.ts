@@ -21,6 +21,18 @@ const callsIn = (trace: OpenTrace, { span }: View) =>
 /** `decode 5` of `decode 5 · 629 µs`. */
 const withoutTime = (name: unknown) => String(name).split(' · ')[0]
 
+/** Of calls that took these times: the slowest, the usual one nearest to it, which took the median but for 5 %, and the median. */
+function compared(times: readonly number[]): {
+  readonly slowest: number
+  readonly usual: number
+  readonly median: number
+} {
+  const slowest = times.indexOf(Math.max(...times))
+  const median = times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)]!
+  const usual = times.flatMap((time, nth) => (Math.abs(time / median - 1) < 0.05 ? [nth] : []))
+  return { slowest, usual: usual.toSorted((a, b) => Math.abs(a - slowest) - Math.abs(b - slowest))[0]!, median }
+}
+
 describe('the slowest decode call is in view, with those beside it', () => {
   test.each([
     ['CSV', MOE, {}],
@@ -31,11 +43,39 @@ describe('the slowest decode call is in view, with those beside it', () => {
     await withTrace(await traceOf(log, options), (trace) => {
       const decodes = trace.query("select dur, name from slice where name glob 'decode [0-9]*' order by ts").rows
       const times = decodes.map(([dur]) => Number(dur))
-      const slowest = times.indexOf(Math.max(...times))
-      const isSlow = times[slowest]! >= 1.5 * times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)]!
+      const { slowest, usual, median } = compared(times)
+      const isSlow = times[slowest]! >= 1.5 * median
       const from = Math.max(0, Math.min(isSlow ? slowest - 1 : 0, decodes.length - 3))
-      expect(callsIn(trace, found)).toEqual(decodes.slice(from, from + 3).map(([, name]) => name))
+      const [first, end] = isSlow ? [Math.min(from, usual), Math.max(from + 3, usual + 1)] : [from, from + 3]
+      const shown = end - first <= 8 ? decodes.slice(first, end) : decodes.slice(from, from + 3)
+      expect(callsIn(trace, found)).toEqual(shown.map(([, name]) => name))
     })
+  })
+
+  test.each([
+    [5, ['decode 15', 'decode 16', 'decode 17', 'decode 18', 'decode 19', 'decode 20', 'decode 21', 'decode 22']],
+    [6, ['decode 20', 'decode 21', 'decode 22']],
+  ])('with the nearest usual one, if at most 8 calls are in view then: of %i others between', async (others, shown) => {
+    const MS = 1e6
+    const log = input('calls', () => {
+      let endNs = 0
+      return Array.from({ length: 40 }, (_, call): TraceEvent => {
+        const startNs = endNs
+        endNs += Math.abs(call - 20) > others ? MS : call === 20 ? 9 * MS : 1.3 * MS
+        return { kind: 'token', call, phase: 'decode', tokens: 1, startNs, endNs, tid: 7, inferred: 0 }
+      })
+    })
+    const pieces: Uint8Array[] = []
+    for await (const piece of convert(log)) pieces.push(piece)
+    const bytes = Buffer.concat(pieces)
+    const found = await findView(inPieces(bytes))
+    expect((await withTrace(bytes, (trace) => callsIn(trace, found))).map(withoutTime)).toEqual(shown)
+    const usual = `decode ${20 - others}`
+    const texts = found.commands.filter(({ id }) => id.endsWith('AddNoteAtTimestamp')).map(({ args }) => args[1]!)
+    expect(texts.map((text) => text.replace(/ · [^:;]*s(?=[:;]|$)/g, ''))).toEqual([
+      `decode 21: 9.0 × the median${shown.length === 8 ? '' : `; compare with ${usual}`}`,
+      `${usual}: 1.0 × the median`,
+    ])
   })
 
   test('of those calls only that are drawn', async () => {
@@ -90,7 +130,7 @@ describe('commands', () => {
 
   test('are ones that the UI runs from a URL, with texts as arguments', async () => {
     const { commands } = await view(RECORDED, { findings: true })
-    expect(commands.map(({ id }) => id.replace('dev.perfetto.', ''))).toEqual(ALLOWED)
+    expect([...new Set(commands.map(({ id }) => id.replace('dev.perfetto.', '')))]).toEqual(ALLOWED)
     for (const { args } of commands) for (const arg of args) expect(typeof arg).toBe('string')
   })
 
@@ -124,7 +164,7 @@ describe('commands', () => {
     expect(paths.filter((path) => !new RegExp(pattern!).test(path))).toEqual([])
   })
 
-  test('list findings as the table below, most time first, and note slow calls', async () => {
+  test('list findings as the table below, most time first, and note slow calls and a usual one', async () => {
     const found = await view(RECORDED, { findings: true })
     const [sql] = argsOf(found, 'RunQueryAndShowTab')
     await withTrace(await traceOf(RECORDED, { findings: true }), (trace) => {
@@ -132,15 +172,17 @@ describe('commands', () => {
       expect(findings.length).toBeGreaterThan(0)
       expect(trace.query(sql!).rows.map(([name]) => name)).toEqual(findings)
       const notes = found.commands.filter(({ id }) => id.endsWith('AddNoteAtTimestamp')).map(({ args }) => args)
-      const times = trace.query(
-        "select ts, dur, name from slice where name glob 'decode [0-9]*' order by dur desc",
-      ).rows
-      const usual = times.map(([, dur]) => Number(dur)).toSorted((a, b) => a - b)[Math.floor(times.length / 2)]!
-      const slow = times.filter(([, dur]) => Number(dur) >= 1.5 * usual).slice(0, 3)
+      const decodes = trace.query("select ts, dur, name from slice where name glob 'decode [0-9]*' order by ts").rows
+      const { usual, median } = compared(decodes.map(([, dur]) => Number(dur)))
+      const slow = decodes
+        .filter(([, dur]) => Number(dur) >= 1.5 * median)
+        .sort(([, a], [, b]) => Number(b) - Number(a))
+        .slice(0, 3)
       expect(slow.length).toBeGreaterThan(0)
-      const texts = slow.map(([ts, dur, name]) => [
+      const isSeen = callsIn(trace, found).includes(decodes[usual]![2]!)
+      const texts = [...slow, decodes[usual]!].map(([ts, dur, name], i) => [
         `${ts}`,
-        `${name}: ${(Number(dur) / usual).toFixed(1)} × the median`,
+        `${name}: ${(Number(dur) / median).toFixed(1)} × the median${i > 0 || isSeen ? '' : `; compare with ${decodes[usual]![2]}`}`,
       ])
       expect(notes).toEqual(texts)
     })

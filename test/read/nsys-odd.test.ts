@@ -206,6 +206,29 @@ test('devices and contexts have the names that the program gave them, and GPUs a
   expect(found).toEqual([['8 (copies), serving, pid 100'], ['stream 7, serving, pid 100'], ['stream 9, pid 101']])
 })
 
+test('names of queues have at most 28 characters, the stream first; the description has names that are too long for that', async () => {
+  const context = 'inference on the first GPU'
+  const [found] = await answers(
+    reportOf({
+      TARGET_INFO_NVTX_CUDA_CONTEXT: [{ name: context, processId: 100, deviceId: 0, contextId: 1 }],
+      TARGET_INFO_NVTX_CUDA_STREAM: [
+        { name: 'copies of the KV cache', processId: 100, contextId: 1, streamId: 8 },
+        { name: 'compute', processId: 101, contextId: 1, streamId: 9 },
+      ],
+    }),
+    `SELECT DISTINCT t.name, extract_arg(t.source_arg_set_id, 'description') FROM gpu_slice JOIN track t ON t.id = track_id ORDER BY 1`,
+  )
+  expect(found!.map(([name]) => name)).toEqual([
+    ...['stream 7, ctx 1, pid 100', 'stream 8, ctx 1, pid 100'],
+    'stream 9 (compute), pid 101',
+  ])
+  expect(found!.map(([, description]) => description)).toEqual([
+    expect.stringContaining(`Context 1, ${context}. Process 100.`),
+    expect.stringContaining(`Stream copies of the KV cache. Context 1, ${context}. Process 100.`),
+    expect.stringContaining('Stream compute. Context 1. Process 101.'),
+  ])
+})
+
 test('rows that claim to go on in a circle of pages for ever take no memory', async () => {
   const bytes = reportOf({ StringIds: [{ id: 0, value: 'x'.repeat(40_000) }] }, 'PRAGMA page_size=512')
   const view = new DataView(bytes.buffer)

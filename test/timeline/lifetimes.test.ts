@@ -121,6 +121,21 @@ describe('lifetimes of any graph', () => {
     expect(livesIn(await memoryOf(log))).toHaveLength(expected.length)
   })
 
+  test('are in rows with rounded offsets, exact ones where another row has that name', async () => {
+    const plain = (bytes: number, ...sources: number[]): ArenaOp => ({ kind: 'plain', sources, bytes })
+    // The input has 64 bytes; the last operator reads all before it, so that none is in place of another.
+    const ops = [plain(2 ** 20 - 64, 0), plain(32, 1), plain(32, 2), plain(32, 0, 1, 2, 3)]
+    const { log } = runsOf([simulate(ops)], 1)
+    const rows = livesIn(await memoryOf(log)).map(({ row, offset }) => [offset, row.split('/').at(-1)])
+    expect(Object.fromEntries(rows)).toEqual({
+      0: 'at 0',
+      64: 'at 64',
+      [2 ** 20]: 'at 1.05 MB',
+      [2 ** 20 + 32]: 'at 1.048608 MB',
+      [2 ** 20 + 64]: 'at 1.04864 MB',
+    })
+  })
+
   test('are those that the allocator had in mind', async () => {
     const graphs = fc.array(fc.array(arenaOp, { minLength: 1, maxLength: 40 }), { minLength: 1, maxLength: 3 })
     await fc.assert(

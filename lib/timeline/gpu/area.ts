@@ -223,7 +223,11 @@ export class GpuArea {
       const name = isVulkan ? names.text(place.queue!) : titleOf(place, names.text(streamName), names.text(contextName))
       const subject = { device, stream: name }
       const nth = this.streams.size
-      const about = [context >= 0 && `Context ${context}.`, pid >= 0 && `Process ${pid}.`].filter(Boolean)
+      const about = [
+        streamName !== 0 && `Stream ${names.text(streamName)}.`,
+        context >= 0 && `Context ${context}${contextName === 0 ? '' : `, ${names.text(contextName)}`}.`,
+        pid >= 0 && `Process ${pid}.`,
+      ].filter(Boolean)
       const description = [specOf(LAYOUT.streamWork, { ...subject, nth }).description, ...about].join(' ')
       const api = isVulkan ? 'VULKAN' : 'CUDA'
       return {
@@ -259,14 +263,18 @@ export class GpuArea {
 /** Viewers cut longer titles. */
 const TITLE_CHARS_MAX = 28
 
-/** `stream 7 (default), ctx 2, pid 112`: what distinguishes a stream comes first; contexts without names are named from the second one of a process on. */
+/**
+ * `stream 7 (default), ctx 2, pid 112`: what distinguishes a stream comes first; contexts without names are named from the second one of a process on.
+ * A title that would be too long is without the word *stream*, or without the names that the program gave.
+ */
 function titleOf({ context, stream, pid }: GpuPlace, streamName: string, contextName: string): string {
-  const parts = [stream < 0 ? 'all streams' : `stream ${stream}${streamName === '' ? '' : ` (${streamName})`}`]
-  if (contextName !== '') parts.push(contextName)
-  else if (context > 1) parts.push(`ctx ${context}`)
-  if (pid >= 0) parts.push(`pid ${pid}`)
-  const title = parts.join(', ')
-  return title.length > TITLE_CHARS_MAX ? title.replace(/^stream /, '') : title
+  const ofStream = (name: string) => (stream < 0 ? 'all streams' : `stream ${stream}${name === '' ? '' : ` (${name})`}`)
+  const number = context > (contextName === '' ? 1 : -1) ? `ctx ${context}` : ''
+  const ofProcess = pid >= 0 ? `pid ${pid}` : ''
+  const title = [ofStream(streamName), contextName || number, ofProcess].filter(Boolean).join(', ')
+  const plain = [ofStream(''), number, ofProcess].filter(Boolean).join(', ')
+  const titles = [title, plain].flatMap((text) => [text, text.replace(/^stream /, '')])
+  return titles.find((text) => text.length <= TITLE_CHARS_MAX) ?? titles.at(-1)!
 }
 
 /** Arguments of kernels that a profiler of single kernels measured. */

@@ -5,6 +5,7 @@ import type { Arg } from '../../model/args.ts'
 import { getOrMake } from '../../model/default-map.ts'
 import type { CopyEvent, TokenEvent } from '../../model/events.ts'
 import { parseTensorName } from '../../model/tensors.ts'
+import { threeDigits } from '../../model/units.ts'
 import type { ArgSet, Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
 import { CounterLine } from '../counter-line.ts'
@@ -20,6 +21,8 @@ const END_WORDS = 'last read: end of the call, of the graph, or of its place, as
 interface Arena {
   readonly live: CounterLine
   lanes: Map<number, Lanes> | undefined
+  /** Offsets as the names of its rows have them. */
+  readonly places: Set<string>
   /** The group of the rows. */
   group: number
   others: Lanes | undefined
@@ -75,7 +78,7 @@ export class Lives {
     const live = new CounterLine(writer, tracks.add('live', buffer), detail)
     const { sizeBytes } = buffer.event
     if (sizeBytes !== undefined) writer.counter(tracks.add('size', buffer), atNs, sizeBytes)
-    const arena: Arena = { live, lanes: undefined, group: 0, others: undefined }
+    const arena: Arena = { live, lanes: undefined, places: new Set(), group: 0, others: undefined }
     this.arenas.set(id, arena)
     return arena
   }
@@ -90,7 +93,9 @@ export class Lives {
       arena.others ??= tracks.lanes('otherTensors', { rowsMax: OFFSET_ROWS_MAX }, false, arena.group)
       return arena.others
     }
-    const lane = tracks.lanes('tensors', { offset }, false, arena.group)
+    const place = offsetText(offset, arena.places)
+    arena.places.add(place)
+    const lane = tracks.lanes('tensors', { offset, place }, false, arena.group)
     arena.lanes.set(offset, lane)
     return lane
   }
@@ -129,4 +134,12 @@ export class Lives {
     if (inferred) args.push(make.word('inferred', inferred))
     return make.set(args)
   }
+}
+
+/** `1.05 MB`, in the units that the viewer has for bytes; `1.04864 MB`, exact, if another row has that name: rows of one name would be one row. */
+function offsetText(bytes: number, taken: ReadonlySet<string>): string {
+  if (bytes < 1e3) return `${bytes}`
+  const [scale, unit] = bytes < 1e6 ? [1e3, 'KB'] : [1e6, 'MB']
+  const texts = [threeDigits(bytes / scale), `${bytes / scale}`].map((number) => `${number} ${unit}`)
+  return texts.find((text) => !taken.has(text)) ?? `${bytes}`
 }

@@ -14,11 +14,9 @@ async function start(): Promise<void> {
   // of 1.7 s), and a large trace hardly loads faster with it (6.0 s instead of 6.4 s for 40 MB).
   setFlagsFromString('--liftoff-only')
   // The optimizing compiler for JavaScript takes a third of the CPU time of a conversion of a second. So it compiles functions that are three
-  // times as hot as V8's default requires (67584 bytes of bytecode). Into a function, it copies less of what that one calls (default: 920 bytes),
-  // and only what is called in most of its runs (default: in 15 %): each copy is compiled again.
+  // times as hot as V8's default requires (67584 bytes of bytecode), and less of what they call (default: 920 bytes).
   setFlagsFromString('--interrupt-budget=202752')
   setFlagsFromString('--max-inlined-bytecode-size-cumulative=600')
-  setFlagsFromString('--min-inlining-frequency=0.6')
   const { main } = await import('./main.ts')
   // Listeners are not awaited, so that `main` does not catch their errors. No error should get here.
   process.on('uncaughtException', fail)

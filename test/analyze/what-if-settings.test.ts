@@ -209,6 +209,22 @@ describe('by measured products', () => {
     expect([low! < all, all < high!]).toEqual([true, true])
   })
 
+  test.each<[changes: Changes, isInBounds: boolean]>([
+    [{}, true],
+    [{ context: 64 }, true],
+    [{ type: 'q8_0' }, false],
+    [{ threads: 1 }, false],
+  ])(
+    'what products took too long may be lost to others, where %j does not replace them',
+    async (changes, isInBounds) => {
+      const steps = after.series!.steps!
+      const calls = steps.calls.map((call, i) => (i === 9 ? { ...call, preempted_outside_ns: 1000 } : call))
+      const little = { ...after, series: { ...after.series, steps: { ...steps, calls } } }
+      const { basis } = await whatIf(little, { ...changes, without: ['preempted'] }, { kernels: kernels(1.5) })
+      expect(/what is above may be lost to them, too/.test(basis.join())).toBe(isInBounds)
+    },
+  )
+
   test('rounds of a measurement that differ make the interval wider', async () => {
     const { products, ...facts } = kernels()
     const disturbed = { ...facts, products: products.map((product) => ({ ...product, second_ns: 1.3 * product.ns })) }

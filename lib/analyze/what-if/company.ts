@@ -20,7 +20,7 @@ const ALONE_ERROR = 0.05
 
 /** What remains of the time of calls where no other program computes, and why. */
 export function withoutCompany(context: PlanContext): { readonly factor: Factor; readonly basis: string } {
-  const { phase, changes } = context
+  const { phase, changes, others } = context
   const lost = lostShare(context)
   const own = settingOf(context)
   const { ratio, basis: why } = appliedKernels(own, own, context)
@@ -41,7 +41,8 @@ export function withoutCompany(context: PlanContext): { readonly factor: Factor;
       basis: `${lostTo}; ${products}: what is above is lost to them, too`,
     }
   // These changes put measured products in place of those of the run: it is in their bounds then.
-  const { threads, type, batch, experts } = changes
+  const { type, batch, experts } = changes
+  const threads = others.length > 0 ? undefined : changes.threads // by runs with other numbers, these are of whole calls
   const isReplaced = [threads, type, batch, experts].some((value) => value !== undefined)
   const isUnusual = !isReplaced && ratio > UNUSUAL
   return {

@@ -1,3 +1,4 @@
+import { afterAll } from '@jest/globals'
 import { type Profiler, Session } from 'node:inspector'
 
 /** Scripts whose work counts: the modules of lib, and the file of those that a program runs (test/lib-bundle.mjs). */
@@ -9,6 +10,7 @@ const session = new Session()
 session.connect()
 session.post('Profiler.enable')
 session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true })
+afterAll(() => session.disconnect()) // one that is collected later would end the counts of the next test
 
 /**
  * How often the pieces of code of `lib` ran since the last call: a measure of work that is the same each time, whatever else

@@ -154,7 +154,7 @@ function describeAll(
   colours: readonly Coloured['colour'][] = [],
   removalOf: (finding: Finding) => string | undefined = () => undefined,
 ): (string | Coloured)[] {
-  if (found.length === 0) return ['no findings: nothing is unusual in what was recorded', '']
+  if (found.length === 0) return ['no findings: nothing that was checked is unusual', '']
   return found.flatMap((finding, i) => {
     const [text, ...lines] = describeFinding(finding, i + 1, query, removalOf(finding))
     return [{ text: text!, colour: colours[i] }, ...lines, '']

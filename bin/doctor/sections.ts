@@ -19,7 +19,7 @@ export function answerLines({ judged, swept, runs, advice }: Examined): string[]
     judged.verdict.sentence,
     ...(counts.size > 1 ? answer(swept, 't', rounds, 'stop other programs, and try again') : []),
     '',
-    ...(shown.length > 0 ? shown.flatMap(adviceLines) : ['no advice: nothing is unusual in what was recorded', '']),
+    ...(shown.length > 0 ? shown.flatMap(adviceLines) : ['no advice: nothing that was checked is unusual', '']),
     ...(advice.length > SHOWN ? [`${plural(advice.length - SHOWN, 'further finding')}: --json`, ''] : []),
   ]
 }

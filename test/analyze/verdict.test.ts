@@ -226,6 +226,15 @@ describe('cannot say', () => {
       'cannot say: no calls of llama.cpp were recorded; 80 operators took 1.65 ms',
     )
   })
+
+  test('calls of CUDA without work of a GPU', async () => {
+    const call = { ph: 'X', cat: 'cuda_runtime', name: 'cudaMalloc', pid: 1, tid: 2, ts: 10, dur: 8 }
+    const trace = { schemaVersion: 1, deviceProperties: [], traceEvents: [call, { ...call, ts: 30 }] }
+    const { verdict } = await analyze({ name: 'a.json', source: Buffer.from(JSON.stringify(trace)) })
+    expect(verdict.sentence).toBe(
+      "cannot say: no calls of llama.cpp were recorded; 2 calls of the GPU's library took 16 µs",
+    )
+  })
 })
 
 test('an Analysis of an earlier version, which has none, gets it when it is read', async () => {

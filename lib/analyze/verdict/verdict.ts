@@ -284,14 +284,23 @@ function ofModel({ model, inputs }: Analysis): RunVerdict | undefined {
   }
 }
 
-function whyNothing({ calls, operators }: Analysis): string {
-  const { failed, by_phase } = calls
+function whyNothing(analysis: Analysis): string {
+  const { failed, by_phase } = analysis.calls
   const warmUps = by_phase['warm-up']?.calls ?? 0
   const recorded = (n: number) => `${plural(n, 'call')} recorded, and ${n === 1 ? 'it' : 'all'}`
   if (failed > 0) return `${recorded(failed)} failed`
   if (warmUps === 1) return `${recorded(1)} is a warm-up`
   if (warmUps > 1) return `${recorded(warmUps)} are warm-ups`
-  if (operators.executions > 0)
-    return `no calls of llama.cpp were recorded; ${plural(operators.executions, 'operator')} took ${duration(operators.operator_time_ns)}`
-  return 'no calls of llama.cpp were recorded'
+  return ['no calls of llama.cpp were recorded', ...otherWork(analysis)].join('; ')
+}
+
+/** What took time without a call of llama.cpp. */
+function otherWork({ operators, gpu }: Analysis): string[] {
+  const { executions, operator_time_ns } = operators
+  if (executions > 0) return [`${plural(executions, 'operator')} took ${duration(operator_time_ns)}`]
+  const kinds = (gpu?.processes ?? []).flatMap(({ kinds }) => kinds)
+  const sum = (key: 'count' | 'time_ns') => kinds.reduce((all, kind) => all + kind[key], 0)
+  return sum('count') === 0
+    ? []
+    : [`${plural(sum('count'), 'call')} of the GPU's library took ${duration(sum('time_ns'))}`]
 }

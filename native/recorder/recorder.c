@@ -2,7 +2,6 @@
 
 #include "common/clock.h"
 #include "common/environment.h"
-#include "common/hold.h"
 #include "recorder/control.h"
 #include "recorder/counters.h"
 #include "recorder/functions.h"
@@ -110,20 +109,47 @@ static void open_recording(void) {
     registry_open(recording.log);
 }
 
+enum { WAIT_S = 3 };
+static atomic_bool has_waited_in_vain, has_news; /* of the program: not written yet */
+
+/*
+ * Who begins asks the loader, and may wait for its lock. A thread whose library is being constructed has that lock, and must not wait for ever for
+ * who begins: its calls are not recorded then.
+ */
+static bool take_begin_lock(void) {
+    struct timespec until;
+    if (pthread_mutex_trylock(&begin_lock) == 0) return true;
+    if (atomic_load(&has_waited_in_vain) || clock_gettime(CLOCK_REALTIME, &until) != 0) return false;
+    until.tv_sec += WAIT_S;
+    if (pthread_mutex_timedlock(&begin_lock, &until) == 0) return true;
+    atomic_store(&has_waited_in_vain, true);
+    return false;
+}
+
+static void release_begin_lock(void) {
+    do {
+        const bool is_open = recording.log && !is_over;
+        if (atomic_exchange(&has_waited_in_vain, false) && is_open) fact("note", "calls by a thread that loaded a library when the recording began were not recorded");
+        if (atomic_exchange(&has_news, false) && is_open) program_facts(fact);
+        pthread_mutex_unlock(&begin_lock);
+    } while (atomic_load(&has_news) && pthread_mutex_trylock(&begin_lock) == 0);
+}
+
 struct ggtrace * recorder_log(void) {
-    HOLD(&begin_lock);
+    if (!take_begin_lock()) return NULL;
     if (!is_over) open_recording();
     struct ggtrace * log = recording.log;
+    release_begin_lock();
     return log;
 }
 
 void recorder_note_program(void) {
-    HOLD(&begin_lock);
-    if (recording.log && !is_over) program_facts(fact);
+    atomic_store(&has_news, true);
+    if (pthread_mutex_trylock(&begin_lock) == 0) release_begin_lock(); /* else who has it writes them */
 }
 
 int recorder_begin(const void * caller) {
-    HOLD(&begin_lock);
+    if (!take_begin_lock()) return LEVEL_OFF;
     int level = atomic_load(&recording.level);
     if (level == LEVEL_AHEAD) {
         level = LEVEL_OFF;
@@ -142,6 +168,7 @@ int recorder_begin(const void * caller) {
         }
         atomic_store(&recording.level, level);
     }
+    release_begin_lock();
     return level;
 }
 
@@ -175,7 +202,9 @@ __attribute__((constructor)) static void keep_to_one_process(void) {
 
 bool recorder_end(void) {
     const int level = atomic_exchange(&recording.level, LEVEL_OFF);
-    HOLD(&begin_lock);
+    if (!take_begin_lock()) return false;
     is_over = true;
-    return level != LEVEL_OFF && recording.log;
+    const bool has_log = level != LEVEL_OFF && recording.log;
+    release_begin_lock();
+    return has_log;
 }

@@ -1,0 +1,108 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { buildRecorder, RECORDER, readLog } from './recording.ts'
+
+/**
+ * The first call of ggml, while another thread loads a library: the recorder then asks the loader, whose lock that thread has as long as the library's
+ * constructors run. They may call ggml, or load a library that contains it.
+ */
+
+const canBuild = ['cc', 'make'].every((tool) => spawnSync(tool, ['--version'], { stdio: 'ignore' }).status === 0)
+const linux = process.platform === 'linux' && canBuild ? describe : describe.skip
+
+/** What looks like llama.cpp. The recorder asks for its version when it begins: until a constructor runs, there is no answer. */
+const LLAMA = `#include <stdatomic.h>
+#include <unistd.h>
+atomic_bool has_begun, is_constructing;
+int llama_decode(void * context) { return 0; }
+const char * ggml_version(void) {
+    atomic_store(&has_begun, 1);
+    while (!atomic_load(&is_constructing)) usleep(1000);
+    usleep(100000);
+    return "test";
+}
+const char * llama_version(void) { return "test"; }
+`
+const CALLING = `#include <stdatomic.h>
+extern atomic_bool is_constructing;
+int llama_decode(void * context);
+__attribute__((constructor)) static void construct(void) {
+    atomic_store(&is_constructing, 1);
+    llama_decode(0);
+}
+`
+const LOADING = `#include <dlfcn.h>
+#include <stdatomic.h>
+#include <unistd.h>
+extern atomic_bool is_constructing;
+__attribute__((constructor)) static void construct(void) {
+    atomic_store(&is_constructing, 1);
+    usleep(200000);
+    dlopen(INNER, RTLD_NOW);
+}
+`
+const HIDDEN =
+  '__attribute__((visibility("hidden"))) int ggml_init(void) { return 0; } int inner(void) { return ggml_init(); }\n'
+const PROGRAM = `#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
+extern atomic_bool has_begun, is_constructing;
+int llama_decode(void * context);
+static void * load(void * path) {
+    while (!atomic_load(&has_begun)) usleep(1000);
+    return dlopen(path, RTLD_NOW);
+}
+int main(int count, char ** arguments) {
+    pthread_t thread;
+    void * library;
+    pthread_create(&thread, NULL, load, arguments[1]);
+    llama_decode(0);
+    pthread_join(thread, &library);
+    return puts(library ? "loaded" : "not loaded"), 0;
+}
+`
+
+linux('the first call beside a thread that loads a library (needs linux and cc)', () => {
+  let folder = ''
+  const inFolder = (name: string) => join(folder, name)
+
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-first-call-'))
+    buildRecorder()
+    const cc = (text: string, name: string, ...flags: readonly string[]) => {
+      writeFileSync(inFolder('source.c'), text)
+      execFileSync('cc', ['-O1', '-w', '-fPIC', '-pthread', inFolder('source.c'), '-o', inFolder(name), ...flags])
+    }
+    const linked = [`-L${folder}`, '-lllama', `-Wl,-rpath,${folder}`, '-ldl']
+    cc(LLAMA, 'libllama.so', '-shared')
+    cc(HIDDEN, 'hidden.so', '-shared')
+    cc(CALLING, 'calling.so', '-shared', ...linked)
+    cc(LOADING, 'loading.so', '-shared', `-DINNER="${inFolder('hidden.so')}"`, ...linked)
+    cc(PROGRAM, 'program', ...linked)
+  })
+  afterAll(() => rmSync(folder, { recursive: true }))
+
+  test.each([
+    ['its constructor calls ggml', 'calling.so', /calls by a thread that loaded a library .* were not recorded/],
+    ['its constructor loads a library with a hidden ggml', 'loading.so', /hidden\.so: all of it, since the process/],
+  ])('%s', async (_, library, said) => {
+    const log = inFolder(`${library}.ggtrace`)
+    const recorder = { LD_PRELOAD: RECORDER, GGML2PERFETTO_OUT: log, GGML2PERFETTO_LIBRARIES: '1' }
+    const { status, signal, stdout, stderr } = spawnSync(inFolder('program'), [inFolder(library)], {
+      env: { ...process.env, ...recorder },
+      encoding: 'utf8',
+      timeout: 20_000,
+    })
+    expect({ status, signal, stdout, stderr }).toEqual({ status: 0, signal: null, stdout: 'loaded\n', stderr: '' })
+    const { of, issues, attributes } = await readLog(log)
+    expect(issues).toEqual([])
+    expect(of('token')).toHaveLength(1)
+    const fact = library === 'loading.so' ? 'program.refused' : 'note'
+    expect(attributes[fact]).toMatch(said)
+  })
+})

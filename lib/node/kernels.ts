@@ -194,6 +194,7 @@ const attentionOf = ({
   v_type,
   copies,
   tokens,
+  sequences = 1,
   context,
   cache,
   threads,
@@ -202,7 +203,9 @@ const attentionOf = ({
 }: Extract<Line, { attention: true }>): AttentionTime => ({
   ...{ heads, kv_heads, head_size, value_size },
   ...{ k_type: typeNumbered(k_type)!.name, v_type: typeNumbered(v_type)!.name },
-  ...{ copies, tokens, context, cache, threads, ns, best_ns },
+  ...{ copies, tokens },
+  ...(sequences > 1 ? { sequences } : {}),
+  ...{ context, cache, threads, ns, best_ns },
 })
 
 /** Runs the program, and returns what it prints. */
@@ -220,7 +223,10 @@ async function measured(program: string, folder: string, jobs: Jobs, env: Enviro
     ]),
     ...attention.flatMap(({ heads, kv_heads, head_size, value_size, k_type, v_type, copies, runs }) => [
       `attention ${heads} ${kv_heads} ${head_size} ${value_size} ${numberOf(k_type)} ${numberOf(v_type)} ${copies}`,
-      ...runs.map(({ tokens, context, cache, threads }) => `attend ${tokens} ${context} ${cache} ${threads}`),
+      ...runs.map(
+        ({ tokens, sequences = 1, context, cache, threads }) =>
+          `attend ${tokens} ${context} ${cache} ${threads} ${sequences}`,
+      ),
     ]),
   ]
   const child = spawn(program, ['--ggml', folder], { env: { ...env, LD_PRELOAD: undefined }, stdio: 'pipe' })

@@ -2,9 +2,10 @@
  * Measures ggml's flash attention, of a prompt or of decoding, for `peaks --ggml FOLDER`:
  *
  *     attention HEADS KV_HEADS HEAD_SIZE VALUE_SIZE K_TYPE V_TYPE COPIES   chooses a shape, types by ggml's numbers, and how many caches are read by turns
- *     attend TOKENS CONTEXT CACHE THREADS   times it for so many tokens after others, in a cache of so many places
+ *     attend TOKENS CONTEXT CACHE THREADS [SEQUENCES]   times it for so many tokens after others, in a cache of so many places; of several sequences, one token of
+ *                                                       each after so many of its own
  *
- * As in llama.cpp, a cache has the heads of a place side by side, and a mask hides what is no token, or later than the token.
+ * As in llama.cpp, a cache has the heads of a place side by side, and a mask hides what is no token, later than the token, or of another sequence.
  */
 #include "peaks/libraries.h"
 
@@ -17,6 +18,11 @@ enum { COPIES_MAX = 4096, SIZES_MAX = 4096, PLACES_MAX = 1 << 20, TOKENS_MAX = 1
 #define HALF_OF_MINUS_INFINITY 0xfc00
 /* Any: the time does not depend on it. */
 #define SCALE 0.1f
+
+/* What attends to what. */
+struct piece {
+    int tokens, context, cache, sequences;
+};
 
 /* The latest job. */
 static struct {
@@ -51,19 +57,24 @@ static void set_zero(void * tensor) {
     free(zeros);
 }
 
-/* Each token sees those before it, and itself. */
-static void set_mask(void * mask, int tokens, int context, int cache) {
+/* Each token sees those before it, and itself. The places of a sequence follow those of the one before it. */
+static void set_mask(void * mask, const struct piece * piece) {
+    const int tokens = piece->tokens, cache = piece->cache;
     const size_t rows = ggml.nbytes(mask) / ((size_t) cache * sizeof(uint16_t));
     uint16_t * halves = allocate(rows * (size_t) cache, sizeof *halves);
     for (size_t row = 0; row < rows; row++) {
-        const int seen = (int) row < tokens ? context + (int) row + 1 : 0;
-        for (int place = seen; place < cache; place++) halves[row * (size_t) cache + (size_t) place] = HALF_OF_MINUS_INFINITY;
+        const bool is_own = piece->sequences > 1;
+        const int first = is_own ? (int) row * (piece->context + 1) : 0;
+        const int seen = (int) row >= tokens ? 0 : is_own ? piece->context + 1 : piece->context + (int) row + 1;
+        for (int place = 0; place < cache; place++)
+            if (place < first || place >= first + seen) halves[row * (size_t) cache + (size_t) place] = HALF_OF_MINUS_INFINITY;
     }
     ggml.set(mask, halves, 0, rows * (size_t) cache * sizeof *halves);
     free(halves);
 }
 
-static struct times times_with(int tokens, int context_tokens, int cache, int copies) {
+static struct times times_with(const struct piece * piece, int copies) {
+    const int tokens = piece->tokens, cache = piece->cache;
     void * context = new_context(6 * (size_t) copies + 3);
     void * graph = ggml.graph(context, 3 * (size_t) copies + 8, false); /* each with two permuted caches */
     void * q = ggml.tensor_3d(context, F32, shape.head_size, shape.heads, tokens);
@@ -77,7 +88,7 @@ static struct times times_with(int tokens, int context_tokens, int cache, int co
     }
     void * buffer = place_tensors(context, ggml.device_buffer_type(cpu_device), "attention");
     fill_tensor(q);
-    set_mask(mask, tokens, context_tokens, cache);
+    set_mask(mask, piece);
     for (int i = 0; i < 2 * copies; i++) set_zero(caches[i]);
     time_of(graph);
     const struct times times = times_of(graph, copies);
@@ -88,20 +99,23 @@ static struct times times_with(int tokens, int context_tokens, int cache, int co
 }
 
 bool measure_attention(const char * line) {
-    int tokens, context, cache, threads;
-    if (sscanf(line, "attend %d %d %d %d", &tokens, &context, &cache, &threads) != 4) return false;
+    struct piece piece = {.sequences = 1};
+    int threads;
+    if (sscanf(line, "attend %d %d %d %d %d", &piece.tokens, &piece.context, &piece.cache, &threads, &piece.sequences) < 4) return false;
     if (!flash) fail("attend without attention", NULL);
-    if (tokens < 1 || tokens > TOKENS_MAX || cache > PLACES_MAX || context < 0 || context + tokens > cache) fail("wrong attention", line);
+    const int tokens = piece.tokens, context = piece.context, cache = piece.cache, sequences = piece.sequences;
+    if (tokens < 1 || tokens > TOKENS_MAX || cache > PLACES_MAX || context < 0 || context > cache) fail("wrong attention", line);
+    if (sequences < 1 || (sequences > 1 && sequences != tokens) || (int64_t) context * sequences + tokens > cache) fail("wrong attention", line);
     const size_t place = ggml.row_size(shape.k_type, shape.head_size) + ggml.row_size(shape.v_type, shape.value_size);
     const size_t most = CACHES_MAX / (place * (size_t) shape.kv_heads * (size_t) cache);
     const int copies = most < 1 ? 1 : most < (size_t) shape.copies ? (int) most : shape.copies;
     void * pool = start_threads(threads);
-    const struct times times = times_with(tokens, context, cache, copies);
+    const struct times times = times_with(&piece, copies);
     end_threads(pool);
     printf("{\"attention\": true, \"heads\": %d, \"kv_heads\": %d, \"head_size\": %d, \"value_size\": %d, \"k_type\": %d, \"v_type\": %d, "
-           "\"copies\": %d, \"tokens\": %d, \"context\": %d, \"cache\": %d, \"threads\": %d, \"repeats\": %d, \"ns\": %.0f, "
+           "\"copies\": %d, \"tokens\": %d, \"context\": %d, \"cache\": %d, \"sequences\": %d, \"threads\": %d, \"repeats\": %d, \"ns\": %.0f, "
            "\"best_ns\": %.0f}\n",
            shape.heads, shape.kv_heads, shape.head_size, shape.value_size, shape.k_type, shape.v_type, shape.copies, tokens, context, cache,
-           threads, times.repeats, times.median, times.best);
+           sequences, threads, times.repeats, times.median, times.best);
     return true;
 }

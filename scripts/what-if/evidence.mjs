@@ -8,15 +8,16 @@ const PHASES = { TPOT: 'decode', TTFT: 'prefill' }
 const keyOf = ({ phase, what, op, role }) => [phase, what, op, role].join('\0')
 
 /**
- * Times of a call by part, in ns, in the mean of the turns: `now_ns`, in the run from which it was predicted, `predicted_ns`, and `measured_ns`. `now` and
+ * Times of a call of a figure such as TPOT by part, in ns, in the mean of the documents: `now_ns`, in the run from which it was predicted, `predicted_ns`, and `measured_ns`. `now` and
  * `quiet`: predictions of the sides without preemption; `predictions`: of the first side with the changes. Those of a part that a side has not are 0.
  */
-export function partsOf({ now, predictions, quiet }) {
+export function partsOf(figure, { now, predictions, quiet }) {
   const rows = new Map()
   const add = (column, documents, field) => {
     for (const { parts } of documents) {
       for (const part of parts) {
         const { phase, what, op, role } = part
+        if (phase !== PHASES[figure]) continue
         const row = rows.get(keyOf(part)) ?? { phase, what, op, role, now_ns: 0, predicted_ns: 0, measured_ns: 0 }
         rows.set(keyOf(part), { ...row, [column]: row[column] + part[field] / documents.length })
       }

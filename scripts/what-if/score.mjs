@@ -1,5 +1,6 @@
 /** What trials show: errors, coverage and width of intervals, and each miss. */
 import { sideText } from './draw.mjs'
+import { EXCESS_MAX } from './steady.mjs'
 
 /** An error above this is a miss, as is a figure outside of its interval. */
 const ERROR_MAX = 0.12
@@ -65,8 +66,15 @@ export function scoreText(trials) {
   const line = (cells) => `| ${cells.join(' | ')} |`
   const misses = trials.flatMap(partOf).filter((figure) => figure.expected !== undefined && isMiss(figure))
   const drifts = trials.map(({ drift }) => Math.abs(drift))
+  const excesses = trials.flatMap(({ disturbed }) => Object.values(disturbed).flat()).map(({ excess }) => excess ?? 0)
+  const slowed = excesses.filter((excess) => excess > EXCESS_MAX).length
   return [
     `${trials.length} trials; the TPOT of the same run, recorded again, differed by ${percent(medianOf(drifts))} in the median, by ${percent(Math.max(...drifts))} at most.`,
+    ...(slowed > 0
+      ? [
+          `The reference took more than ${percent(EXCESS_MAX)} longer beside ${slowed} of ${excesses.length} recordings.`,
+        ]
+      : []),
     '',
     line(HEAD),
     line(HEAD.map((_, i) => (i === 0 ? '---' : '---:'))),

@@ -1,11 +1,14 @@
 /**
  * How near `what-if` comes to runs that are measured afterwards, on this machine. Draws runs and changes by a seed; records both by turns, measures products
- * (`peaks --types`), predicts the changed one from each recording of the other, and compares the medians of the turns: what the machine does otherwise from one
- * minute to the next is in both. Both are without preemption by other programs (--without preempted). Prints a line for each trial, and for a miss
+ * (`peaks --types`), predicts the changed one from the fastest recording of the other, and compares it with the fastest one of the changed run: what other guests of the
+ * host take only makes them slower. When a recording counts and how many turns there are is in steady.mjs (`--steady no`: each counts, and there are --turns of
+ * them). Both are without preemption by other programs (--without preempted). Prints a line for each trial, and for a miss
  * the parts of calls that differ most; then errors, coverage of the intervals and each miss. FILE gets a line of JSON for each trial: figures by turn, parts of calls
  * as predicted and as measured (evidence.mjs), and how the runs were disturbed; table.mjs makes the table of the docs of it. FOLDER keeps the recordings and the measured
  * products of each trial; what it has already is not recorded again: another model is compared on the same runs, which are no unseen ones then.
- *   node scripts/what-if/trial.mjs --seed N [--trials 60] [--first 0] [--turns 3] [--json FILE] [--keep FOLDER] [--kernels no]
+ * All models are made first, in the folder of --models, where they remain.
+ *   node scripts/what-if/trial.mjs --seed N [--trials 60] [--first 0] [--turns 3] [--most 8] [--steady no] [--json FILE] [--keep FOLDER] [--models FOLDER]
+ *     [--kernels no]
  * Needs dist (npm run build), cc, and llama.cpp in vendor/ (scripts/fetch-llama.mjs). Nothing else should
  * run meanwhile.
  */
@@ -30,7 +33,8 @@ import { inputOf } from 'ggml2perfetto/node'
 import { cachedModel } from '../../test/llama/gguf.mjs'
 import { draw, modelOf, nameOf, sideText } from './draw.mjs'
 import { disturbanceOf, explained, partsOf, turnsOf } from './evidence.mjs'
-import { compared, isMiss, medianOf, scoreText } from './score.mjs'
+import { compared, isMiss, scoreText } from './score.mjs'
+import { allowedCpus, areAlike, leastAt, lookBy, Steady } from './steady.mjs'
 
 const { values } = parseArgs({
   options: {
@@ -38,6 +42,9 @@ const { values } = parseArgs({
     trials: { type: 'string', default: '60' },
     first: { type: 'string', default: '0' },
     turns: { type: 'string', default: '3' },
+    most: { type: 'string', default: '8' },
+    steady: { type: 'string', default: 'yes' },
+    models: { type: 'string' },
     json: { type: 'string' },
     keep: { type: 'string' },
     kernels: { type: 'string', default: 'yes' },
@@ -48,11 +55,12 @@ if (!/^\d+$/.test(values.seed ?? '')) throw new Error('--seed: expected a number
 const at = (path) => fileURLToPath(new URL(`../../${path}`, import.meta.url))
 const CLI = at('dist/ggml2perfetto.js')
 const LIBS = at('vendor/llama/lib')
-/** Recordings of each side, by turns. */
+const IS_STEADY = values.steady !== 'no'
+/** Recordings of each side, by turns: at least, and at most. */
 const TURNS = Number(values.turns)
+const TURNS_MAX = IS_STEADY ? Math.max(Number(values.most), TURNS) : TURNS
 /** A program that computes on the first CPU that the runs may use, until it is ended. */
-const [, CPU] = /^Cpus_allowed_list:\s*(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))
-const HOG = ['-c', CPU, process.execPath, '-e', 'for (;;);']
+const HOG = ['-c', `${allowedCpus()[0]}`, process.execPath, '-e', 'for (;;);']
 
 const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-what-if-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
@@ -63,43 +71,49 @@ if (values.keep) mkdirSync(values.keep, { recursive: true })
 const env = { ...process.env, XDG_CACHE_HOME: join(folder, 'cache') }
 mkdirSync(env.XDG_CACHE_HOME)
 
+const models = values.models ?? join(folder, 'models')
+
 const program = join(folder, 'run')
-const linked = [`-L${LIBS}`, `-Wl,-rpath,${LIBS}`, '-lllama', '-lggml', '-lggml-base', '-lpthread']
-execFileSync('cc', [
-  '-std=gnu11',
-  '-O2',
-  `-I${at('vendor/llama/include')}`,
-  at('test/llama/run.c'),
-  '-o',
-  program,
-  ...linked,
-])
+const compile = (...args) => execFileSync('cc', ['-std=gnu11', ...args])
+compile(
+  ...['-O2', `-I${at('vendor/llama/include')}`, at('test/llama/run.c'), '-o', program],
+  ...[`-L${LIBS}`, `-Wl,-rpath,${LIBS}`, '-lllama', '-lggml', '-lggml-base', '-lpthread'],
+)
+const reference = join(folder, 'reference')
+compile('-O3', at('scripts/what-if/reference.c'), '-o', reference, '-lpthread')
+const steady = new Steady(lookBy(reference))
+/** Makes something while the machine is steady; where it need not be, at once. */
+const steadily = (attempt) => (IS_STEADY ? steady.make(attempt) : attempt(0).then((made) => ({ made, excess: null })))
 
 const analysisOf = async (log) => analyze(await inputOf(log), { series: WHAT_IF_SERIES })
 
-/** Records a side; returns its Analysis. */
-async function record(side, log) {
-  if (values.keep && existsSync(log)) return await analysisOf(log)
-  const { path } = await cachedModel(modelOf(side), join(folder, 'models'))
-  const part = `${log}.part`
-  rmSync(part, { force: true })
+/** Records a side; returns its Analysis, and by how much the reference took more beside it. */
+async function recorded(side, log) {
+  if (values.keep && existsSync(log)) return { analysis: await analysisOf(log), excess: null }
+  const { path } = await cachedModel(modelOf(side), models)
+  const { made, excess } = await steadily(async (number) => recordedAs(`${log}.${number}`, side, path))
+  renameSync(made, log)
+  return { analysis: await analysisOf(log), excess }
+}
+
+function recordedAs(file, side, model) {
+  rmSync(file, { force: true })
   const numbers = { threads: side.threads, prompt: side.prompt, decode: side.decode, parallel: side.parallel }
   const options = Object.entries(numbers).flatMap(([name, value]) => [`--${name}`, `${value}`])
-  const run = [program, '--lib', LIBS, '--model', path, '--threadpool', '--warmup', '--batch', '8192', ...options]
+  const run = [program, '--lib', LIBS, '--model', model, '--threadpool', '--warmup', '--batch', '8192', ...options]
   const hog = side.hog ? spawn('taskset', HOG, { stdio: 'ignore' }) : undefined
   try {
-    const args = [CLI, 'record', '-o', part, '--', ...run]
+    const args = [CLI, 'record', '-o', file, '--', ...run]
     const { status, stderr } = spawnSync(process.execPath, args, { env, encoding: 'utf8' })
     if (status !== 0) throw new Error(`${run.join(' ')}: exit code ${status}\n${stderr}`)
   } finally {
     hog?.kill('SIGKILL')
   }
-  renameSync(part, log)
-  return await analysisOf(log)
+  return file
 }
 
 /** Measures the products of a run, whose log is this, as the change needs them. */
-function kernelsFor({ number, changes, before }, log) {
+async function kernelsFor({ number, changes, before }, log) {
   if (values.kernels === 'no') return undefined
   const file = kept(number, 'kernels.json')
   if (values.keep && existsSync(file)) return parseKernelFile(readFileSync(file, 'utf8'))
@@ -112,51 +126,66 @@ function kernelsFor({ number, changes, before }, log) {
     ...(experts === undefined ? [] : ['--experts', `${experts}`]),
   ]
   const args = [CLI, 'peaks', log, ...options, '--json']
-  const { status, stdout, stderr } = spawnSync(process.execPath, args, { env, encoding: 'utf8', maxBuffer: 1 << 26 })
-  if (status !== 0) throw new Error(`peaks ${options.join(' ')}: exit code ${status}\n${stderr}`)
-  writeFileSync(file, stdout)
-  return parseKernelFile(stdout)
+  const { made } = await steadily(async () => {
+    const { status, stdout, stderr } = spawnSync(process.execPath, args, { env, encoding: 'utf8', maxBuffer: 1 << 26 })
+    if (status !== 0) throw new Error(`peaks ${options.join(' ')}: exit code ${status}\n${stderr}`)
+    return stdout
+  })
+  writeFileSync(file, made)
+  return parseKernelFile(made)
 }
 
 const QUIET = { without: ['preempted'] }
 
-async function run(trial) {
+/** Of several sequences, prompts are not predicted. */
+const keysOf = ({ batch }) => (batch === undefined ? ['tpot_ns', 'ttft_ns'] : ['tpot_ns'])
+const figuresOf = (side, key) => side.map(({ analysis }) => analysis.calls[key])
+
+/** Records both sides by turns, and measures products after the first one. */
+async function measured(trial) {
   const { number, before, after, changes } = trial
   const sides = { before: [], after: [] }
+  const isSettled = (name) => trial[name].hog || keysOf(changes).every((key) => areAlike(figuresOf(sides[name], key)))
   let kernels
-  for (let turn = 0; turn < TURNS; turn++) {
+  for (let turn = 0; turn < TURNS_MAX && (turn < TURNS || !Object.keys(sides).every(isSettled)); turn++) {
     const log = kept(number, `before-${turn}.ggtrace`)
-    sides.before.push(await record(before, log))
-    kernels ??= kernelsFor(trial, log)
-    sides.after.push(await record(after, kept(number, `after-${turn}.ggtrace`)))
+    sides.before.push(await recorded(before, log))
+    kernels ??= await kernelsFor(trial, log)
+    sides.after.push(await recorded(after, kept(number, `after-${turn}.ggtrace`)))
   }
+  return { sides, kernels }
+}
+
+async function run(trial) {
+  const { changes } = trial
+  const { sides, kernels } = await measured(trial)
   const made = { now: [], predictions: [], quiet: [] }
-  for (const from of sides.before) {
-    made.now.push(await whatIf(from, QUIET, { kernels }))
-    made.predictions.push(await whatIf(from, { ...changes, ...QUIET }, { kernels }))
+  for (const { analysis } of sides.before) {
+    made.now.push(await whatIf(analysis, QUIET, { kernels }))
+    made.predictions.push(await whatIf(analysis, { ...changes, ...QUIET }, { kernels }))
   }
   // What a hog costs in addition to CPUs is predicted, and measured without any model.
-  for (const from of sides.after) made.quiet.push(await whatIf(from, QUIET, changes.without ? {} : { kernels }))
-  const saidOf = (key) => made.predictions.filter((predicted) => predicted[key].expected !== null)
-  /** Refused where most recordings do not suffice. */
-  const predicted = (key) => {
-    const said = saidOf(key)
-    if (2 * said.length <= made.predictions.length)
-      return made.predictions.find((predicted) => predicted[key].expected === null)[key]
-    return Object.fromEntries(
-      ['expected', 'low', 'high'].map((bound) => [bound, medianOf(said.map((one) => one[key][bound]))]),
-    )
+  for (const { analysis } of sides.after)
+    made.quiet.push(await whatIf(analysis, QUIET, changes.without ? {} : { kernels }))
+  const figures = []
+  const parts = []
+  for (const key of keysOf(changes)) {
+    const [from, to] = [sides.before, sides.after].map((side) => leastAt(figuresOf(side, key)))
+    const chosen = { now: [made.now[from]], predictions: [made.predictions[from]], quiet: [made.quiet[to]] }
+    const turns = turnsOf(key, made)
+    const name = key.slice(0, 4).toUpperCase()
+    figures.push({ ...compared(name, made.predictions[from][key], turns.measured[to]), turns })
+    parts.push(...partsOf(name, chosen))
   }
-  const measured = (key) => medianOf(turnsOf(key, made).measured)
-  const own = sides.before.map(({ calls }) => calls.tpot_ns)
+  const own = figuresOf(sides.before, 'tpot_ns')
   const drift = Math.max(...own) / Math.min(...own) - 1
-  const keys = changes.batch === undefined ? ['tpot_ns', 'ttft_ns'] : ['tpot_ns']
-  const figures = keys.map((key) => ({
-    ...compared(key.slice(0, 4).toUpperCase(), predicted(key), measured(key)),
-    turns: turnsOf(key, made),
-  }))
-  const disturbed = { before: sides.before.map(disturbanceOf), after: sides.after.map(disturbanceOf) }
-  return { ...trial, figures, drift, basis: made.predictions[0].basis, parts: partsOf(made), disturbed }
+  const disturbed = Object.fromEntries(
+    Object.entries(sides).map(([name, side]) => [
+      name,
+      side.map(({ analysis, excess }) => ({ ...disturbanceOf(analysis), excess })),
+    ]),
+  )
+  return { ...trial, figures, drift, basis: made.predictions[0].basis, parts, disturbed }
 }
 
 const percent = (share) => `${(100 * share).toFixed(1)} %`
@@ -168,6 +197,11 @@ const figureText = ({ what, measured, expected, low, high, error, isWithin, why 
 
 const trials = []
 const [seed, first, count] = [values.seed, values.first, values.trials].map(Number)
+for (let number = first; number < first + count; number++) {
+  const { before, after } = draw(seed, number)
+  for (const side of [before, after]) await cachedModel(modelOf(side), models)
+}
+if (IS_STEADY) steady.begin()
 for (let number = first; number < first + count; number++) {
   const trial = draw(seed, number)
   const done = await run(trial).catch(({ message }) => console.log(`NOT MEASURED ${number}: ${message}`))

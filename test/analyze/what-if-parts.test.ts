@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { type Analysis, analyze, type WhatIf, type WhatIfPart, whatIf } from '../../lib/analysis.ts'
+import { type Analysis, analyze, type KernelTimes, type WhatIf, type WhatIfPart, whatIf } from '../../lib/analysis.ts'
 import { inputOf } from '../../lib/node.ts'
 import { factorsOf, kernelsOf } from './made-kernels.ts'
 
@@ -82,6 +82,25 @@ test('other threads, by measured attention: not as if it scaled perfectly', asyn
   expect(result.basis.join('\n')).toContain('decode: attention as measured (peaks --types)')
   const other = { ...kernels, attention: attention.map((time) => ({ ...time, heads: time.heads + 1 })) }
   expect(factorsOf(await whatIf(after, { threads: 1 }, { kernels: other }), isAttention)).toEqual([2])
+})
+
+test('several sequences, by measured attention of as many: not in proportion', async () => {
+  const { groups, calls } = after.series!.steps!
+  const group = groups.findIndex(({ attention }) => attention)
+  const middle = calls[calls.length >> 1]!
+  const context = after.series!.calls!.rows.find(({ call }) => call === middle.call)!.context_tokens!
+  const ns = middle.undisturbed_ns[group]! / middle.steps[group]!
+  const run = { ...groups[group]!.attention!, copies: 8, context, threads: after.run.workers, best_ns: ns }
+  const one = { ...run, tokens: 1, cache: middle.cache_tokens!, ns }
+  const four = { ...run, tokens: 4, sequences: 4, cache: 4 * middle.cache_tokens!, ns: 4.6 * ns }
+  const factorsBy = async (...attention: KernelTimes['attention'] & object) => {
+    const kernels = { ...kernelsOf(after, [], () => 1), attention }
+    return factorsOf(await whatIf(after, { batch: 4 }, { kernels }), ({ op }) => op === 'FLASH_ATTN_EXT')
+  }
+  expect(await factorsBy(one, four)).toEqual([expect.closeTo(4.6, 6)])
+  // A prompt of four tokens is no four sequences.
+  const inBounds = await factorsBy(one, { ...four, sequences: undefined })
+  expect(inBounds).toEqual([expect.closeTo(4 * 1.15, 6)])
 })
 
 test('a longer context, by measured attention', async () => {

@@ -3,7 +3,7 @@ import { type AttentionTime, attentionNs, type KernelTimes } from './kernels.ts'
 import { hasAttention, type Sought, UBATCH } from './weights.ts'
 
 /** Tokens after others, in a cache of so many places. */
-export type Piece = Pick<AttentionTime, 'tokens' | 'context' | 'cache'>
+export type Piece = Pick<AttentionTime, 'tokens' | 'sequences' | 'context' | 'cache'>
 
 /** Attention to be measured, and with what. */
 export interface AttentionJob extends Omit<AttentionTime, keyof Piece | 'threads' | 'ns' | 'best_ns'> {
@@ -20,13 +20,20 @@ export function cacheOf(calls: readonly ModelCall[]): (call: ModelCall, tokens: 
 /** The call whose context is in the middle of the run's. */
 const middleOf = (calls: readonly ModelCall[]) => calls[calls.length >> 1]
 
-/** A decode call in the middle, with the context moved by so many tokens; undefined: none, or of several sequences. */
-function decodePiece({ decode }: RunModel, moved: number): Piece | undefined {
+/** A decode call in the middle, of so many sequences, with the context moved by so many tokens; undefined: its cache is not known. */
+function decodePiece({ decode }: RunModel, moved: number, sequences = decode[0]?.sequences): Piece | undefined {
   const call = middleOf(decode)
-  if (call?.sequences !== 1 || call.cacheTokens === 0) return undefined
-  const context = call.contextTokens + moved
-  return context < 0 ? undefined : { tokens: 1, context, cache: Math.max(cacheOf(decode)(call, context), context + 1) }
+  if (!call || !sequences || call.cacheTokens === 0) return undefined
+  const context = Math.round(call.contextTokens + moved)
+  if (context < 0) return undefined
+  const places = sequences * (context + 1)
+  const isAlone = sequences === 1 && call.sequences === 1
+  const cache = Math.max(isAlone ? cacheOf(decode)(call, context) : padded(places), places)
+  return { tokens: sequences, ...(sequences > 1 ? { sequences } : {}), context, cache }
 }
+
+/** Places of a cache of several sequences, as llama.cpp rounds them up. */
+const padded = (places: number) => Math.ceil(places / CACHE_ROUNDED) * CACHE_ROUNDED
 
 /** A long prompt is computed in pieces: the first one, and a whole one at its end; the others are between. */
 function promptPieces({ decode }: RunModel, tokens: number): Piece[] {
@@ -41,17 +48,21 @@ function promptPieces({ decode }: RunModel, tokens: number): Piece[] {
 
 const promptOf = ({ prefill }: RunModel) => sumOf(prefill.map(({ tokens }) => tokens)) / (prefill[0]?.sequences ?? 1)
 
+/** Places of a cache that are read are multiples of it. */
+const CACHE_ROUNDED = 256
+
 /** Does the prompt of the run begin its context, of one sequence? */
 const isAlone = ({ prefill }: RunModel) => prefill[0]?.sequences === 1 && prefill[0].contextTokens === 0
 
-/** The flash attention of a run, with its contexts and numbers of threads and others. */
-export function attentionJobs(model: RunModel, { threads, contexts }: Sought): AttentionJob[] {
+/** The flash attention of a run, with its contexts and numbers of threads and sequences, and others. */
+export function attentionJobs(model: RunModel, { threads, contexts, batches }: Sought): AttentionJob[] {
   const [first] = model.decode
   const prompts = isAlone(model) ? [promptOf(model), ...contexts] : []
   const pieces = [
     ...[0, ...contexts.map((tokens) => tokens - (first?.contextTokens ?? 0))].flatMap(
       (moved) => decodePiece(model, moved) ?? [],
     ),
+    ...batches.flatMap((sequences) => decodePiece(model, 0, sequences) ?? []),
     ...prompts.flatMap((tokens) => promptPieces(model, tokens)),
   ]
   const counts = [...new Set([...[first, model.prefill[0]].flatMap((call) => call?.workers ?? []), ...threads])]
@@ -64,15 +75,15 @@ export function attentionJobs(model: RunModel, { threads, contexts }: Sought): A
   return runs.length > 0 ? jobs : []
 }
 
-/** The time of the attention of a group in a decode call, with the context moved by so many tokens; undefined where it was not measured. */
+/** The time of the attention of a group in a decode call, with the context moved by so many tokens, of other sequences; undefined where it was not measured. */
 export function decodeAttentionNs(
   i: number,
   model: RunModel,
   kernels: KernelTimes,
-  { threads, moved }: { readonly threads: number; readonly moved: number },
+  { threads, moved, sequences }: { readonly threads: number; readonly moved: number; readonly sequences?: number },
 ): number | undefined {
   const group = model.groups[i]!
-  const piece = decodePiece(model, moved)
+  const piece = decodePiece(model, moved, sequences)
   return hasAttention(group) && piece ? attentionNs(kernels, group.attention, { ...piece, threads }) : undefined
 }
 

@@ -44,7 +44,9 @@ export interface AttentionTime extends AttentionShape {
   /** Caches that were read by turns. */
   readonly copies: number
   readonly tokens: number
-  /** Tokens before them in the cache, and its places that are read, with masked ones. */
+  /** One token of each of so many sequences, which share the cache; absent: of one sequence. */
+  readonly sequences?: number | undefined
+  /** Tokens before them in the cache, of their own sequence, and its places that are read, with masked ones. */
   readonly context: number
   readonly cache: number
   readonly threads: number
@@ -123,7 +125,7 @@ export function productTime({ products }: KernelTimes, wanted: Wanted): Measured
 }
 
 /** Attention of some tokens after others. */
-export type Attended = Pick<AttentionTime, 'tokens' | 'context' | 'threads'>
+export type Attended = Pick<AttentionTime, 'tokens' | 'sequences' | 'context' | 'threads'>
 
 /** The time of attention, in ns; undefined where it was not measured. It is made from the nearest context, by the places that tokens see. */
 export function attentionNs(
@@ -138,6 +140,7 @@ export function attentionNs(
       ATTENTION_KEYS.every((key) => time[key] === shape[key]) &&
       time.threads === wanted.threads &&
       time.tokens === wanted.tokens &&
+      (time.sequences ?? 1) === (wanted.sequences ?? 1) &&
       distanceOf(time) <= Math.log(CONTEXTS_ALIKE),
   )
   const [nearest] = found.toSorted((a, b) => distanceOf(a) - distanceOf(b))

@@ -49,8 +49,7 @@ export function measuredFactor(
 ): Factor | undefined {
   const { model } = context
   const group = model.groups[i]!
-  if (hasAttention(group) && now.sequences === then.sequences)
-    return attentionFactor(i, now.threads, then.threads, context, kernels)
+  if (hasAttention(group)) return attentionFactor(i, now, then, context, kernels)
   if (!isQuantisable(group)) return undefined
   const [before, after] = [now, then].map((setting) => measuredTime(i, setting, context, kernels))
   if (!before || !after) return undefined
@@ -81,15 +80,15 @@ function stepNs(i: number, context: PlanContext): number {
 
 function attentionFactor(
   i: number,
-  now: number,
-  then: number,
+  now: Setting,
+  then: Setting,
   context: PlanContext,
   kernels: KernelTimes,
 ): Factor | undefined {
   const { model, phase } = context
-  const [before, after] = [now, then].map((threads) =>
+  const [before, after] = [now, then].map(({ threads, sequences }) =>
     phase === 'decode'
-      ? decodeAttentionNs(i, model, kernels, { threads, moved: 0 })
+      ? decodeAttentionNs(i, model, kernels, { threads, moved: 0, sequences })
       : promptAttentionNs(i, model, kernels, { threads }),
   )
   const ratio = ratioOf(i, context, before, after)

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import config from './jest.config.mjs'
+import { failedTests } from './test/failed.mjs'
 
 /** Test files that take a part of their cases in `npm test`: here are the others (test/long.ts). */
 const root = fileURLToPath(new URL('test/', import.meta.url))
@@ -21,4 +22,5 @@ export default {
   globals: { isLong: true },
   testMatch: ['**/*.long.test.ts', ...inParts],
   testPathIgnorePatterns: ['/node_modules/'],
+  ...failedTests(),
 }

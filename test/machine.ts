@@ -27,6 +27,18 @@ export const ON_CPU = ['-c', `${CPU}`]
 
 export const hasTaskset = spawnSync('taskset', [...ON_CPU, 'true'], { stdio: 'ignore' }).status === 0
 
+/** Hundredths of a second that the hypervisor has taken from all CPUs. */
+const stolen = () => Number(/^cpu +(?:\d+ ){7}(\d+)/.exec(readFileSync('/proc/stat', 'utf8'))?.[1] ?? 0)
+
+/** Returns what gives the time, in ns and at most, that the hypervisor has taken since: threads have such a CPU by the clock, and use no CPU time. */
+export function stealing(): () => number {
+  const before = stolen()
+  return () => {
+    const ticks = stolen() - before
+    return ticks === 0 ? 0 : 1e7 * (ticks + 1)
+  }
+}
+
 /** ggml then computes with AMX what it can, from a buffer of its own. */
 export const HAS_AMX = existsSync('/proc/cpuinfo') && readFileSync('/proc/cpuinfo', 'utf8').includes('amx_int8')
 

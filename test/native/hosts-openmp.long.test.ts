@@ -7,6 +7,7 @@ import { ensureLlama, model } from '../llama/testbed.ts'
 import { CPUS } from '../machine.ts'
 import { perfTest } from './as-user.ts'
 import { expectCalls, expectTrace, NANO_MOE, readLog, recordHosts, useRecorder } from './recording.ts'
+import '../live.ts'
 
 /** A ggml with OpenMP: the threads are libgomp's, are not ended between graphs, and wait at its barriers. */
 const openmp = canBuild(OPENMP) ? describe : describe.skip

@@ -10,6 +10,7 @@ import { hasLlama, model, type RunOptions, run } from '../llama/testbed.ts'
 import { inLong } from '../long.ts'
 import { hasTaskset, ON_CPU } from '../machine.ts'
 import { inFolder, newLog, RECORDER, readLog, useRecorder } from './recording.ts'
+import '../live.ts'
 
 /** What the kernel counts of a run, and the limits that it sets. */
 

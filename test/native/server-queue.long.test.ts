@@ -5,6 +5,7 @@ import { PREPARE_MS, type Server, type ServerOptions, servers, startServer } fro
 import { hasLlama, model } from '../llama/testbed.ts'
 import { Kind, readLog as recordsOf } from './log-checker.ts'
 import { buildRecorder, NANO, RECORDER, readLog, recordHosts, useRecorder } from './recording.ts'
+import '../live.ts'
 
 /** The tasks of a real llama-server, and the lines of its log: what the recorder writes of them, by the format's page. */
 

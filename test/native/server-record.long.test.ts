@@ -4,6 +4,7 @@ import { afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import type { Ask } from '../llama/client.ts'
 import { bundledServer, PREPARE_MS, type Server, startServer } from '../llama/server.ts'
 import { buildRecorder, RECORDER, type Recording, readLog } from './recording.ts'
+import '../live.ts'
 
 /** Recordings of a server that runs for long: less of what happens in calls, but whole requests. */
 

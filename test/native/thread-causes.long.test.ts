@@ -11,6 +11,7 @@ import { ensureLlama, hasLlama, model, type RunOptions, run } from '../llama/tes
 import { CPU, CPUS } from '../machine.ts'
 import { perfTest } from './as-user.ts'
 import { inFolder, NANO_MOE, newLog, RECORDER, useRecorder } from './recording.ts'
+import '../live.ts'
 
 /**
  * Causes among threads, planted in real runs. Other programs may have the CPUs, and are then named first: each rule itself is asked, and

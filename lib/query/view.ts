@@ -159,7 +159,7 @@ export function viewOf(query: (sql: string) => QueryResult): View {
   const inView = request
     ? ([BigInt(request[0] as number), BigInt(request[1] as number)] as const)
     : shownOf(calls, slow[0], usual)
-  const ofRun = `([^>]*> )?(${ROWS}|${request ? 'worker.*' : '[bKw].*|layer.*|Memory|com.*'})${isRun === 1 ? '' : OF_JSON}`
+  const ofRun = `([^>]*> )?(${ROWS}|${request ? 'worker.*|.* tok/s' : '[bKw].*|layer.*|Memory|com.*'})${isRun === 1 ? '' : OF_JSON}`
   const others = isRun === 1 || operators !== 0 ? { expanded: [], rows: [ofRun, CPUS] } : otherViewOf(query, CPUS)
   const copied = [...others.rows, ...gpu.rows]
   if (copied.length === 0) return { commands: [] }

@@ -58,6 +58,15 @@ const ROLES = {
 /** Workers, slots and layers of experts that have rows of the run; further ones are in a group, which viewers close. */
 const ROWS_AT_ONCE = 8
 
+/** The place of a row of a slot. */
+const ofSlot = (place: number) => ({
+  rank: ({ slot }: { readonly slot: number }) => (slot < ROWS_AT_ONCE ? at(1, 32) : 0) + 8 * slot + place,
+  beyond: ({ slot }: { readonly slot: number }) => (slot < ROWS_AT_ONCE ? undefined : 'requests'),
+})
+
+/** Of figures that are drawn only where calls are not recorded. */
+const NO_CALLS = "From the server's own figures at the end of each request (inferred): its calls are not recorded."
+
 /** The ranks of offsets in the run: of the first buffer of a usage, which shows where a call is in the model, and in the tokens before. */
 const OFFSETS_AT_ONCE: Partial<Record<BufferUsage, number>> = { weights: at(9, 134), 'kv-cache': at(9, 135) }
 
@@ -140,22 +149,58 @@ export const LAYOUT = {
     unit: 'slots',
   }),
 
-  queue: track('run', {
+  slotsInPrefill: counter('run', {
     rank: at(1, 2),
-    rows: 30,
+    name: 'slots in prefill',
+    description: `Slots that processed a prompt. ${NO_CALLS}`,
+    unit: 'slots',
+  }),
+
+  slotsInDecode: counter('run', {
+    rank: at(1, 3),
+    name: 'slots in decode',
+    description: `Slots that generated tokens. ${NO_CALLS}`,
+    unit: 'slots',
+  }),
+
+  queue: track('run', {
+    rank: at(1, 4),
+    rows: 24,
     name: 'Queue',
     description: 'Requests before a slot began to work on them; the rest of each is in the row of its slot.',
   }),
 
+  promptRate: counter('run', {
+    rank: at(1, 28),
+    name: 'prompt tok/s',
+    description: `Tokens of prompts that all slots processed together, each prompt at its mean rate. ${NO_CALLS}`,
+    unit: 'tok/s',
+  }),
+
+  answerRate: counter('run', {
+    rank: at(1, 29),
+    name: 'generated tok/s',
+    description: `Tokens that all slots generated together, each answer at its mean rate. ${NO_CALLS}`,
+    unit: 'tok/s',
+  }),
+
   slot: track<{ readonly slot: number }>('run', {
-    rank: ({ slot }) => (slot < ROWS_AT_ONCE ? at(1, 32) : 0) + 8 * slot,
-    beyond: ({ slot }) => (slot < ROWS_AT_ONCE ? undefined : 'requests'),
-    rows: 7,
+    ...ofSlot(0),
+    rows: 6,
     name: ({ slot }) => `slot ${slot}`,
     description: ({ slot }) =>
       `Requests that slot ${slot} (sequence ${slot} of the llama_context) worked on, one after the other, and below each the ` +
       'parts of its time: calls with its tokens, sampling, drafts; stalled = calls and samplers of other requests ran while it ' +
       'waited; other = the remainder.',
+  }),
+
+  slotTokens: counter<{ readonly slot: number }>('run', {
+    ...ofSlot(7),
+    name: ({ slot }) => `slot ${slot}: tokens`,
+    description: ({ slot }) =>
+      `Tokens in the cache of slot ${slot}: those that a prompt found there, the prompt, and at the end the answer, too. ${NO_CALLS}`,
+    unit: 'tokens',
+    axis: () => 'tokens',
   }),
 
   inFlight: track('run', {

@@ -195,7 +195,9 @@ describe('commands', () => {
     await withTrace(bytes, (trace) => {
       const [pattern] = argsOf(found, 'CopyTracksToWorkspaceByRegexWithAncestors')
       const copied = pathsIn(trace).filter((path) => new RegExp(pattern!).test(path))
-      expect(copied.map((path) => path.split(' > ')[1])).toEqual(expect.arrayContaining(['slots busy', 'slot 0']))
+      expect(copied.map((path) => path.split(' > ')[1])).toEqual(
+        expect.arrayContaining(['slots busy', 'generated tok/s', 'slot 0', 'slot 0: tokens']),
+      )
       const [[ts, endTs]] = trace.query(
         "select ts, ts + dur from slice where category = 'request' order by dur desc limit 1",
       ).rows as [[bigint, bigint]]

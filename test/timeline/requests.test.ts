@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import type { RequestEvent } from '../../lib/core.ts'
 import { convert, eventsOf, Names } from '../../lib/index.ts'
@@ -82,4 +83,65 @@ describe.each([
     const { rows } = trace.query(`select name, count(*) from slice where category = 'function' group by 1 order by 1`)
     expect(rows.map(([name]) => name)).toEqual(['accept', 'accept-draft', 'draft', 'sample', 'token-to-piece'])
   })
+})
+
+describe.each(['v0.5.0-lv4.log', 'v0.7.0-lv3.log'])('the log %s of a server, without calls', (name) => {
+  let trace: OpenTrace
+  const samples = (row: string) =>
+    trace
+      .query(
+        `select ts, value from counter join track on track.id = track_id where track.name = '${row}' order by ts, counter.id`,
+      )
+      .rows.map(([ts, value]) => [Number(ts), Number(value)] as const)
+  const partsOf = (what: string) =>
+    trace
+      .query(`select ts, ts + dur, ifnull(extract_arg(arg_set_id, 'debug.tokens'), 0) from slice
+        where category = 'request_part' and dur > 0 and name glob '${what}*'`)
+      .rows.map((row) => row.map(Number) as [number, number, number])
+  beforeAll(async () => {
+    const source = readFileSync(new URL(`../fixtures/server/${name}`, import.meta.url))
+    trace = await openTrace(convert([{ name, source }]))
+  })
+  afterAll(() => trace.close())
+
+  test.each([
+    ['prefill', 'slots in prefill', 'prompt tok/s'],
+    ['decode', 'slots in decode', 'generated tok/s'],
+  ])('has rows of each %s: how many at a time, and the tokens of all of them', (what, slots, rate) => {
+    const parts = partsOf(what)
+    expect(parts.length).toBeGreaterThan(10)
+    const steps = samples(slots)
+    for (const [at, value] of steps)
+      expect(value).toBe(parts.filter(([startNs, endNs]) => startNs <= at && at < endNs).length)
+    expect(steps.map(([at]) => at)).toEqual(
+      [...new Set(parts.flatMap((part) => part.slice(0, 2)))].sort((a, b) => a - b),
+    )
+    const rates = samples(rate)
+    const tokens = rates.slice(1).reduce((sum, [at], i) => sum + (rates[i]![1] * (at - rates[i]![0])) / 1e9, 0)
+    expect(tokens).toBeCloseTo(
+      parts.reduce((sum, [, , tokens]) => sum + tokens, 0),
+      3,
+    )
+    expect(rates.at(-1)![1]).toBe(0)
+  })
+
+  test('has the tokens of each slot: after a prompt all of it, after the answer that, too', () => {
+    const requests =
+      trace.query(`select extract_arg(arg_set_id, 'debug.slot'), ts + dur, extract_arg(arg_set_id, 'debug.prompt_tokens')
+      + extract_arg(arg_set_id, 'debug.generated_tokens') from slice where category = 'request' and name not glob '*(*' and extract_arg(arg_set_id, 'debug.type') = 'completion'`).rows
+    expect(requests.length).toBeGreaterThan(10)
+    for (const [slot, endNs, tokens] of requests) {
+      const after = samples(`slot ${slot}: tokens`).filter(([at]) => at <= Number(endNs))
+      expect(after.at(-1)![1]).toBe(tokens)
+    }
+  })
+})
+
+test('a recording of a server has no such rows: its calls have them', async () => {
+  const trace = await openTrace(convert(inputOf(server.events)))
+  const rows = trace.query(
+    "select name from track where name glob 'slots in *' or name glob '* tok/s' or name glob 'slot *: tokens'",
+  )
+  expect(rows.rows).toEqual([])
+  trace.close()
 })

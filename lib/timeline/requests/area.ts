@@ -1,4 +1,3 @@
-import { resized } from '../../bytes/resized.ts'
 import type { Arg } from '../../model/args.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type {
@@ -21,6 +20,7 @@ import type { NestedRows } from '../nested.ts'
 import type { Lanes } from '../tracks.ts'
 import { CacheCounters } from './cache-counters.ts'
 import { Functions } from './functions.ts'
+import { Levels } from './levels.ts'
 
 /** Draws requests: a row for each slot with their parts, the queue, counters; and the functions around calls, by thread. */
 export class RequestArea {
@@ -89,7 +89,6 @@ export class RequestArea {
     const { make, tracks } = this.context
     const { slot, startNs, endNs, parts } = event
     this.context.spans.request(event.id, startNs, endNs)
-    this.levels.add(event)
     const label: Label = {
       name: nameOf(event),
       category: 'request',
@@ -99,6 +98,8 @@ export class RequestArea {
     const fromNs = parts.length === 0 ? startNs : activeFromNs(event)
     const isQueued = fromNs > startNs
     const isWorkedOn = (slot >= 0 || event.launchNs >= 0) && (fromNs < endNs || !isQueued)
+    const hasRow = this.slots.has(slot) || (slot >= 0 && this.slots.size < SEQUENCES_MAX)
+    this.levels.add(event, isWorkedOn && hasRow)
     if (isQueued) {
       this.waits ??= tracks.lanes('queue', {}, true)
       const queue = parts.filter((part) => part.startNs < fromNs)
@@ -111,7 +112,6 @@ export class RequestArea {
       else for (const { startNs, endNs, label } of waits) this.waits.place(startNs, endNs, label)
     }
     if (!isWorkedOn) return
-    const hasRow = this.slots.has(slot) || (slot >= 0 && this.slots.size < SEQUENCES_MAX)
     if (!hasRow) return this.flight(event, fromNs, label)
     const row = this.slots.of(slot)
     row.place(fromNs, endNs, label)
@@ -226,65 +226,6 @@ const SEQUENCES = 256
 function requestArrow(input: number, call: number, sequence: number): number | undefined {
   if (call < 0 || sequence < 0 || sequence >= SEQUENCES) return undefined
   return IDS_START + (input % 128) * IDS_PER_INPUT + call * SEQUENCES + sequence
-}
-
-/** Counters of requests that wait for a slot, and of slots that work on one. Requests come when they end, so they are drawn last. */
-class Levels {
-  private readonly queue = new Level()
-  private readonly busy = new Level()
-
-  constructor(private readonly context: TrackContext) {}
-
-  add(event: RequestEvent): void {
-    const { startNs, launchNs, endNs, slot, parts } = event
-    const workNs = parts.length > 0 ? activeFromNs(event) : launchNs >= 0 ? launchNs : startNs
-    if (workNs > startNs) this.queue.add(startNs, workNs)
-    if ((slot >= 0 || launchNs >= 0) && endNs > workNs) this.busy.add(workNs, endNs)
-  }
-
-  finish(): void {
-    this.draw('queueLength', this.queue)
-    this.draw('slotsBusy', this.busy)
-  }
-
-  private draw(key: 'queueLength' | 'slotsBusy', level: Level): void {
-    if (level.count === 0) return
-    const { tracks, writer } = this.context
-    const track = tracks.add(key, {})
-    level.each((atNs, height) => writer.counter(track, atNs, height))
-  }
-}
-
-/** How many intervals contain each time. */
-class Level {
-  count = 0
-  private starts = new Float64Array(64)
-  private ends = new Float64Array(64)
-
-  add(startNs: number, endNs: number): void {
-    const at = this.count++
-    if (at === this.starts.length) {
-      this.starts = resized(this.starts, 2 * at)
-      this.ends = resized(this.ends, 2 * at)
-    }
-    this.starts[at] = startNs
-    this.ends[at] = endNs
-  }
-
-  /** Calls back for each time at which an interval begins or ends, in order. */
-  each(onStep: (atNs: number, height: number) => void): void {
-    const { count } = this
-    const starts = this.starts.subarray(0, count).sort()
-    const ends = this.ends.subarray(0, count).sort()
-    let begun = 0
-    let ended = 0
-    while (ended < count) {
-      const atNs = begun < count ? Math.min(starts[begun]!, ends[ended]!) : ends[ended]!
-      while (begun < count && starts[begun] === atNs) begun++
-      while (ended < count && ends[ended] === atNs) ended++
-      onStep(atNs, begun - ended)
-    }
-  }
 }
 
 /** Stages of loading that are drawn before the first call. */

@@ -1,5 +1,5 @@
-import { afterAll } from '@jest/globals'
 import { type Profiler, Session } from 'node:inspector'
+import { afterAll } from '@jest/globals'
 
 /** Scripts whose work counts: the modules of lib, and the file of those that a program runs (test/lib-bundle.mjs). */
 const COUNTED = /\/lib(\/(?!generated)|\.\w+\.js$)/

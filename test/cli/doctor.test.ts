@@ -61,13 +61,18 @@ linuxTest.each([
   expect(doctor(...given)).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(message) })
 })
 
-linuxTest('a program that contains ggml itself cannot be recorded', () => {
-  const source = 'int llama_decode(void) { return 0; }\nint main(void) { return llama_decode(); }'
-  compile('inside/llama-bench', source, '-rdynamic')
+linuxTest('a program that contains ggml itself cannot be recorded if it has no symbols', () => {
+  const source =
+    'const char * name = "llama_decode"; int llama_decode(void) { return 0; } int main(void) { return llama_decode(); }'
+  compile('inside/llama-bench', source, '-s')
   expect(doctor(at('inside'))).toMatchObject({
     code: 1,
-    stderr: expect.stringMatching(/llama-bench: cannot be recorded: ggml is built into it .*\nhint: build it with /),
+    stderr: expect.stringMatching(
+      /llama-bench: cannot be recorded: ggml is built into it .*no symbols.*\nhint: give /,
+    ),
   })
+  compile('inside/llama-bench', source)
+  expect(doctor(at('inside'), '-m', 'nothing.gguf').stderr).toMatch(/nothing\.gguf: cannot read/)
 })
 
 describe('models', () => {

@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises'
 import { arch, homedir, platform } from 'node:os'
 import { basename, delimiter, join, resolve } from 'node:path'
 import { isOwnError, UsageError } from '../../errors.ts'
-import { checkRecordable, checkSystem } from '../record/diagnosis.ts'
+import { checkRecordable, checkSystem, problemInside } from '../record/diagnosis.ts'
 import { type Environment, findProgram, linkage } from '../record/program.ts'
 
 /** A program of llama.cpp that computes a prompt and decodes by itself. */
@@ -94,9 +94,7 @@ async function recordable(path: string, env: Environment): Promise<Bench> {
       `${path}: expected ${NAMES}\nhint: of another program: ggml2perfetto record --sweep t=1,2 -- <program> -t {t}`,
     )
   await checkRecordable(program, arch(), true, env)
-  if ((await linkage(program, env)) === 'inside')
-    throw new UsageError(
-      `${path}: cannot be recorded: ggml is built into it (static libraries)\nhint: build it with -DBUILD_SHARED_LIBS=ON, or ${HOW}`,
-    )
+  const problem = (await linkage(program, env)) === 'inside' ? problemInside(program) : undefined
+  if (problem !== undefined) throw new UsageError(`${path}: cannot be recorded: ${problem}\nhint: ${HOW}`)
   return { path: program.path, argumentsFor }
 }

@@ -12,6 +12,7 @@ import { newLogName } from './log-place.ts'
 import type { Environment } from './program.ts'
 import type { RecordResult } from './record.ts'
 import { type SchedOptions, withSched } from './sched.ts'
+import { rowOf } from './ways.ts'
 
 /** What {@link attach} records, of which process. */
 export interface AttachOptions extends Pick<SchedOptions, 'onSchedProblem'> {
@@ -122,7 +123,7 @@ async function planOf(pid: number, level: string): Promise<AttachPlan> {
   if (scripts.length > 0) return { program, scripts, missing }
   throw new UsageError(
     `attach ${pid}: ${program} has none of ${names(missing)}: it does not use llama.cpp, or is stripped\n` +
-      'hint: a build that is not stripped, or one with shared libraries, contains the names of its functions',
+      `hint: a build that is not stripped, or one with shared libraries, contains the names of its functions (${rowOf('process that runs already')})`,
   )
 }
 

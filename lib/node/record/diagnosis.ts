@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import * as self from 'node:process'
 import { UsageError } from '../../errors.ts'
 import { type Environment, isLoader, linkage, type Program, programName, STARTING_FUNCTIONS } from './program.ts'
+import { rowOf } from './ways.ts'
 
 /** `e_machine` and pointer width of this machine's programs, by Node's names. */
 const MACHINES: Readonly<Record<string, readonly [machine: number, bits: 32 | 64]>> = {
@@ -24,7 +25,7 @@ export function checkSystem(platform: string, arch: string): void {
   if (platform !== 'linux') {
     throw new UsageError(
       `record: runs on Linux only so far, this is ${systemName(platform)}\n` +
-        'hint: record on a Linux machine; its log is converted anywhere',
+        `hint: record on a Linux machine; its log is converted anywhere (${rowOf('macOS, Windows')})`,
     )
   }
   if (!(arch in MACHINES)) {
@@ -56,18 +57,18 @@ function obstacle(program: Program, arch: string, isLost: boolean): string | und
   if (elf.machine !== 0 && (elf.machine !== machine || elf.bits !== bits)) {
     const what =
       elf.bits === bits ? `built for another processor (ELF machine ${elf.machine})` : `a ${elf.bits}-bit program`
-    return `it is ${what}; the recorder is ${bits}-bit ${arch}`
+    return `it is ${what}; the recorder is ${bits}-bit ${arch} (${rowOf('program of another processor')})`
   }
   if (isLost) {
     return (
       'it is linked statically, and the system loads no other library into it\n' +
-      `hint: build it with shared libraries, or ${OWN_BUILD}; if it only starts the program that computes: without --no-children`
+      `hint: build it with shared libraries, or ${OWN_BUILD}; if it only starts the program that computes: without --no-children (${rowOf('program without shared libraries')})`
     )
   }
   if (!raisesRights(program)) return undefined
   return (
     `it runs with its owner's rights (setuid or setgid), so that the loader ignores LD_PRELOAD\n` +
-    `hint: record a copy, which has them no longer: cp ${executable} .`
+    `hint: record a copy, which has them no longer: cp ${executable} . (${rowOf('program with more rights')})`
   )
 }
 
@@ -128,25 +129,32 @@ async function likelyReasons(program: Program, { failure, children }: Ending, en
 }
 
 function tooManyRights({ executable }: Program): string {
-  return `the system gave it more rights (getcap ${executable}), so that LD_PRELOAD was ignored: record a copy without them`
+  return `the system gave it more rights (getcap ${executable}), so that LD_PRELOAD was ignored: record a copy without them (${rowOf('program with more rights')})`
 }
 
 /** Programs that start others without the environment, or outside of the own process tree. */
 const ELSEWHERE = /^(sudo|doas|su|docker|podman|ssh|systemd-run|flatpak|snap)$/
-const ELSEWHERE_HINT =
-  'record there: … ggml2perfetto record -- <program>; as another user of this machine: setpriv --reuid=…'
+const ELSEWHERE_HINT = `record there: … ggml2perfetto record -- <program>; as another user of this machine: setpriv --reuid=… (${rowOf('program that others start')})`
 const OTHER_BUILD = `build it with -DBUILD_SHARED_LIBS=ON, or ${OWN_BUILD}`
 
-/** Of a program that contains ggml (native/recorder/program.h). */
-function whyNotInside({ elf }: Program): string {
-  const start = 'ggml is built into it (static libraries)'
-  if (elf.machine !== MACHINES['x64']![0]) return `${start}, and its calls are seen on x64 only: ${OTHER_BUILD}`
-  if (elf.symbols.size + elf.exports.size === 0) {
-    return `${start}, and it has no symbols, by which its functions could be found: build it without strip, or ${OTHER_BUILD}`
+const INSIDE = 'ggml is built into it (static libraries)'
+
+/** Why the functions of a program that contains ggml cannot be found (native/recorder/program.h); undefined: they may be. */
+export function problemInside({ elf }: Program): string | undefined {
+  if (elf.machine !== MACHINES['x64']![0]) {
+    const row = rowOf('program that contains ggml, on arm64')
+    return `${INSIDE}, and its calls are seen on x64 only: ${OTHER_BUILD} (${row})`
   }
-  return `${start}: perhaps it had nothing to compute, or the system does not allow that its functions are redirected: ${OTHER_BUILD}`
+  if (elf.symbols.size + elf.exports.size > 0) return undefined
+  const why = 'it has no symbols, by which its functions could be found'
+  return `${INSIDE}, and ${why}: build it without strip, or ${OTHER_BUILD} (${rowOf('stripped program that contains ggml')})`
+}
+
+function whyNotInside(program: Program): string {
+  const why = 'perhaps it had nothing to compute, or the system does not allow that its functions are redirected'
+  return problemInside(program) ?? `${INSIDE}: ${why}: ${OTHER_BUILD} (${rowOf('program that contains ggml')})`
 }
 
 const HIDDEN =
   'does it use llama.cpp? It is not linked with ggml. If it loads a library that contains ggml, the calls may be inside ' +
-  `that library: record --libraries. They cannot be seen if it was stripped, or on other processors than x64: then objdump -R <library> | grep ${STARTING_FUNCTIONS[0]} prints nothing`
+  `that library: record --libraries. They cannot be seen if it was stripped, or on other processors than x64: then objdump -R <library> | grep ${STARTING_FUNCTIONS[0]} prints nothing (${rowOf('library with a hidden ggml')})`

@@ -37,6 +37,8 @@ GLIBC_OLD(pthread_create);
 GLIBC_OLD(pthread_detach);
 GLIBC_OLD(pthread_join);
 GLIBC_OLD(pthread_key_create);
+GLIBC_OLD(pthread_mutex_timedlock);
+GLIBC_OLD(pthread_mutex_trylock);
 GLIBC_OLD(pthread_once);
 GLIBC_OLD(pthread_setspecific);
 GLIBC_OLD(pthread_sigmask);

@@ -26,7 +26,8 @@ const FORMAT: ClientFormat = {
       if (request) into.add(request, { byte })
       else into.issue('unreadable-row', 'expected a request with "timestamp" and "response_timestamps"', { byte })
     } else if (path.endsWith('experiment') && isObject(value)) {
-      into.fact(String(value['mode'] ?? 'mode'), value['value'])
+      const { mode } = value
+      into.fact(typeof mode === 'string' && mode !== '' ? mode : 'mode', value['value'])
     } else into.fact(path, value)
   },
 }

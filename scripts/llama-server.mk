@@ -5,12 +5,14 @@ CXXFLAGS = -O0 -g0 -fPIC -pthread -std=c++17 -w -D_GNU_SOURCE -DLLAMA_SUBPROCESS
   $(addprefix -I$S/,include ggml/include common vendor vendor/hash tools/mtmd tools/server tools/ui .)
 LIBRARIES = -L$L -L. -l:libllama-common.so -lllama -lggml -l:libggml-base.so -Wl,-rpath,'$$ORIGIN'
 
-folders = $(addprefix $S/,tools/server tools/mtmd tools/mtmd/models tools/ui vendor/cpp-httplib vendor/hash vendor/hash/sha1 \
+folders = $(addprefix $S/,tools/server tools/mtmd tools/ui vendor/cpp-httplib vendor/hash vendor/hash/sha1 \
   vendor/hash/sha256 vendor/hash/xxhash)
 objects = $(patsubst %,o/%.o,$(basename $(notdir $1)))
-server = $(call objects,$(filter-out %/main.cpp,$(wildcard $S/tools/server/*.cpp)) httplib.cpp ui.cpp)
-mtmd = $(call objects,$(filter-out %-cli.cpp,$(wildcard $S/tools/mtmd/*mtmd*.cpp $S/tools/mtmd/clip*.cpp $S/tools/mtmd/models/*.cpp)) \
-  hash.cpp xxhash.c sha1.c sha256.c)
+# Most of the time of a source is that of its headers: these are compiled as one.
+together = $(filter-out %/main.cpp %-context.cpp %-models.cpp,$(wildcard $S/tools/server/*.cpp))
+server = o/together.o $(call objects,server-context.cpp server-models.cpp httplib.cpp ui.cpp)
+mtmd = $(call objects,$(filter-out %-cli.cpp,$(wildcard $S/tools/mtmd/*mtmd*.cpp $S/tools/mtmd/clip*.cpp))) o/encoders.o \
+  $(call objects,hash.cpp xxhash.c sha1.c sha256.c)
 VPATH = $(folders)
 
 llama-server: o/main.o libllama-server-impl.so
@@ -22,6 +24,12 @@ libmtmd.so: $(mtmd)
 
 # The longest first.
 $(server): | o
+o/together.cpp: $(together)
+o/encoders.cpp: $(wildcard $S/tools/mtmd/models/*.cpp)
+o/together.cpp o/encoders.cpp: | o
+	printf '#include "%s"\n' $^ > $@
+o/together.o o/encoders.o: %.o: %.cpp
+	g++ $(CXXFLAGS) -c $< -o $@
 o/%.o: %.cpp | o
 	g++ $(CXXFLAGS) -c $< -o $@
 o/sha1.o: sha1.c | o

@@ -13,15 +13,18 @@ ggml = ggml.c ggml-alloc.c ggml-backend.cpp ggml-backend-meta.cpp ggml-threading
   ggml-backend-dl.cpp ggml-opt.cpp
 cpu = $(addsuffix .c,ggml-cpu quants arch/x86/quants) $(addsuffix .cpp,ggml-cpu repack iqp hbm traits binary-ops unary-ops vec ops amx/amx \
   amx/mmq arch/x86/repack)
-llama = $(filter-out llama-quant.cpp llama-model-saver.cpp,$(notdir $(wildcard $S/src/*.cpp))) models/llama.cpp
-objects = $(patsubst %,o/%.o,$(addprefix ggml/src/,$(ggml) $(addprefix ggml-cpu/,$(cpu))) $(addprefix src/,$(llama)))
+llama = llama-context.cpp llama-batch.cpp llama-kv-cache-dsv4.cpp
+# Most of the time of a source is that of its headers: these, which compute nothing, are compiled as one.
+together = $(filter-out $(addprefix $S/src/,$(llama) llama-quant.cpp llama-model-saver.cpp),$(wildcard $S/src/*.cpp)) $S/src/models/llama.cpp
+objects = $(patsubst %,o/%.o,$(addprefix ggml/src/,$(ggml) $(addprefix ggml-cpu/,$(cpu))) $(addprefix src/,$(llama))) o/together.o
 hooked = $(addprefix o/,$(addsuffix .o,ggml/src/ggml-backend.cpp ggml/src/ggml-cpu/ggml-cpu.c ggml/src/ggml-cpu/ggml-cpu.cpp \
   ggml/src/ggml-cpu/traits.cpp src/llama-context.cpp src/llama-batch.cpp))
 openmp = $(patsubst %ggml-cpu.c.o,%ggml-cpu.openmp.o,$(objects))
 programs = hosts alone hosts-openmp hosts.node hosts-openmp.node
 versions = ggml-version.h llama-version.h
 
-all: $(programs)
+# The longest first.
+all: o/together.o $(programs)
 $(hooked) $(filter %openmp.o,$(openmp)): OPTIMISED = $(LEVEL)
 OPTIMISED = -O1
 
@@ -31,6 +34,10 @@ $(versions):
 	echo '#define LLAMA_VERSION "test"' > llama-version.h
 	echo '#define LLAMA_COMMIT "test"' >> llama-version.h
 
+o/together.o: $(together) | $(versions)
+	@mkdir -p $(@D)
+	printf '#include "%s"\n' $^ > o/together.cpp
+	$(CXX) -std=c++17 -O0 $(FLAGS) -c o/together.cpp -o $@
 o/%.c.o: $S/%.c | $(versions)
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(OPTIMISED) $(FLAGS) -c $< -o $@

@@ -22,5 +22,6 @@ export default {
   globals: { isLong: true },
   testMatch: ['**/*.long.test.ts', ...inParts],
   testPathIgnorePatterns: ['/node_modules/'],
+  testTimeout: 900_000, // some compile llama.cpp
   ...failedTests(),
 }

@@ -26,5 +26,5 @@ real(
     expect(stdout.match(/^right /gm)?.length).toBe(CAUSES.length)
     expect(status).toBe(0)
   },
-  600_000,
+  1_800_000, // it may compile llama-server first
 )

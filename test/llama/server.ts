@@ -18,7 +18,7 @@ import { hasLlama, model } from './testbed.ts'
 const FETCH = fileURLToPath(new URL('../../scripts/fetch-llama.mjs', import.meta.url))
 const VENDOR = fileURLToPath(new URL('../../vendor', import.meta.url))
 const BUNDLED = join(VENDOR, 'llama/server/llama-server')
-const START_MS = 60_000
+const START_MS = 180_000
 
 /** Where a llama-server comes from. */
 export interface ServerSource {

@@ -40,7 +40,7 @@ llama('endings of a recorded program', () => {
    * with and without the recorder, whose log is closed before (`objects of …`). How many compute then depends on the machine. None faults in the recorder.
    */
   const BESIDE_THREADS = 'exit beside threads'
-  const RUNS = Math.max(10, TIMES)
+  const RUNS = Math.max(5, TIMES)
 
   let run: Run
   /** Without the recorder: once for all recordings. */

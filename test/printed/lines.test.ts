@@ -61,8 +61,13 @@ const OF_DOCS: readonly (readonly [placeholder: RegExp, text: string])[] = [
   [/^(ggml2perfetto peaks) (?:run\.ggtrace|<log>)/, '$1 now.ggtrace'],
   [/<logs?…?>/, 'run.ggtrace'],
   [/--types (?:…|<types>|‹named›‹options›)/, '--types q8_0'],
+  [/(?<= --types \S+) --threads 2/, ' --threads 1'], // two spin for each other at barriers, on a busy machine for a minute
   [/<topic>|<command>/, 'stats'],
-  [/^(ggml2perfetto doctor)(?: build\/bin(?:\/llama-bench)?| \[program\])?/, '$1 --rounds 1'], // that of PATH
+  // That of PATH, and the model that it names: it takes longest, and finds both in test/cli/doctor.long.test.ts.
+  [
+    /^(ggml2perfetto doctor)(?: build\/bin(?:\/llama-bench)?| \[program\])?(?: -m model\.gguf)?/,
+    '$1 --rounds 1 -m model.gguf',
+  ],
   [/--clock …/, '--clock smi.csv=UTC'],
   [/^ggml2perfetto open …$/, 'ggml2perfetto open run.ggtrace'],
   [/^(ggml2perfetto open \S+) --no-browser$/, '$1'], // the browser there fetches the trace

@@ -123,6 +123,9 @@ const workOf = (line: string) =>
     .replace(/^(?:sudo|npx) (?=ggml2perfetto)/, '')
     .replace(RECORDED, (rest, program) => `${program}${/ -t \S+/.exec(rest)?.[0] ?? ''}`)
     .replace(/(?<=record .*-o )\S+\.ggtrace/, 'run.ggtrace')
+    // Peaks of this machine take ten seconds: each command measures them once, for whatever log, and prints them in whatever form.
+    .replace(/^(ggml2perfetto \w+) .*--peaks measure\b.*/, '$1 --peaks measure')
+    .replace(/^ggml2perfetto peaks(?: --json(?: \| jq .*)?)?$/, 'ggml2perfetto peaks')
     .replace(/ > \S+$/, '')
 
 const declared = new Set<string>()

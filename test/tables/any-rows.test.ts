@@ -165,7 +165,7 @@ test('any rows of any table are read back by DuckDB, also by its statistics', as
   )
   connection.closeSync()
   instance.closeSync()
-}, 60_000)
+})
 
 inLong(test)(
   'several row groups, with more different names than a dictionary keeps',

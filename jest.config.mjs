@@ -1,5 +1,4 @@
 import { availableParallelism } from 'node:os'
-import { failedTests } from './test/failed.mjs'
 
 /** Tests run on the TypeScript sources, of lib as one file; swc only strips the types (`npm run types` checks them). */
 export default {
@@ -22,5 +21,4 @@ export default {
   workerIdleMemoryLimit: '300MB', // what suites leave behind is searched by each garbage collection of the next
   testTimeout: 300_000, // ends what hangs; a busy machine is no fault
   maxWorkers: Math.ceil(1.5 * availableParallelism()), // tests wait an eighth of their time, for programs, ports and clocks
-  ...failedTests(),
 }

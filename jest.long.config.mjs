@@ -2,7 +2,6 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import config from './jest.config.mjs'
-import { failedTests } from './test/failed.mjs'
 
 /** Test files that take a part of their cases in `npm test`: here are the others (test/long.ts). */
 const root = fileURLToPath(new URL('test/', import.meta.url))
@@ -23,5 +22,4 @@ export default {
   testMatch: ['**/*.long.test.ts', ...inParts],
   testPathIgnorePatterns: ['/node_modules/'],
   testTimeout: 900_000, // some compile llama.cpp
-  ...failedTests(),
 }

@@ -12,6 +12,20 @@ export const freePort = () =>
     })
   })
 
+/** Waits until a server has loaded its model; false: it has ended before. */
+export async function untilUp(url, isOver) {
+  const isUp = () =>
+    fetch(`${url}/health`).then(
+      ({ ok }) => ok,
+      () => false,
+    )
+  while (!isOver()) {
+    if (await isUp()) return true
+    await sleep(50)
+  }
+  return false
+}
+
 /** Starts a server that listens on `port`, sends it one request for a completion, and stops it; returns the answer. */
 export async function askServer(command, args, port, request, options) {
   const server = spawn(command, args, { stdio: 'ignore', ...options })
@@ -21,12 +35,7 @@ export async function askServer(command, args, port, request, options) {
   })
   try {
     const url = `http://127.0.0.1:${port}`
-    const isUp = () =>
-      fetch(`${url}/health`).then(
-        ({ ok }) => ok,
-        () => false,
-      )
-    while (isRunning && !(await isUp())) await sleep(100)
+    await untilUp(url, () => !isRunning)
     const answer = await fetch(`${url}/completion`, { method: 'POST', body: JSON.stringify(request) })
     const read = await answer.json()
     server.kill('SIGINT')

@@ -9,8 +9,8 @@ export interface OtherView {
   readonly rows: readonly string[]
 }
 
-/** Processes of the scheduler that are shown: those that ran longest. */
-const PROCESSES_MAX = 8
+/** Processes of the scheduler that are shown: those that ran longest, as many as fill a page if each has one thread. */
+const PROCESSES_MAX = 14
 
 /** Groups of ours: their descriptions begin with the format. */
 const ROOTS = `select name from track where parent_id is null and extract_arg(source_arg_set_id, 'description') glob 'input: *'`

@@ -45,8 +45,8 @@ describe('of a trace without a run, each row of its group is shown, and no row t
       const processes =
         trace.query(`select ifnull(process.name, 'Process') || ' ' || pid, sum(dur) from thread_state join thread using (utid)
         join process using (upid) where state = 'Running' and pid != 0 group by upid order by 2 desc`).rows
-      expect(processes.length).toBeGreaterThan(8)
-      expect(processes.map(([name]) => shown.test(`${name}`))).toEqual(processes.map((_, i) => i < 8))
+      expect(processes.length).toBeGreaterThan(14)
+      expect(processes.map(([name]) => shown.test(`${name}`))).toEqual(processes.map((_, i) => i < 14))
     })
     expect(shown.test('CPU > Scheduling')).toBe(true)
   })

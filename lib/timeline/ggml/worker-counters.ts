@@ -1,18 +1,13 @@
 import type { OperatorEvent } from '../../model/events.ts'
 import type { TrackContext } from '../context.ts'
-
-/** A counter track of one worker, and its current value. */
-interface Line {
-  /** 0 until the first value other than 0. */
-  track: number
-  value: number
-}
+import { CounterLine } from '../counter-line.ts'
 
 /** Common properties of all workers' counter tracks of one kind. */
 interface LineSpec {
   /** From counts per nanosecond to drawn values. */
   readonly factor: number
-  readonly lines: (Line | undefined)[]
+  /** By worker, from the first value other than 0 on. */
+  readonly lines: (CounterLine | undefined)[]
   /** Defines the track of a worker. */
   readonly add: (worker: number) => number
 }
@@ -50,15 +45,10 @@ export class WorkerCounters {
   }
 
   private draw(spec: LineSpec, worker: number, atNs: number, value: number): void {
-    let line = spec.lines[worker]
-    if (!line) {
-      line = { track: 0, value: 0 }
-      spec.lines[worker] = line
-    }
-    if (line.value === value) return
-    if (line.track === 0) line.track = spec.add(worker)
-    line.value = value
-    this.context.writer.counter(line.track, atNs, value)
+    if (value === 0 && !spec.lines[worker]) return
+    const line = spec.lines[worker] ?? new CounterLine(this.context.writer, spec.add(worker), 'full')
+    spec.lines[worker] = line
+    line.sample(atNs, value)
   }
 
   private addRate(rate: string): LineSpec {

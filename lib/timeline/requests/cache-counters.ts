@@ -1,8 +1,9 @@
 import { isFailed } from '../../model/calls.ts'
-import { DefaultMap } from '../../model/default-map.ts'
+import { DefaultMap, getOrMake } from '../../model/default-map.ts'
 import type { SequenceEvent, TokenEvent } from '../../model/events.ts'
 import { Cache } from '../../model/requests/cache.ts'
 import type { TrackContext } from '../context.ts'
+import { CounterLine } from '../counter-line.ts'
 
 /** Sequences of a context with a counter. */
 const SEQUENCES_MAX = 64
@@ -14,7 +15,7 @@ export class CacheCounters {
     nth: this.count++,
     cache: new Cache(),
   }))
-  private readonly rows = new DefaultMap<string, { track: number; value: number }>(() => ({ track: 0, value: -1 }))
+  private readonly rows = new Map<string, CounterLine>()
   private isRecorded = false
 
   constructor(private readonly context: TrackContext) {}
@@ -41,10 +42,9 @@ export class CacheCounters {
 
   private sample(context: number, sequence: number, atNs: number, tokens: number): void {
     const { tracks, writer } = this.context
-    const row = this.rows.of(`${context} ${sequence}`)
-    if (row.value === tokens || (row.value < 0 && tokens === 0)) return
-    if (row.track === 0) row.track = tracks.add('cachedTokens', { context, sequence })
-    row.value = tokens
-    writer.counter(row.track, atNs, tokens)
+    const key = `${context} ${sequence}`
+    if (tokens === 0 && !this.rows.has(key)) return
+    const add = () => new CounterLine(writer, tracks.add('cachedTokens', { context, sequence }), 'full')
+    getOrMake(this.rows, key, add).sample(atNs, tokens)
   }
 }

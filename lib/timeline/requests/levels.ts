@@ -5,14 +5,10 @@ import { Inferred } from '../../model/inferred.ts'
 import { activeFromNs } from '../../model/requests/durations.ts'
 import { isPlaced } from '../../model/times.ts'
 import type { TrackContext } from '../context.ts'
+import { CounterLine } from '../counter-line.ts'
 
 /** In the order of their rows. */
 const KEYS = ['queueLength', 'slotsBusy', 'slotsInPrefill', 'slotsInDecode', 'promptRate', 'answerRate'] as const
-/** The last sample of a counter of tokens in a slot. */
-interface SlotRow {
-  readonly track: number
-  tokens: number
-}
 
 /**
  * Counters of requests that wait for a slot, and of slots that work on one; and what a server's own figures say about slots where no calls
@@ -20,8 +16,10 @@ interface SlotRow {
  */
 export class Levels {
   private readonly levels = new DefaultMap<(typeof KEYS)[number], Level>(() => new Level())
-  private readonly slots = new DefaultMap<number, SlotRow>((slot) => {
-    return { track: this.context.tracks.add('slotTokens', { slot }), tokens: -1 }
+  /** Tokens of slots. */
+  private readonly slots = new DefaultMap<number, CounterLine>((slot) => {
+    const { tracks, writer } = this.context
+    return new CounterLine(writer, tracks.add('slotTokens', { slot }), 'full')
   })
 
   constructor(private readonly context: TrackContext) {}
@@ -53,17 +51,10 @@ export class Levels {
       this.levels.of(isPrompt ? 'slotsInPrefill' : 'slotsInDecode').add(startNs, endNs)
       const rate = (tokens * 1e9) / (endNs - startNs)
       if (tokens > 0) this.levels.of(isPrompt ? 'promptRate' : 'answerRate').add(startNs, endNs, rate)
-      if (isPrompt && reusedTokens >= 0) this.sample(slot, startNs, reusedTokens)
-      if (isPrompt && promptTokens >= 0) this.sample(slot, endNs, promptTokens)
+      if (isPrompt && reusedTokens >= 0) this.slots.of(slot).sample(startNs, reusedTokens)
+      if (isPrompt && promptTokens >= 0) this.slots.of(slot).sample(endNs, promptTokens)
     }
-    if (promptTokens >= 0 && generatedTokens > 0) this.sample(slot, endNs, promptTokens + generatedTokens)
-  }
-
-  private sample(slot: number, atNs: number, tokens: number): void {
-    const row = this.slots.of(slot)
-    if (row.tokens === tokens) return
-    row.tokens = tokens
-    this.context.writer.counter(row.track, atNs, tokens)
+    if (promptTokens >= 0 && generatedTokens > 0) this.slots.of(slot).sample(endNs, promptTokens + generatedTokens)
   }
 }
 

@@ -51,7 +51,7 @@ export interface AnalysisDepth {
   readonly distributions: boolean
   /** Operators of a sample of calls only: enough for findings, for a small part of the time. */
   readonly sample?: CallSample | undefined
-  /** Only what predictions need: times of calls, and of their steps where they are among `series`. */
+  /** Only what predictions need: times of calls, the memory of weights, and times of steps where they are among `series`. */
   readonly onlySteps?: boolean | undefined
   /** Figures over time that are made. */
   readonly series?: readonly SeriesName[] | undefined
@@ -121,13 +121,14 @@ export class AnalysisPass implements EventPass<InputFigures> {
     const workerCpus = new WorkerCpusStatistic(names)
     const coreKinds = new CoreKinds(roles, () => workerCpus.latest)
     const steps = table && series?.includes('steps') ? [new StepTimes(defined, threads, table)] : []
+    const weights = new WeightMemoryStatistic(defined)
     // Rows come before parts: the roles of fused nodes are those of their results.
     const sampled = [
       ...[preempted, backends, rows, parts, this.scheduling, this.calls, new FirstCalls(defined), new CpusUsed()],
       ...[requests, new Placement(defined), new Teams(threads), workerCpus, coreKinds],
-      ...[new Numa(defined, () => workerCpus.latest), new WeightMemoryStatistic(defined)],
+      ...[new Numa(defined, () => workerCpus.latest), weights],
     ]
-    if (onlySteps) this.statistics = [preempted, this.calls, ...steps]
+    if (onlySteps) this.statistics = [preempted, this.calls, weights, ...steps]
     else if (sample) this.statistics = [...sampled, new GpuStatistics(names, SAMPLED_WORK_MAX)]
     else {
       const further = this.further(roles, rows, choices, coreKinds, depth)

@@ -15,6 +15,7 @@ import {
   type ProductTime,
   parseKernelFile,
 } from '../analyze/what-if/kernels.ts'
+import { AS_IN_FILE, type MemoryOf, memoryOf } from '../analyze/what-if/memory.ts'
 import { type ProductJob, productJobs, type Sought } from '../analyze/what-if/weights.ts'
 import { checkNames, UsageError } from '../errors.ts'
 import { MEASURE_KERNELS_OPTIONS } from '../generated/option-names.ts'
@@ -79,6 +80,7 @@ export async function measureKernels(run: Analysis, options: KernelsOptions): Pr
 }
 
 interface Jobs {
+  readonly memoryOf: MemoryOf
   readonly products: readonly ProductJob[]
   readonly attention: readonly AttentionJob[]
 }
@@ -93,7 +95,7 @@ function jobsOf(run: Analysis, sought: Sought): Jobs {
     throw new UsageError(
       'peaks --types: the log contains no products of weights on the CPU\nhint: record with --level op, a prompt and some tokens',
     )
-  return { products, attention: attentionJobs(model!, sought).filter(areTypesKnown) }
+  return { products, attention: attentionJobs(model!, sought).filter(areTypesKnown), memoryOf: memoryOf(run) }
 }
 
 const areTypesKnown = ({ k_type, v_type }: AttentionJob) => [k_type, v_type].every(typeNamed)
@@ -128,7 +130,7 @@ function merged(
     const keys = new Set(fresh.map(keyOf))
     return (time: T) => !keys.has(keyOf(time))
   }
-  const keyOf = ({ ns: _, second_ns: __, best_ns: ___, buffer: ____, ...time }: ProductTime) => JSON.stringify(time)
+  const keyOf = ({ ns: _, second_ns: __, best_ns: ___, ...time }: ProductTime) => JSON.stringify(time)
   const attentionKey = ({ ns: _, second_ns: __, best_ns: ___, ...time }: AttentionTime) => JSON.stringify(time)
   const nodeKey = ({ threads }: NodeTime) => `${threads}`
   const products = ofRounds(
@@ -218,7 +220,7 @@ async function measured(program: string, folder: string, jobs: Jobs, env: Enviro
   const input = [
     ...counts.map((threads) => `nodes ${threads}`),
     ...products.flatMap(({ type, columns, rows, copies, experts = 0, used = 0, runs }) => [
-      `weights ${numberOf(type)} ${typeNamed(type)!.name} ${columns} ${rows} ${copies} ${experts} ${used}`,
+      `weights ${numberOf(type)} ${typeNamed(type)!.name} ${columns} ${rows} ${copies} ${experts} ${used} ${Number(jobs.memoryOf(type, experts > 0) === AS_IN_FILE)}`,
       ...runs.map(({ tokens, threads }) => `products ${tokens} ${threads}`),
     ]),
     ...attention.flatMap(({ heads, kv_heads, head_size, value_size, k_type, v_type, copies, runs }) => [

@@ -58,7 +58,7 @@ export async function analyze(inputs: Input | readonly Input[], options: Analyze
 }
 
 /**
- * Analyses as {@link analyze}, but only what `whatIf` needs: facts of the run, figures of calls, and series. All else is empty, as of a log
+ * Analyses as {@link analyze}, but only what `whatIf` needs: facts of the run, figures of calls, the memory of weights, and series. All else is empty, as of a log
  * that does not contain it.
  */
 export async function analyzeSteps(inputs: Input | readonly Input[], options: AnalyzeOptions = {}): Promise<Analysis> {

@@ -3,7 +3,8 @@
  * results leave on stdout as a line of JSON each:
  *
  *     weights TYPE NAME COLUMNS ROWS COPIES   makes so many matrices of this type, by ggml's number and name
- *     weights TYPE NAME COLUMNS ROWS COPIES EXPERTS USED   makes so many sets of matrices, of which each token uses some
+ *     weights TYPE NAME COLUMNS ROWS COPIES EXPERTS USED   makes so many sets of matrices, of which each token uses some; 0 0: matrices
+ *     weights TYPE NAME COLUMNS ROWS COPIES EXPERTS USED 1   the same in memory that contains them as they are in a file
  *     products TOKENS THREADS                 times the products of each of them with so many tokens: a graph of one node for each
  *     nodes THREADS                           times nodes that compute nearly nothing: what starting one and its barrier take
  *     attention …, attend …                   times flash attention (attention.c)
@@ -91,7 +92,7 @@ static void drop_weights(void) {
     weights.context = NULL;
 }
 
-static void make_weights(int type, const char * name, int64_t columns, int64_t rows, int copies, int experts, int used) {
+static void make_weights(int type, const char * name, int64_t columns, int64_t rows, int copies, int experts, int used, bool are_as_in_file) {
     drop_weights();
     if (columns < 1 || rows < 1 || copies < 1 || copies > NODES_MAX || type < 0 || type >= TYPES_MAX) fail("wrong weights", name);
     if (experts < 0 || experts > EXPERTS_MAX || used < 0 || used > experts || (experts > 0) != (used > 0)) fail("wrong experts", name);
@@ -103,7 +104,7 @@ static void make_weights(int type, const char * name, int64_t columns, int64_t r
     weights.copies = copies;
     weights.experts = experts;
     weights.used = used;
-    weights.buffer_type = buffer_type_for(type);
+    weights.buffer_type = are_as_in_file ? ggml.device_buffer_type(cpu_device) : buffer_type_for(type);
     weights.context = new_context((size_t) copies);
     weights.tensors = allocate((size_t) copies, sizeof *weights.tensors);
     for (int i = 0; i < copies; i++) weights.tensors[i] = new_matrix(weights.context, type);
@@ -202,13 +203,13 @@ static void measure_nodes(int threads) {
 
 int measure_ggml(const char * folder) {
     char line[256], name[32];
-    int type, copies, experts, used, tokens, threads;
+    int type, copies, experts, used, are_as_in_file, tokens, threads;
     long long columns, rows;
     load_libraries(folder);
     while (fgets(line, sizeof line, stdin)) {
-        experts = used = 0;
-        if (sscanf(line, "weights %d %31s %lld %lld %d %d %d", &type, name, &columns, &rows, &copies, &experts, &used) >= 5) {
-            make_weights(type, name, columns, rows, copies, experts, used);
+        experts = used = are_as_in_file = 0;
+        if (sscanf(line, "weights %d %31s %lld %lld %d %d %d %d", &type, name, &columns, &rows, &copies, &experts, &used, &are_as_in_file) >= 5) {
+            make_weights(type, name, columns, rows, copies, experts, used, are_as_in_file);
         } else if (sscanf(line, "products %d %d", &tokens, &threads) == 2) {
             measure_products(tokens, threads);
         } else if (sscanf(line, "nodes %d", &threads) == 1) {

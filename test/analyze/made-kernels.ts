@@ -2,7 +2,7 @@ import type { Analysis, KernelTimes, WhatIf, WhatIfPart } from '../../lib/analys
 
 /** What a measurement of the products of a run finds, if each takes `nsOf`. */
 export function kernelsOf(
-  { run, series }: Analysis,
+  { run, series, weight_memory }: Analysis,
   settings: readonly (readonly [type: string, tokens: number, threads: number])[],
   nsOf: (type: string, tokens: number, threads: number, elements: number) => number,
   facts: Partial<KernelTimes> = {},
@@ -11,6 +11,8 @@ export function kernelsOf(
   const matrices = groups.filter(({ type }) => type !== '')
   const bytesOf = (type: string, elements: number) => (elements / 32) * { q4_0: 18, q8_0: 34 }[type]!
   const products = settings.flatMap(([type, tokens, threads]) => {
+    const repacked = weight_memory?.rows.find((row) => row.type === type && row.reason === 'repacked')
+    const buffer = repacked?.buffer ?? 'CPU'
     const bytes = groups.reduce(
       (sum, group, i) =>
         group.type === '' ? sum : sum + calls.at(-1)!.steps[i]! * bytesOf(type, group.weight_elements),
@@ -20,7 +22,7 @@ export function kernelsOf(
       const elements = columns * rows
       const ns = nsOf(type, tokens, threads, elements)
       const copies = Math.max(Math.round(bytes / bytesOf(type, elements)), 1)
-      return { type, columns, rows, copies, buffer: 'CPU', tokens, threads, ns, best_ns: ns }
+      return { type, columns, rows, copies, buffer, tokens, threads, ns, best_ns: ns }
     })
   })
   const nodes = [1, 2].map((threads) => ({ threads, ns: 100 * threads, best_ns: 100 * threads }))

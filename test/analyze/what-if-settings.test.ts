@@ -239,6 +239,30 @@ describe('by measured products', () => {
     expect(width(await whatIf(after, { type: 'q8_0' }, { kernels: far }))).toBeLessThan(3)
   })
 
+  test('of weights in the memory that the run has them in: others are of other kernels', async () => {
+    const row = { type: 'q4_0', op: 'MUL_MAT', detail: '', refused_by: [], tensors: 1, bytes: 1, roles: [] }
+    const asInFile = { ...row, buffer: 'mapped file', reason: 'not-asked' as const }
+    const repacked = { ...row, buffer: 'CPU_REPACK', reason: 'repacked' as const }
+    const own = kernels()
+    const faster = own.products.map((product) => ({ ...product, ns: product.ns / 4, buffer: 'CPU_REPACK' }))
+    const both = { ...own, products: [...own.products, ...faster] }
+    const ofRun = async (weight_memory: Analysis['weight_memory'], facts: KernelTimes = both) =>
+      await whatIf({ ...after, weight_memory }, { threads: 1 }, { kernels: facts })
+    const ratioOf = ({ basis }: WhatIf) => Number(/those of the run take (\S+) times/.exec(basis.join('\n'))?.[1])
+    const plain = { repacking: [], rows: [asInFile] }
+    expect(ratioOf(await ofRun(plain))).toBeCloseTo(1.05, 1)
+    const quarter = await ofRun({ repacking: ['CPU_REPACK'], rows: [repacked] })
+    expect(quarter.basis.join('\n')).toMatch(/products of the run take 4\.\d+ times what it measured/)
+    const refused = await ofRun({ repacking: ['CPU_REPACK'], rows: [repacked] }, kernels())
+    expect(refused.basis.join('\n')).toContain('it is of q4_0 in CPU, the run has it in CPU_REPACK')
+    expect(refused.tpot_ns).toEqual((await whatIf(after, { threads: 1 })).tpot_ns)
+    // A program that asked for no memory that repacks has no type in it.
+    const type = await whatIf({ ...after, weight_memory: plain }, { type: 'q8_0' }, { kernels: both })
+    expect(factorsOf(type, isProduct)).toEqual(
+      factorsOf(await whatIf(after, { type: 'q8_0' }, { kernels: kernels() }), isProduct),
+    )
+  })
+
   test.each<[what: string, why: RegExp, facts: () => KernelTimes]>([
     ['of another processor', /it is of Other 9, ggml 0\.27\.0/, () => ({ ...kernels(), cpu: 'Other 9' })],
     ['of another ggml', /ggml 0\.1; the run of .* ggml 0\.27\.0/, () => ({ ...kernels(), build: '0.1' })],

@@ -77,6 +77,21 @@ llamaTest(
   },
 )
 
+llamaTest('peaks --types measures weights in the memory of those of the run', async () => {
+  const shape = { layers: 2, width: 256, feedForward: 512, heads: 4, kvHeads: 2, vocabulary: 512, context: 512 }
+  const { path } = await model({ name: 'what-if', ...shape, weights: 'Q4_0' })
+  const buffersOf = async (...options: string[]) => {
+    const log = at(`memory${options.length}.ggtrace`)
+    const args = ['--lib', LIB, '--model', path, '--threadpool', '--prompt', '16', '--decode', '24', ...options]
+    expect(run(['record', '-o', log, '--', await runner(), ...args]).code).toBe(0)
+    const { products } = JSON.parse(run(['peaks', log, '--types', 'q4_0', '--json']).stdout) as KernelTimes
+    return new Set(products.filter(({ type }) => type === 'q4_0').map(({ buffer }) => buffer)) // with those of earlier logs
+  }
+  const usual = await buffersOf()
+  expect(usual).not.toContain('CPU')
+  expect(await buffersOf('--no-repack')).toContain('CPU')
+})
+
 llamaTest('peaks --types measures products of experts, of as many as in the run and of others', async () => {
   const shape = { layers: 2, width: 256, feedForward: 256, heads: 4, kvHeads: 2, vocabulary: 512, context: 512 }
   const { path } = await model({ name: 'experts', ...shape, experts: 8, expertsUsed: 2, weights: 'Q4_0' })

@@ -1,5 +1,6 @@
 import { typeNamed } from '../../model/ggml-types.ts'
 import type { AttentionShape } from '../series/figures.ts'
+import { AS_IN_FILE } from './memory.ts'
 
 /** Version of {@link KernelTimes}. */
 export const KERNELS_SCHEMA = 'ggml2perfetto.kernels/1'
@@ -67,9 +68,10 @@ export interface NodeTime {
 /** A matrix, or a set of experts. */
 export type Matrix = Pick<ProductTime, 'type' | 'columns' | 'rows' | 'experts' | 'used'>
 
-/** What is looked up: `bytes`, what is read between two reads of a matrix. */
+/** What is looked up: `bytes`, what is read between two reads of a matrix; `memory`: undefined where it is not known. */
 export interface Wanted extends Matrix, Pick<ProductTime, 'tokens' | 'threads'> {
   readonly bytes: number
+  readonly memory: string | undefined
 }
 
 /** More weights than this are in no cache: matrices of so many bytes are measured in place of all. */
@@ -115,10 +117,13 @@ export function productTime({ products }: KernelTimes, wanted: Wanted): Measured
       (product.experts ?? 0) === (wanted.experts ?? 0) &&
       (product.used ?? 0) === (wanted.used ?? 0) &&
       product.threads === threads &&
+      (wanted.memory === undefined || product.buffer === wanted.memory) &&
       (tokens < MANY_TOKENS ? product.tokens === tokens : distanceOf(product) <= Math.LN2) &&
       Math.abs(Math.log(product.copies / copies)) <= Math.log(BYTES_ALIKE),
   )
-  const [nearest] = found.toSorted((a, b) => distanceOf(a) - distanceOf(b))
+  // llama.cpp asks for memory that repacks first.
+  const isAsInFile = ({ buffer }: ProductTime) => Number(buffer === AS_IN_FILE)
+  const [nearest] = found.toSorted((a, b) => isAsInFile(a) - isAsInFile(b) || distanceOf(a) - distanceOf(b))
   if (!nearest) return undefined
   const { ns, second_ns = ns } = nearest
   return { ns: (ns * tokens) / nearest.tokens, error: Math.min(second_ns / ns - 1, ROUNDS_ERROR_MAX) }

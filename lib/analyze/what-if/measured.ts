@@ -36,7 +36,13 @@ function measuredTime(
     experts: hasExperts(group) ? experts : undefined,
   })
   const matrix = { type: typeOf(group, type), columns, rows, ...expertsOf(group, experts) }
-  return productTime(kernels, { ...matrix, tokens, threads, bytes })
+  return productTime(kernels, {
+    ...matrix,
+    tokens,
+    threads,
+    bytes,
+    memory: context.memoryOf(matrix.type, hasExperts(group)),
+  })
 }
 
 /** The time of a group's steps with another setting by what was measured; undefined where it was not. `rest`: what remains of that of products otherwise. */
@@ -129,6 +135,18 @@ export function promptFactor(i: number, tokens: number, context: PlanContext): n
   return before === undefined || after === undefined ? undefined : (after / before) * (tokens / prompt)
 }
 
+/** What was measured of the run's types in other memory only. */
+function otherMemory({ products }: KernelTimes, { model, memoryOf }: PlanContext): string[] {
+  const found = model.groups.filter(isQuantisable).flatMap((group) => {
+    const { type } = group
+    const memory = memoryOf(type, hasExperts(group))
+    const others = products.filter((product) => product.type === type).map(({ buffer }) => buffer)
+    if (memory === undefined || others.length === 0 || others.includes(memory)) return []
+    return [`the calibration does not apply: it is of ${type} in ${others[0]}, the run has it in ${memory}`]
+  })
+  return [...new Set(found)]
+}
+
 /** Which measured products apply to the run: those of its processor and its ggml that take about what its own take. */
 export function appliedKernels(now: Setting, then: Setting, context: PlanContext): Applied {
   const { model, calls, kernels, run } = context
@@ -147,7 +165,7 @@ export function appliedKernels(now: Setting, then: Setting, context: PlanContext
     inRun += sumOf(calls.map(wallOf(context, i)))
     measured += time.ns * sumOf(calls.map(({ steps }) => steps[i]!))
   }
-  if (measured === 0) return { kernels, ratio: undefined, source: '', basis: [] }
+  if (measured === 0) return { kernels, ratio: undefined, source: '', basis: otherMemory(kernels, context) }
   const ratio = inRun / measured
   if (!isAlike(ratio))
     return none(

@@ -4,6 +4,7 @@ import type { ModelCall, RunModel, State } from './calls.ts'
 import type { Changes } from './figures.ts'
 import type { KernelTimes } from './kernels.ts'
 import { at, type Line, lineOf } from './lines.ts'
+import type { MemoryOf } from './memory.ts'
 
 /** Bounds of the time, and what is most likely. */
 export type Scenario = 'low' | 'expected' | 'high'
@@ -63,6 +64,8 @@ export interface PlanContext {
   readonly phase: PlannedPhase
   readonly calls: readonly ModelCall[]
   readonly run: Pick<RunFacts, 'cpu' | 'build' | 'weights'>
+  /** What its products read weights from. */
+  readonly memoryOf: MemoryOf
   /** CPUs that the run could use; null: not known. */
   readonly cpus: number | null
   /** Measured products of ggml. */

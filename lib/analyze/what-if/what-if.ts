@@ -10,6 +10,7 @@ import { withContext } from './context.ts'
 import { type Changes, type Predicted, WHAT_IF_SCHEMA, type WhatIf } from './figures.ts'
 import { conformalError, ERROR_MAX, errorOfFew, LEVEL, resampled } from './intervals.ts'
 import type { KernelTimes } from './kernels.ts'
+import { memoryOf } from './memory.ts'
 import { withThreadsOf } from './other-threads.ts'
 import { partsOf } from './parts.ts'
 import {
@@ -92,7 +93,7 @@ function checkSeries(analysis: Analysis): void {
 }
 
 /** What is known of the run as a whole, and of what was given with it. */
-interface Facts extends Pick<PlanContext, 'run' | 'cpus' | 'kernels' | 'bandwidth'> {
+interface Facts extends Pick<PlanContext, 'run' | 'memoryOf' | 'cpus' | 'kernels' | 'bandwidth'> {
   /** Or why they cannot be compared with the run. */
   readonly others: readonly RunModel[] | Refusal
 }
@@ -102,7 +103,7 @@ function factsOf(analysis: Analysis, { others = [], kernels, peaks }: Evidence):
   const cpus = usableCpus(analysis) ?? null
   const arePeaksOwn = peaks && (peaks.device == null || peaks.device === run.cpu)
   return {
-    ...{ run, cpus, kernels },
+    ...{ run, cpus, kernels, memoryOf: memoryOf(analysis) },
     bandwidth: arePeaksOwn
       ? (threads) =>
           peaks.by_threads?.find((rates) => rates.threads >= threads)?.bytes_per_s ?? peaks.bytes_per_s ?? undefined

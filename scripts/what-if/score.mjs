@@ -72,7 +72,7 @@ export function scoreText(trials) {
     `${trials.length} trials; the TPOT of the same run, recorded again, differed by ${percent(medianOf(drifts))} in the median, by ${percent(Math.max(...drifts))} at most.`,
     ...(slowed > 0
       ? [
-          `The reference took more than ${percent(EXCESS_MAX)} longer beside ${slowed} of ${excesses.length} recordings.`,
+          `The reference took too long beside ${slowed} of ${excesses.length} recordings, also of those that were made again.`,
         ]
       : []),
     '',

@@ -1,5 +1,6 @@
 /** Types of steady.mjs, which runs without a TypeScript step. */
 
+export const LIMITS: Readonly<Record<'compute_ns' | 'memory_ns', number>>
 export const EXCESS_MAX: number
 export const ATTEMPTS: number
 export const ALIKE: number
@@ -7,7 +8,7 @@ export const ALIKE: number
 export function allowedCpus(status?: string): number[]
 
 export class Steady {
-  constructor(look: () => Readonly<Record<string, number>>, pauseMs?: number)
+  constructor(look: () => Readonly<Record<keyof typeof LIMITS, number>>, pauseMs?: number)
   begin(): void
   make<T>(attempt: (number: number) => Promise<T>): Promise<{ made: T; number: number; excess: number }>
 }

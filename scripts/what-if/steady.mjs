@@ -1,7 +1,7 @@
 /**
  * How a trial is measured on a machine that other guests of its host disturb. All rules are of times as recorded: none of them looks at a prediction.
  *
- * 1. Something counts if the reference (reference.c), before it and after it, takes at most `EXCESS_MAX` more than its least; else it is made again, at
+ * 1. Something counts if the reference (reference.c), before it and after it, takes at most so much more than its least as `LIMITS` permits; else it is made again, at
  *    most `ATTEMPTS` times, and what counts is the attempt whose reference took least. After that the machine is a slower one: the least is that of these attempts.
  * 2. Both sides are recorded by turns, until the two least figures of each differ by `ALIKE` at most, or `most` times.
  * 3. A figure of a side is the least of its recordings: what others take only adds to it.
@@ -9,8 +9,10 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 
-/** What takes more than this is disturbed. */
-export const EXCESS_MAX = 0.1
+/** Parts of the reference may take more than their least by these shares: the bandwidth of a host's memory differs most. */
+export const LIMITS = { compute_ns: 0.1, memory_ns: 0.3 }
+/** By how much the reference takes more is in these limits: what has more than this is disturbed. */
+export const EXCESS_MAX = 1
 /** Times of something until it counts as it is. */
 export const ATTEMPTS = 4
 /** Two least figures that differ by this share at most are no chance. */
@@ -45,14 +47,14 @@ export class Steady {
     this.#pauseMs = pauseMs
   }
 
-  /** By how much the reference takes more than its least. */
+  /** By how much the reference takes more than its least, in limits. */
   #excess() {
     const now = this.#look()
     const parts = Object.keys(now)
     const lesser = (least = now) => Object.fromEntries(parts.map((part) => [part, Math.min(least[part], now[part])]))
     this.#least = lesser(this.#least)
     this.#recent = lesser(this.#recent)
-    return Math.max(...parts.map((part) => now[part] / this.#least[part])) - 1
+    return Math.max(...parts.map((part) => (now[part] / this.#least[part] - 1) / LIMITS[part]))
   }
 
   /** Finds what the reference takes. */

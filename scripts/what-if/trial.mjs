@@ -8,7 +8,6 @@
  * products of each trial; what it has already is not recorded again: another model is compared on the same runs, which are no unseen ones then.
  * All models are made first, in the folder of --models, where they remain.
  *   node scripts/what-if/trial.mjs --seed N [--trials 60] [--first 0] [--turns 3] [--most 8] [--steady no] [--json FILE] [--keep FOLDER] [--models FOLDER]
- *     [--kernels no]
  * Needs dist (npm run build), cc, and llama.cpp in vendor/ (scripts/fetch-llama.mjs). Nothing else should
  * run meanwhile.
  */
@@ -34,7 +33,7 @@ import { cachedModel } from '../../test/llama/gguf.mjs'
 import { draw, modelOf, nameOf, sideText } from './draw.mjs'
 import { disturbanceOf, explained, partsOf, turnsOf } from './evidence.mjs'
 import { compared, isMiss, scoreText } from './score.mjs'
-import { allowedCpus, areAlike, leastAt, lookBy, Steady } from './steady.mjs'
+import { ATTEMPTS, allowedCpus, areAlike, leastAt, lookBy, Steady } from './steady.mjs'
 
 const { values } = parseArgs({
   options: {
@@ -47,7 +46,6 @@ const { values } = parseArgs({
     models: { type: 'string' },
     json: { type: 'string' },
     keep: { type: 'string' },
-    kernels: { type: 'string', default: 'yes' },
   },
 })
 if (!/^\d+$/.test(values.seed ?? '')) throw new Error('--seed: expected a number')
@@ -93,6 +91,7 @@ async function recorded(side, log) {
   const { path } = await cachedModel(modelOf(side), models)
   const { made, excess } = await steadily(async (number) => recordedAs(`${log}.${number}`, side, path))
   renameSync(made, log)
+  for (let number = 0; number < ATTEMPTS; number++) rmSync(`${log}.${number}`, { force: true })
   return { analysis: await analysisOf(log), excess }
 }
 
@@ -114,7 +113,6 @@ function recordedAs(file, side, model) {
 
 /** Measures the products of a run, whose log is this, as the change needs them. */
 async function kernelsFor({ number, changes, before }, log) {
-  if (values.kernels === 'no') return undefined
   const file = kept(number, 'kernels.json')
   if (values.keep && existsSync(file)) return parseKernelFile(readFileSync(file, 'utf8'))
   const { threads, type, batch, context, experts } = changes

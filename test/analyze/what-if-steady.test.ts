@@ -1,13 +1,22 @@
 import { describe, expect, test } from '@jest/globals'
-import { ALIKE, ATTEMPTS, allowedCpus, areAlike, EXCESS_MAX, leastAt, Steady } from '../../scripts/what-if/steady.mjs'
+import {
+  ALIKE,
+  ATTEMPTS,
+  allowedCpus,
+  areAlike,
+  EXCESS_MAX,
+  LIMITS,
+  leastAt,
+  Steady,
+} from '../../scripts/what-if/steady.mjs'
 
 /** When something counts that trials of predictions measure: by a reference that is made up here. */
 
-const [USUAL, SLOW] = [1000, 1000 * (1 + 2 * EXCESS_MAX)]
+const [USUAL, SLOW] = [1000, 1000 * (1 + 2 * LIMITS.compute_ns)]
 /** A machine whose reference takes this in turn, then the last of it for ever. */
 const machineOf = (...took: number[]) => {
   let looks = 0
-  const steady = new Steady(() => ({ compute: took[Math.min(looks++, took.length - 1)]!, memory: 1 }), 0)
+  const steady = new Steady(() => ({ compute_ns: took[Math.min(looks++, took.length - 1)]!, memory_ns: 1 }), 0)
   return { steady, looks: () => looks }
 }
 const numbered = async (number: number) => `attempt ${number}`
@@ -40,8 +49,8 @@ describe('what is measured on a machine', () => {
   })
 
   test('is disturbed by what slows down a part of the reference, too', async () => {
-    const memory = [1, 1 + 2 * EXCESS_MAX, 1, 1]
-    const steady = new Steady(() => ({ compute: 1, memory: memory.shift()! }), 0)
+    const memory = [1, 1 + 2 * LIMITS.memory_ns, 1, 1 + LIMITS.memory_ns / 2]
+    const steady = new Steady(() => ({ compute_ns: 1, memory_ns: memory.shift()! }), 0)
     expect((await steady.make(numbered)).number).toBe(1)
   })
 })

@@ -103,7 +103,7 @@ debian(`doctor with Debian's llama.cpp (${problem ?? 'here'})`, () => {
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       said += text
     })
-    const ended = new Promise<number | null>((resolve) => child.on('exit', (code) => resolve(code)))
+    const ended = new Promise<number | null>((resolve) => child.on('close', (code) => resolve(code)))
     while (!said.includes('run 2 of ') && child.exitCode === null) await sleep(20)
     child.kill('SIGINT')
     expect([await ended, said]).toEqual([130, expect.stringMatching(/\ninterrupted\n$/)])

@@ -67,9 +67,7 @@ linuxTest('a program that contains ggml itself cannot be recorded if it has no s
   compile('inside/llama-bench', source, '-s')
   expect(doctor(at('inside'))).toMatchObject({
     code: 1,
-    stderr: expect.stringMatching(
-      /llama-bench: cannot be recorded: ggml is built into it .*no symbols.*\nhint: give /,
-    ),
+    stderr: expect.stringMatching(/llama-bench: cannot be recorded: ggml is built into it .*no symbols.*\nhint: give /),
   })
   compile('inside/llama-bench', source)
   expect(doctor(at('inside'), '-m', 'nothing.gguf').stderr).toMatch(/nothing\.gguf: cannot read/)

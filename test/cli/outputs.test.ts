@@ -188,23 +188,15 @@ describe('an older log', () => {
   }
   const read = (name: string) => readFileSync(at(name))
 
-  linuxTest(
-    'has its name while there is no new one, also if the recorder is killed',
-    async () => {
-      await killed('kept.ggtrace', false)
-      expect(String(read('kept.ggtrace'))).toBe('older')
-    },
-    60_000,
-  )
+  linuxTest('has its name while there is no new one, also if the recorder is killed', async () => {
+    await killed('kept.ggtrace', false)
+    expect(String(read('kept.ggtrace'))).toBe('older')
+  })
 
-  linuxTest(
-    'gives its name to the new one when that begins, also if the recorder is killed',
-    async () => {
-      await killed('new.ggtrace', true)
-      expect(isLog('new.ggtrace')).toBe(true)
-    },
-    60_000,
-  )
+  linuxTest('gives its name to the new one when that begins, also if the recorder is killed', async () => {
+    await killed('new.ggtrace', true)
+    expect(isLog('new.ggtrace')).toBe(true)
+  })
 
   linuxTest('stays where the program computes nothing, and nothing is left beside it', () => {
     writeFileSync(at('idle.ggtrace'), 'older')

@@ -46,7 +46,7 @@ inParts(describe).each(someOf(SIGNALS, 3))('%s while a log is being read', (sign
     while (names().length === before.length) await sleep(50)
     expect(names().length).toBe(before.length + 1)
     child.kill(signal)
-    const [code] = await once(child, 'exit')
+    const [code] = await once(child, 'close') // and its outputs
     expect({ code, stderr }).toEqual({ code: expected, stderr: 'interrupted: no trace was written\n' })
     expect(names()).toEqual(before)
     expect(String(read('slow.pftrace'))).toBe('older')

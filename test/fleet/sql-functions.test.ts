@@ -67,7 +67,6 @@ inLong(test)(
     expect(await settings()).toEqual(before)
     expect(files()).toEqual(written)
   },
-  60_000,
 )
 
 test('no pragma, call or other statement runs', async () => {
@@ -89,7 +88,7 @@ test('no pragma, call or other statement runs', async () => {
     expect(await attempt(`set ${name} = '1'`)).toContain('expected a SELECT')
   expect(await settings()).toEqual(before)
   expect(files()).toEqual(written)
-}, 60_000)
+})
 
 test('what is no statement, and two', async () => {
   for (const sql of ['', ' \n']) expect(await attempt(sql)).toBe('the SQL is empty')

@@ -19,7 +19,7 @@ llama('@fugood/llama.node (needs linux-x64, npm)', () => {
   let folder: string | undefined
   beforeAll(async () => {
     folder = await installed('@fugood/llama.node').catch(() => undefined)
-  }, 150_000)
+  })
 
   async function recorded() {
     const log = newLog()

@@ -42,5 +42,5 @@ llama('a context that is overrun (needs linux-x64 and cc)', () => {
     const rates = `select count(*) from counter c join track t on c.track_id = t.id where t.name = 'tok/s' and value > 0`
     expect(trace.query(rates).rows).toEqual([[511]])
     trace.close()
-  }, 120_000)
+  })
 })

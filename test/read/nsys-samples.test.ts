@@ -36,50 +36,42 @@ async function opened<T>(bytes: Uint8Array, use: (trace: figures.Trace) => T): P
 const all = FOLDER === undefined ? describe.skip : describe
 
 all('reports (NSYS_REPORTS names their folder)', () => {
-  test.each(reports)(
-    '%s',
-    async (name) => {
-      const bytes = bytesOf(name)
-      const trace = await converted(bytes, { osRuntime: true })
-      const told = figures.withReport(bytes, (db) => {
-        const { rows, figures: sums } = figures.told(db)
-        expect(figures.copyKinds(db)).toEqual(figures.COPIES)
-        figures.makeLaunches(db)
-        const more = { nvtx_gpu: figures.toldProjections(db), running: figures.toldRunning(db) }
-        return { rows, sums, more, launches: figures.toldLaunches(db) }
-      })
-      await opened(trace, (open) => {
-        const kinds = Object.keys(told.sums)
-        const drawn = figures.drawn(open, figures.KIND_NAMES)
-        for (const kind of figures.KIND_NAMES) {
-          expect([kind, drawn.figures[kind]]).toEqual([kind, told.sums[kind] ?? [0n, null, null, null]])
-          if (kinds.includes(kind)) show(name, kind, drawn.figures[kind]!)
-          expect(drawn.rows[kind]).toEqual(told.rows[kind] ?? [])
-        }
-        const more = { nvtx_gpu: figures.drawnProjections(open), running: figures.drawnRunning(open) }
-        expect(more).toEqual(told.more)
-        for (const [kind, sums] of Object.entries(more)) if (sums[0] !== 0n) show(name, kind, sums)
-      })
-      const launches = drawnLaunches(trace)
-      expect(launches).toEqual(told.launches)
-      show(name, 'launched', [launches.length])
-    },
-    120_000,
-  )
-
-  test.each(reports)(
-    '%s: neither host, user, path nor environment is in the trace',
-    async (name) => {
-      const bytes = bytesOf(name)
-      const secrets = figures.withReport(bytes, figures.secretsOf)
-      expect(secrets.length).toBeGreaterThan(100)
-      for (const to of ['perfetto', 'json'] as const) {
-        const trace = Buffer.from(await converted(bytes, { to, detail: 'full', osRuntime: true })).toString('latin1')
-        expect(secrets.filter((secret) => trace.includes(secret))).toEqual([])
+  test.each(reports)('%s', async (name) => {
+    const bytes = bytesOf(name)
+    const trace = await converted(bytes, { osRuntime: true })
+    const told = figures.withReport(bytes, (db) => {
+      const { rows, figures: sums } = figures.told(db)
+      expect(figures.copyKinds(db)).toEqual(figures.COPIES)
+      figures.makeLaunches(db)
+      const more = { nvtx_gpu: figures.toldProjections(db), running: figures.toldRunning(db) }
+      return { rows, sums, more, launches: figures.toldLaunches(db) }
+    })
+    await opened(trace, (open) => {
+      const kinds = Object.keys(told.sums)
+      const drawn = figures.drawn(open, figures.KIND_NAMES)
+      for (const kind of figures.KIND_NAMES) {
+        expect([kind, drawn.figures[kind]]).toEqual([kind, told.sums[kind] ?? [0n, null, null, null]])
+        if (kinds.includes(kind)) show(name, kind, drawn.figures[kind]!)
+        expect(drawn.rows[kind]).toEqual(told.rows[kind] ?? [])
       }
-    },
-    120_000,
-  )
+      const more = { nvtx_gpu: figures.drawnProjections(open), running: figures.drawnRunning(open) }
+      expect(more).toEqual(told.more)
+      for (const [kind, sums] of Object.entries(more)) if (sums[0] !== 0n) show(name, kind, sums)
+    })
+    const launches = drawnLaunches(trace)
+    expect(launches).toEqual(told.launches)
+    show(name, 'launched', [launches.length])
+  })
+
+  test.each(reports)('%s: neither host, user, path nor environment is in the trace', async (name) => {
+    const bytes = bytesOf(name)
+    const secrets = figures.withReport(bytes, figures.secretsOf)
+    expect(secrets.length).toBeGreaterThan(100)
+    for (const to of ['perfetto', 'json'] as const) {
+      const trace = Buffer.from(await converted(bytes, { to, detail: 'full', osRuntime: true })).toString('latin1')
+      expect(secrets.filter((secret) => trace.includes(secret))).toEqual([])
+    }
+  })
 })
 
 all('CSV reports', () => {
@@ -116,7 +108,6 @@ all('CSV reports', () => {
       expect(whole.sort()).toEqual(rows)
       show(name, 'rows', [rows.length])
     },
-    120_000,
   )
 
   test.each(nvtxTraces)('%s: every row is in its trace', async (name) => {

@@ -72,6 +72,7 @@ async function serve(before: readonly string[], log: string | undefined, host: s
   const program = [await runner(), '--lib', RPC_LIB, '--serve', `${host}:${port}`, '--verbose']
   const [command, ...args] = [...before, 'env', ...variables, ...program]
   const child: ChildProcess = spawn(command!, args, { stdio: ['pipe', 'ignore', 'pipe'] })
+  const closed = once(child, 'close') // and its output
   let output = ''
   child.stderr!.setEncoding('utf8').on('data', (text: string) => {
     output += text
@@ -82,7 +83,7 @@ async function serve(before: readonly string[], log: string | undefined, host: s
   }
   const stop = async () => {
     child.stdin!.end()
-    if (child.exitCode === null) await once(child, 'exit')
+    await closed
     return { code: child.exitCode, served: servedIn(output) }
   }
   return { address: `${host}:${port}`, stop }

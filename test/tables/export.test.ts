@@ -80,35 +80,31 @@ test('logs without events that tables have become a run, and this is stated', ()
   expect(filesIn(dataset).filter((name) => name.startsWith('trace/'))).toHaveLength(3)
 })
 
-inLong(test)(
-  'killed at any moment, all files are whole, and another export completes the dataset',
-  async () => {
-    const dataset = join(folder, 'killed')
-    const logs = [1, 2, 3].map((number) => {
-      const path = join(folder, `copy-${number}.csv`)
-      copyFileSync(join(ROOT, 'examples/moe.csv'), path)
-      writeFileSync(path, readFileSync(path, 'utf8').replace(/\n(?=[^\n]*\n$)/, '\n'.repeat(number)))
-      return path
-    })
-    const args = [CLI, 'export', ...logs, MOE, '-o', dataset, '--jobs', '1']
-    for (const ms of [250, 450, 600, 700, 800, 900, 1100, 1400]) {
-      const child = spawn(process.execPath, args, { stdio: 'ignore' })
-      const ended = once(child, 'exit')
-      await after(ms)
-      child.kill('SIGKILL')
-      await ended
-      for (const name of filesIn(dataset).filter((name) => !name.startsWith('.unfinished')))
-        expect((await rowsOf(readFileSync(join(dataset, name)))).length).toBeGreaterThan(0)
-    }
-    execFileSync(process.execPath, args)
-    const files = filesIn(dataset)
-    expect(files.filter((name) => name.startsWith('.unfinished'))).toEqual([])
-    expect(files.filter((name) => name.startsWith('trace/')).length).toBe(
-      new Set(files.map((name) => name.slice(-40))).size,
-    )
-  },
-  60_000,
-)
+inLong(test)('killed at any moment, all files are whole, and another export completes the dataset', async () => {
+  const dataset = join(folder, 'killed')
+  const logs = [1, 2, 3].map((number) => {
+    const path = join(folder, `copy-${number}.csv`)
+    copyFileSync(join(ROOT, 'examples/moe.csv'), path)
+    writeFileSync(path, readFileSync(path, 'utf8').replace(/\n(?=[^\n]*\n$)/, '\n'.repeat(number)))
+    return path
+  })
+  const args = [CLI, 'export', ...logs, MOE, '-o', dataset, '--jobs', '1']
+  for (const ms of [250, 450, 600, 700, 800, 900, 1100, 1400]) {
+    const child = spawn(process.execPath, args, { stdio: 'ignore' })
+    const ended = once(child, 'exit')
+    await after(ms)
+    child.kill('SIGKILL')
+    await ended
+    for (const name of filesIn(dataset).filter((name) => !name.startsWith('.unfinished')))
+      expect((await rowsOf(readFileSync(join(dataset, name)))).length).toBeGreaterThan(0)
+  }
+  execFileSync(process.execPath, args)
+  const files = filesIn(dataset)
+  expect(files.filter((name) => name.startsWith('.unfinished'))).toEqual([])
+  expect(files.filter((name) => name.startsWith('trace/')).length).toBe(
+    new Set(files.map((name) => name.slice(-40))).size,
+  )
+})
 
 test('exported again as of another day, a run is there once; what an export that was killed left is replaced', async () => {
   const dataset = join(folder, 'moved')
@@ -163,7 +159,6 @@ inLong(test)(
       expect(completed.every((name) => name.includes(`day=2026-01-0${day}/`))).toBe(true)
     }
   },
-  120_000,
 )
 
 inLong(test)(

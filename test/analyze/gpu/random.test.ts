@@ -145,7 +145,7 @@ test('time, gaps, launches and launchers of random work', async () => {
     }),
     { numRuns: 300 },
   )
-}, 120_000)
+})
 
 type Device = Awaited<ReturnType<typeof devicesOf>>[number]
 

@@ -38,58 +38,53 @@ const byName = (rows: readonly (readonly (Cell | undefined)[])[]) =>
     .sort((a, b) => (`${a[0]}` < `${b[0]}` ? -1 : 1))
 
 describe('as in the trace', () => {
-  test.each(GPU_FIXTURES)(
-    '%s',
-    async (name) => {
-      const bytes = plainBytes(name)
-      const { gpu } = await analyze({ name, source: bytes })
-      await opened(bytes, (rows) => {
-        for (const { pid, time, kernels, launch_latency, transfers } of gpu!.devices) {
-          const [parts] = rows(`with ${work(pid)}, ${SEGMENTS} select sum(dur), ${sum('active0')},
+  test.each(GPU_FIXTURES)('%s', async (name) => {
+    const bytes = plainBytes(name)
+    const { gpu } = await analyze({ name, source: bytes })
+    await opened(bytes, (rows) => {
+      for (const { pid, time, kernels, launch_latency, transfers } of gpu!.devices) {
+        const [parts] = rows(`with ${work(pid)}, ${SEGMENTS} select sum(dur), ${sum('active0')},
           ${sum('active1 and not active0')}, ${sum('active2 and not active1 and not active0')},
           ${sum('not (active0 or active1 or active2)')}, ${sum('active1')}, ${sum('active2')} from active`)
-          const { total_ns, computation_ns, exposed_communication_ns, exposed_copy_ns, ...of } = time!
-          expect(numbers(parts!)).toEqual([
-            ...[total_ns, computation_ns, exposed_communication_ns, exposed_copy_ns],
-            ...[of.idle_ns, of.communication_ns, of.copy_ns],
-          ])
-          expect(byName(kernels.map((kernel) => [kernel.name, kernel.count, kernel.time_ns]))).toEqual(
-            byName(
-              rows(`with ${work(pid)} select name, count(), sum(dur) from work where kind = 'kernel' group by name`),
-            ),
-          )
-          const [copied] =
-            rows(`select count(), sum(dur), coalesce(sum(extract_arg(s.arg_set_id, 'bytes')), 0) from gpu_slice s
+        const { total_ns, computation_ns, exposed_communication_ns, exposed_copy_ns, ...of } = time!
+        expect(numbers(parts!)).toEqual([
+          ...[total_ns, computation_ns, exposed_communication_ns, exposed_copy_ns],
+          ...[of.idle_ns, of.communication_ns, of.copy_ns],
+        ])
+        expect(byName(kernels.map((kernel) => [kernel.name, kernel.count, kernel.time_ns]))).toEqual(
+          byName(
+            rows(`with ${work(pid)} select name, count(), sum(dur) from work where kind = 'kernel' group by name`),
+          ),
+        )
+        const [copied] =
+          rows(`select count(), sum(dur), coalesce(sum(extract_arg(s.arg_set_id, 'bytes')), 0) from gpu_slice s
           left join process p using (upid) where p.pid is ${pid} and ${KIND} in ('memcpy', 'memset')`)
-          const total = (key: 'count' | 'time_ns' | 'bytes') => transfers.reduce((sum, of) => sum + of[key], 0)
-          expect([total('count'), total('time_ns'), total('bytes')]).toEqual(numbers(copied!))
-          // Correlation ids are of a process; the trace's slices of calls have none.
-          if (gpu!.devices.length > 1) continue
-          const [latency] = rows(`with ${work(pid)}, call as (select extract_arg(arg_set_id, 'debug.correlation') as id,
+        const total = (key: 'count' | 'time_ns' | 'bytes') => transfers.reduce((sum, of) => sum + of[key], 0)
+        expect([total('count'), total('time_ns'), total('bytes')]).toEqual(numbers(copied!))
+        // Correlation ids are of a process; the trace's slices of calls have none.
+        if (gpu!.devices.length > 1) continue
+        const [latency] = rows(`with ${work(pid)}, call as (select extract_arg(arg_set_id, 'debug.correlation') as id,
           min(ts) as ts from slice where category = 'api' group by 1), first as (select launch, min(ts) as ts from work group by 1)
           select count(), avg(first.ts - call.ts), max(first.ts - call.ts) from call join first on id = launch`)
-          if (launch_latency === null) expect(Number(latency![0])).toBe(0)
-          else {
-            const { count, mean_ns, max_ns } = launch_latency
-            expect([count, max_ns]).toEqual([Number(latency![0]), Number(latency![2])])
-            expect(mean_ns).toBeCloseTo(Number(latency![1]), 3)
-          }
+        if (launch_latency === null) expect(Number(latency![0])).toBe(0)
+        else {
+          const { count, mean_ns, max_ns } = launch_latency
+          expect([count, max_ns]).toEqual([Number(latency![0]), Number(latency![2])])
+          expect(mean_ns).toBeCloseTo(Number(latency![1]), 3)
         }
-        const calls = new Map<string, number[]>()
-        for (const { name, count, time_ns } of gpu!.processes.flatMap(({ calls }) => calls)) {
-          const [counts = 0, times = 0] = calls.get(name) ?? []
-          calls.set(name, [counts + count, times + time_ns])
-        }
-        const inTrace = "select name, count(), sum(dur) from slice where category = 'api' group by name"
-        expect(byName([...calls].map(([name, sums]) => [name, ...sums]))).toEqual(byName(rows(inTrace)))
-        const ranges = gpu!.ranges.filter(({ kind }) => kind === 'nvtx')
-        const [inRanges] =
-          rows(`select coalesce(sum(dur), 0), coalesce(sum(extract_arg(arg_set_id, 'debug.busy_ns')), 0),
+      }
+      const calls = new Map<string, number[]>()
+      for (const { name, count, time_ns } of gpu!.processes.flatMap(({ calls }) => calls)) {
+        const [counts = 0, times = 0] = calls.get(name) ?? []
+        calls.set(name, [counts + count, times + time_ns])
+      }
+      const inTrace = "select name, count(), sum(dur) from slice where category = 'api' group by name"
+      expect(byName([...calls].map(([name, sums]) => [name, ...sums]))).toEqual(byName(rows(inTrace)))
+      const ranges = gpu!.ranges.filter(({ kind }) => kind === 'nvtx')
+      const [inRanges] = rows(`select coalesce(sum(dur), 0), coalesce(sum(extract_arg(arg_set_id, 'debug.busy_ns')), 0),
         count() from slice where category = 'nvtx_gpu'`)
-        const all = (key: 'time_ns' | 'busy_ns' | 'count') => ranges.reduce((sum, of) => sum + (of[key] ?? 0), 0)
-        expect([all('time_ns'), all('busy_ns'), all('count')]).toEqual(numbers(inRanges!))
-      })
-    },
-    60_000,
-  )
+      const all = (key: 'time_ns' | 'busy_ns' | 'count') => ranges.reduce((sum, of) => sum + (of[key] ?? 0), 0)
+      expect([all('time_ns'), all('busy_ns'), all('count')]).toEqual(numbers(inRanges!))
+    })
+  })
 })

@@ -62,7 +62,7 @@ export class Steady {
     for (let i = 0; i < FIRST_LOOKS; i++) this.#excess()
   }
 
-  /** The result of an attempt, its number, and by how much the reference took more beside it. */
+  /** The result of an attempt, its number, and by how much the reference took more with it. */
   async make(attempt) {
     let best
     this.#recent = undefined

@@ -85,7 +85,7 @@ const steadily = (attempt) => (IS_STEADY ? steady.make(attempt) : attempt(0).the
 
 const analysisOf = async (log) => analyze(await inputOf(log), { series: WHAT_IF_SERIES })
 
-/** Records a side; returns its Analysis, and by how much the reference took more beside it. */
+/** Records a side; returns its Analysis, and by how much the reference took more with it. */
 async function recorded(side, log) {
   if (values.keep && existsSync(log)) return { analysis: await analysisOf(log), excess: null }
   const { path } = await cachedModel(modelOf(side), models)

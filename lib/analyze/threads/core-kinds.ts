@@ -40,12 +40,11 @@ export class CoreKinds implements Statistic<{ readonly coreKinds: CoreKindTimes 
     return this.topology.get(on)?.kind ?? UNKNOWN_KIND
   }
 
-  call({ operators, steps, weight }: CallParts): void {
+  call({ operators, weight }: CallParts): void {
     if (!this.topology) return
     for (let i = 0; i < operators.count; i++) {
-      const step = steps.of[i]!
       const kind = this.kindOf(operators, i)!
-      const sum = this.sums.of(this.roles.of(steps.tensor[step]!, steps.last[step]!)).of(kind)
+      const sum = this.sums.of(this.roles.of(operators.tensor[i]!, operators.last[i]!)).of(kind)
       const ns = (operators.endNs[i]! - operators.startNs[i]!) * weight
       sum.executions += weight
       sum.timeNs += ns

@@ -172,6 +172,31 @@ describe('cores', () => {
     expect([equal.threads!.by_core_kind, equal.series!.graph!.nodes[0]!.by_core_kind]).toEqual([null, null])
   })
 
+  test('operators that a worker lost are of no step: those of the others have a kind all the same', async () => {
+    const run = madeRun({
+      calls: decodes(3, [{ ...even, name: 'Qcur-0' }, even], { cpus: [0, 4] }),
+      attributes: HYBRID,
+    })
+    const lost = {
+      ...run,
+      async *events(...args: Parameters<typeof run.events>) {
+        for await (const batch of run.events(...args)) {
+          // A call: worker 0's operators of the first step and the second, then worker 1's; the first one is lost.
+          const operators = batch.filter((event) => event.kind === 'operator')
+          const byCall = operators.toSorted((a, b) => a.call - b.call || a.worker - b.worker)
+          const kept = batch.map((event) => (event.kind === 'operator' ? byCall.shift()! : event))
+          const [input, ...rest] = kept.filter(
+            (event) => event.kind !== 'operator' || event.worker !== 0 || event.tensor !== 0,
+          )
+          yield [input!, ...rest.toSorted((a, b) => Number(b.kind === 'tensor') - Number(a.kind === 'tensor'))]
+        }
+      },
+    }
+    const { threads } = await analyze(lost)
+    const counts = threads!.by_core_kind!.operators.map(({ role, kinds }) => [role, kinds.map((row) => row.executions)])
+    expect(Object.fromEntries(counts)).toEqual({ Qcur: [3], ffn_up: [3, 3] })
+  })
+
   test('a clock that the kernel limits', async () => {
     const limited = { 'topology.max_khz': '4000000:0,2,4,6', 'topology.governor': 'powersave:0,2,4,6' }
     const [first] = await on([0, 2], { ...MACHINE, ...limited, 'topology.limit_khz': '1000000:0,2,4,6' })

@@ -173,10 +173,12 @@ recorded('llama.cpp (needs linux-x64, cc and taskset)', () => {
       const before = group.before.map((word) => `'${word}'`).join(' ')
       const { code, stdout } = shell(`${before} $CLI ${sweepOf('quota', paths.tiny)}`)
       expect(code).toBe(0)
-      // What a period permits at once is more than such a run uses: scripts/sweep-trials.mjs makes longer ones.
-      expect(stdout).toMatch(
-        /^decode: nothing is recommended: under the limit of CPU time, runs .* need 2 s of decode or more \(t=2 had less\)$|^nothing is recommended: .* disturbed/m,
-      )
+      // What a period permits at once is more than such a run uses: scripts/sweep-trials.mjs makes longer ones. On a busy machine it may be long enough.
+      const short =
+        /^decode: nothing is recommended: under the limit of CPU time, runs .* need 2 s of decode or more \(t=2 had less\)$/m
+      const disturbed = /^nothing is recommended: .* disturbed/m
+      expect([short, disturbed, /^decode: t=1 is recommended/m].filter((answer) => answer.test(stdout))).toHaveLength(1)
+      expect(stdout).not.toMatch(/t=2 is recommended/)
     } finally {
       await group.remove()
     }

@@ -70,14 +70,23 @@ real('a server that runs already (needs root, bpftrace, linux-x64, g++)', () => 
     const [statuses, [code]] = await Promise.all([load(() => isOver), ended, during(child)])
     return { statuses, code, stderr }
   }
-  const sizes = (list: readonly { readonly tokens: number }[]) => list.map(({ tokens }) => tokens).join()
+  /** bpftrace prints what each CPU has: a server's thread changes its CPU. */
+  const sizes = (list: readonly { readonly tokens: number; readonly startNs: number }[]) =>
+    list
+      .toSorted((a, b) => a.startNs - b.startNs)
+      .map(({ tokens }) => tokens)
+      .join()
+  /** A test that is tried again has other logs. */
+  let logs = 0
+  const fresh = (name: string) => `${logs++}-${name}`
 
   test.each(['graph', 'op'])(
     `the calls that the recorder has, ${RUNS} times, level %s; no request fails`,
     async (level) => {
       await serve({ GGML2PERFETTO_LEVEL: level })
-      const logs = Array.from({ length: RUNS }, (_, run) => `${level}-${run}`)
-      for (const name of logs) {
+      const attempt = fresh(level)
+      const runs = Array.from({ length: RUNS }, (_, run) => `${attempt}-${run}`)
+      for (const name of runs) {
         const args = ['--for', `${SECONDS}s`, '--level', level, '-o', `${name}.g2p`]
         const { statuses, code, stderr } = await attached(args, async () => undefined)
         expect([name, statuses, code, /^.*(?:error|lost).*$/im.exec(stderr)]).toEqual([name, [200], 0, null])
@@ -87,7 +96,7 @@ real('a server that runs already (needs root, bpftrace, linux-x64, g++)', () => 
       // Fused ones pass no probe.
       const perCall = all.of('operator').filter(({ fusedTo }) => fusedTo === undefined).length / all.of('token').length
       const counted: string[] = []
-      for (const name of logs) {
+      for (const name of runs) {
         const live = await readLog(at(`${name}.g2p`))
         const [calls, graphs, operators] = [
           live.of('token').length,
@@ -105,7 +114,7 @@ real('a server that runs already (needs root, bpftrace, linux-x64, g++)', () => 
       }
       if (RUNS > 1) console.log(counted.join('\n'))
       // Both are on one clock with the threads of the machine.
-      const shown = run([`${level}-0.g2p`, `${level}-0.sched.dat`, '-o', 'live.pftrace'])
+      const shown = run([`${attempt}-0.g2p`, `${attempt}-0.sched.dat`, '-o', `${attempt}.pftrace`])
       expect([shown.code, /clock|not placed/i.exec(shown.stderr)]).toEqual([0, null])
     },
   )
@@ -124,12 +133,13 @@ real('a server that runs already (needs root, bpftrace, linux-x64, g++)', () => 
 
   test('Ctrl-C ends it with a log; kill -9 leaves nothing behind', async () => {
     await serve()
-    const interrupted = await attached(['-o', 'one.g2p'], thenSignal('SIGINT'))
+    const one = fresh('one.g2p')
+    const interrupted = await attached(['-o', one], thenSignal('SIGINT'))
     expect([interrupted.code, interrupted.statuses]).toEqual([0, [200]])
-    expect((await readLog(at('one.g2p'))).of('token').length).toBeGreaterThan(0)
+    expect((await readLog(at(one))).of('token').length).toBeGreaterThan(0)
 
     const before = names()
-    const killed = await attached(['-o', 'two.g2p'], thenSignal('SIGKILL'))
+    const killed = await attached(['-o', fresh('two.g2p')], thenSignal('SIGKILL'))
     expect(killed.statuses).toEqual([200])
     for (let tries = 0; tries < 100 && tracers().length > 0; tries++) await sleep(100)
     expect([tracers(), (await server.ask(completion(3))).status]).toEqual([[], 200])
@@ -139,7 +149,8 @@ real('a server that runs already (needs root, bpftrace, linux-x64, g++)', () => 
 
   test('the end of the process ends it', async () => {
     await serve()
-    const child = start(['record', '--attach', `${server.pid}`, '--no-states', '-o', 'end.g2p'])
+    const end = fresh('end.g2p')
+    const child = start(['record', '--attach', `${server.pid}`, '--no-states', '-o', end])
     const ended = once(child, 'close')
     let isOver = false
     const asked = load(() => isOver).catch(() => undefined)
@@ -148,7 +159,7 @@ real('a server that runs already (needs root, bpftrace, linux-x64, g++)', () => 
     process.kill(server.pid, 'SIGKILL')
     await asked
     expect((await ended)[0]).toBe(0)
-    expect((await readLog(at('end.g2p'))).of('token').length).toBeGreaterThan(0)
+    expect((await readLog(at(end))).of('token').length).toBeGreaterThan(0)
   })
 })
 

@@ -5,7 +5,7 @@ import { openTrace } from '../../lib/node.ts'
 import type { OpenTrace } from '../../lib/sql.ts'
 import { differences, rowsOf } from './comparer.ts'
 import { expectedOfAll } from './expected.ts'
-import { cut, joined } from './support.ts'
+import { cut, joined, randomOf } from './support.ts'
 
 /** What tests with damaged logs share: a try, and a look at the trace that came of it with a decoder of another make. */
 
@@ -58,6 +58,19 @@ export async function sameInPieces(bytes: Uint8Array, size: number, whole: Outco
   }
   const same = whole.trace ? typeof found !== 'string' && found.equals(whole.trace) : found === whole.refusal
   if (!same) throw new Error(`${what}: in pieces of ${size} bytes it gives something else`)
+}
+
+/** Tries a log that is cut at a place, or has eight bytes changed from there on, `count` times by turns; some of them in pieces, too. */
+export async function tryDamaged(name: string, bytes: Uint8Array, seed: number, count: number): Promise<void> {
+  const random = randomOf(seed)
+  for (let i = 0; i < count; i++) {
+    const at = Math.floor(random() * bytes.length)
+    const damaged = bytes.slice(0, i % 2 === 0 ? at : undefined)
+    if (i % 2 === 1) for (let j = 0; j < 8; j++) damaged[(at + j * 97) % damaged.length] = Math.floor(random() * 256)
+    const what = `${name}, ${i % 2 === 0 ? 'cut' : 'changed'} at ${at}`
+    const outcome = await attempt(damaged, what)
+    if (i % 10 === 0) await sameInPieces(damaged, 1 + Math.floor(random() * 900), outcome, what)
+  }
 }
 
 /** A message is a few lines of text, a list of formats at most, and shows neither stack nor raw bytes. */

@@ -1,8 +1,8 @@
 import { describe, expect, it, test } from '@jest/globals'
 import type { TaskEvent } from '../../lib/core.ts'
 import { convert, type Input } from '../../lib/index.ts'
-import { attempt, sameInPieces } from '../line/hostile.ts'
-import { cut, eventsIn, plainBytes, randomOf } from '../line/support.ts'
+import { tryDamaged } from '../line/hostile.ts'
+import { cut, eventsIn, plainBytes } from '../line/support.ts'
 import { inLong } from '../long.ts'
 
 /** The log of llama-server in all its forms, and damaged. Its contents: test/server/log.test.ts, server-messages.test.ts. */
@@ -231,15 +231,5 @@ describe('what else a log contains', () => {
 describe('damaged logs', () => {
   const SMALL = ['v0.5.0-lv5.log', 'v0.7.0-lv4.jsonl'].map((name) => [name, plainBytes(`server/${name}`)] as const)
 
-  inLong(test).each(SMALL)('%s, cut and changed anywhere', async (name, bytes) => {
-    const random = randomOf(21)
-    for (let i = 0; i < 60; i++) {
-      const at = Math.floor(random() * bytes.length)
-      const damaged = bytes.slice(0, i % 2 === 0 ? at : undefined)
-      if (i % 2 === 1) for (let j = 0; j < 8; j++) damaged[(at + j * 97) % damaged.length] = Math.floor(random() * 256)
-      const what = `${name}, ${i % 2 === 0 ? 'cut' : 'changed'} at ${at}`
-      const outcome = await attempt(damaged, what)
-      if (i % 10 === 0) await sameInPieces(damaged, 1 + Math.floor(random() * 900), outcome, what)
-    }
-  })
+  inLong(test).each(SMALL)('%s, cut and changed anywhere', (name, bytes) => tryDamaged(name, bytes, 21, 60))
 })

@@ -3,8 +3,8 @@ import { type ConvertOptions, convert, type Input, type TraceEvent } from '../..
 import { openTrace } from '../../lib/node.ts'
 import { sniffFormat } from '../../lib/read/index.ts'
 import { pathsOf } from '../line/comparer.ts'
-import { attempt, sameInPieces } from '../line/hostile.ts'
-import { converted, eventsIn, joined, plainBytes, randomOf } from '../line/support.ts'
+import { tryDamaged } from '../line/hostile.ts'
+import { converted, eventsIn, joined, plainBytes } from '../line/support.ts'
 import { input, inputEvent, ORIGIN_NS } from '../sched/schedule.ts'
 
 /** Logs of power, clocks and utilization: readers, the counters of the trace, and the clocks of local times. */
@@ -385,16 +385,5 @@ describe('damaged logs', () => {
     'amd-smi-watch.csv',
   ]
 
-  test.each(FILES)('%s, cut and changed anywhere', async (name) => {
-    const bytes = plainBytes(`power/${name}`)
-    const random = randomOf(24)
-    for (let i = 0; i < 40; i++) {
-      const at = Math.floor(random() * bytes.length)
-      const damaged = bytes.slice(0, i % 2 === 0 ? at : undefined)
-      if (i % 2 === 1) for (let j = 0; j < 8; j++) damaged[(at + j * 97) % damaged.length] = Math.floor(random() * 256)
-      const what = `${name}, ${i % 2 === 0 ? 'cut' : 'changed'} at ${at}`
-      const outcome = await attempt(damaged, what)
-      if (i % 10 === 0) await sameInPieces(damaged, 1 + Math.floor(random() * 900), outcome, what)
-    }
-  })
+  test.each(FILES)('%s, cut and changed anywhere', (name) => tryDamaged(name, plainBytes(`power/${name}`), 24, 40))
 })

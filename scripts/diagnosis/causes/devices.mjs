@@ -70,7 +70,7 @@ export const outputOnCpu = placed({
   title: 'an output matrix that stays on the CPU',
   // With lavapipe all that the GPU computes takes so long that the output does not count.
   builds: ['cuda'],
-  spec: { ...BASE, layers: 8, width: 1024, feedForward: 1024, heads: 16, vocabulary: 12_000 },
+  spec: { ...BASE, layers: 8, width: 1024, feedForward: 1024, heads: 16, vocabulary: 32_000 },
   args: [...ALL, '--on-cpu', '^output.weight'],
   rule: 'divided-model',
 })

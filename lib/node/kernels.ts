@@ -5,6 +5,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { availableParallelism, cpus, arch as hostArch, hostname, platform as hostPlatform } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Analysis } from '../analyze/analysis.ts'
+import { MAPPED_FILE } from '../analyze/placement/graph-parts.ts'
 import { type AttentionJob, attentionJobs } from '../analyze/what-if/attention.ts'
 import { modelOf } from '../analyze/what-if/calls.ts'
 import {
@@ -15,7 +16,7 @@ import {
   type ProductTime,
   parseKernelFile,
 } from '../analyze/what-if/kernels.ts'
-import { AS_IN_FILE, type MemoryOf, memoryOf } from '../analyze/what-if/memory.ts'
+import { AS_IN_FILE, type Memory, type MemoryOf, memoryOf } from '../analyze/what-if/memory.ts'
 import { type ProductJob, productJobs, type Sought } from '../analyze/what-if/weights.ts'
 import { checkNames, UsageError } from '../errors.ts'
 import { MEASURE_KERNELS_OPTIONS } from '../generated/option-names.ts'
@@ -210,6 +211,13 @@ const attentionOf = ({
   ...{ context, cache, threads, ns, best_ns },
 })
 
+/** As the program numbers it: chosen as by llama.cpp of a file that is read or mapped, or as in the file. */
+function numberOfMemory({ name, isMapped }: Memory): number {
+  if (name === MAPPED_FILE) return 2
+  if (name === AS_IN_FILE) return 1
+  return isMapped ? 3 : 0
+}
+
 /** Runs the program, and returns what it prints. */
 async function measured(program: string, folder: string, jobs: Jobs, env: Environment): Promise<Line[]> {
   const { attention } = jobs
@@ -220,7 +228,7 @@ async function measured(program: string, folder: string, jobs: Jobs, env: Enviro
   const input = [
     ...counts.map((threads) => `nodes ${threads}`),
     ...products.flatMap(({ type, columns, rows, copies, experts = 0, used = 0, runs }) => [
-      `weights ${numberOf(type)} ${typeNamed(type)!.name} ${columns} ${rows} ${copies} ${experts} ${used} ${Number(jobs.memoryOf(type, experts > 0) === AS_IN_FILE)}`,
+      `weights ${numberOf(type)} ${typeNamed(type)!.name} ${columns} ${rows} ${copies} ${experts} ${used} ${numberOfMemory(jobs.memoryOf(type, experts > 0))}`,
       ...runs.map(({ tokens, threads }) => `products ${tokens} ${threads}`),
     ]),
     ...attention.flatMap(({ heads, kv_heads, head_size, value_size, k_type, v_type, copies, runs }) => [

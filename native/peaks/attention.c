@@ -81,11 +81,14 @@ static struct times times_with(const struct piece * piece, int copies) {
     void * turned = ggml.permute(context, q, 0, 2, 1, 3);
     void * mask = ggml.tensor_2d(context, F16, cache, (tokens + MASK_ROWS - 1) / MASK_ROWS * MASK_ROWS);
     void ** caches = allocate(2 * (size_t) copies, sizeof *caches);
+    void ** attended = allocate((size_t) copies, sizeof *attended);
     for (int i = 0; i < copies; i++) {
         void * k = caches[2 * i] = cache_of(context, shape.k_type, shape.head_size, cache);
         void * v = caches[2 * i + 1] = cache_of(context, shape.v_type, shape.value_size, cache);
-        ggml.expand(graph, flash(context, turned, k, v, mask, SCALE, 0, 0));
+        attended[i] = flash(context, turned, k, v, mask, SCALE, 0, 0);
+        ggml.expand(graph, attended[i]);
     }
+    const struct results results = place_results(attended, copies);
     void * buffer = place_tensors(context, ggml.device_buffer_type(cpu_device), "attention");
     fill_tensor(q);
     set_mask(mask, piece);
@@ -93,8 +96,10 @@ static struct times times_with(const struct piece * piece, int copies) {
     time_of(graph);
     const struct times times = times_of(graph, copies);
     ggml.free_buffer(buffer);
+    free_results(results);
     ggml.free(context);
     free(caches);
+    free(attended);
     return times;
 }
 

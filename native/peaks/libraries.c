@@ -3,10 +3,13 @@
 #include "peaks/libraries.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { DEVICE_CPU = 0, LOG_ERROR = 4 };
 /* struct ggml_threadpool_params is smaller. */
@@ -100,6 +103,65 @@ void * place_tensors(void * context, void * buffer_type, const char * what) {
     void * buffer = ggml.alloc(context, buffer_type);
     if (!buffer) fail("out of memory for", what);
     return buffer;
+}
+
+enum { ALIGNMENT = 64, READ_BYTES = 1 << 20, RESULT_PLACES = 2 };
+
+size_t aligned(size_t bytes) {
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+/*
+ * In what pages memory is makes a factor of its bandwidth: pages of a file that was read are large, others are not. The file has no blocks, so that nothing is written. It is read
+ * from its beginning, as a model's is that was copied or downloaded: pages that come into memory by being mapped are small. The file is kept for the next ones.
+ */
+char * mapped_file(size_t bytes) {
+    static const char * const folders[] = {"/var/tmp", "/tmp"};
+    static char * mapped = NULL;
+    static size_t size = 0;
+    if (bytes <= size) return mapped;
+    if (mapped) munmap(mapped, size);
+    mapped = NULL;
+    size = 0;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders && !mapped; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "%s/ggml2perfetto-peaks-XXXXXX", folders[i]);
+        const int file = mkostemp(path, O_CLOEXEC);
+        if (file < 0) continue;
+        unlink(path);
+        char * piece = allocate(1, READ_BYTES);
+        bool is_read = ftruncate(file, (off_t) bytes) == 0;
+        for (size_t at = 0; at < bytes && is_read; at += READ_BYTES) is_read = pread(file, piece, READ_BYTES, (off_t) at) > 0;
+        free(piece);
+        void * memory = is_read ? mmap(NULL, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, file, 0) : MAP_FAILED;
+        close(file);
+        if (memory == MAP_FAILED) continue;
+        mapped = memory;
+        size = bytes;
+    }
+    return mapped;
+}
+
+void * place_at(char * memory, void ** tensors, int count) {
+    const size_t step = aligned(ggml.nbytes(tensors[0]));
+    void * buffer = ggml.buffer_at(memory, step * (size_t) count);
+    if (!buffer) fail("out of memory", NULL);
+    for (int i = 0; i < count; i++) ggml.alloc_at(buffer, tensors[i], memory + step * (size_t) i);
+    return buffer;
+}
+
+struct results place_results(void ** tensors, int count) {
+    const size_t step = aligned(ggml.nbytes(tensors[0])), size = step * RESULT_PLACES;
+    char * memory = aligned_alloc(ALIGNMENT, size);
+    void * buffer = memory ? ggml.buffer_at(memory, size) : NULL;
+    if (!buffer) fail("out of memory for", "results");
+    for (int i = 0; i < count; i++) ggml.alloc_at(buffer, tensors[i], memory + step * (size_t) (i % RESULT_PLACES));
+    return (struct results){memory, buffer};
+}
+
+void free_results(struct results results) {
+    ggml.free_buffer(results.buffer);
+    free(results.memory);
 }
 
 void fill_tensor(void * tensor) {

@@ -35,6 +35,8 @@ struct ggml_memory { /* ggml_init_params */
     F(void, expand, (void * graph, void * tensor), "ggml_build_forward_expand")                                              \
     F(void, pool_params, (void * params, int threads), "ggml_threadpool_params_init")                                        \
     F(void *, alloc, (void * context, void * buffer_type), "ggml_backend_alloc_ctx_tensors_from_buft")                       \
+    F(void *, buffer_at, (void * memory, size_t size), "ggml_backend_cpu_buffer_from_ptr")                                   \
+    F(int, alloc_at, (void * buffer, void * tensor, void * address), "ggml_backend_tensor_alloc")                            \
     F(void, free_buffer, (void * buffer), "ggml_backend_buffer_free")                                                        \
     F(void, set, (void * tensor, const void * data, size_t offset, size_t size), "ggml_backend_tensor_set")                  \
     F(const char *, buffer_type_name, (void * buffer_type), "ggml_backend_buft_name")                                        \
@@ -75,6 +77,19 @@ void * library_function(const char * name);
 void * new_context(size_t tensors);
 /* Gives all tensors of a context memory of this type; returns the buffer. */
 void * place_tensors(void * context, void * buffer_type, const char * what);
+/* A file of zeros that is mapped, as a model's is; NULL: none can be. */
+char * mapped_file(size_t bytes);
+/* Where the next tensor begins: memory is divided into such pieces. */
+size_t aligned(size_t bytes);
+/* Gives tensors of one size memory from here on, each its own; returns the buffer. */
+void * place_at(char * memory, void ** tensors, int count);
+/* Memory of the results of a graph, all of one size: as in a model's graph, few places by turns. Before place_tensors, which leaves them. */
+struct results {
+    char * memory;
+    void * buffer;
+};
+struct results place_results(void ** tensors, int count);
+void free_results(struct results results);
 /* Sets values as they are between operators of a model. */
 void fill_tensor(void * tensor);
 /* So many threads compute from now on; returns their pool, for end_threads. */

@@ -4,7 +4,7 @@
  *
  *     weights TYPE NAME COLUMNS ROWS COPIES   makes so many matrices of this type, by ggml's number and name
  *     weights TYPE NAME COLUMNS ROWS COPIES EXPERTS USED   makes so many sets of matrices, of which each token uses some; 0 0: matrices
- *     weights TYPE NAME COLUMNS ROWS COPIES EXPERTS USED 1   the same in memory that contains them as they are in a file
+ *     weights TYPE NAME COLUMNS ROWS COPIES EXPERTS USED MEMORY   the same in memory by number (enum memory)
  *     products TOKENS THREADS                 times the products of each of them with so many tokens: a graph of one node for each
  *     nodes THREADS                           times nodes that compute nearly nothing: what starting one and its barrier take
  *     attention …, attend …                   times flash attention (attention.c)
@@ -25,12 +25,16 @@ static struct {
     int64_t columns, rows;
     int copies;
     int experts, used; /* 0: each is one matrix */
-    void *context, *buffer, *buffer_type, **tensors;
+    void *context, *buffer, **tensors;
+    const char * memory;
 } weights;
+
+/* As llama.cpp has weights that it reads; as in the file, in memory or mapped; or as llama.cpp has those of a file that it maps. */
+enum memory { READ, AS_IN_FILE, MAPPED, AS_MAPPED, MEMORIES };
+#define MAPPED_FILE "mapped file"
 
 enum { ROWS_MADE = 32, NODES_MAX = 65536, EMPTY_NODES = 512, EXPERTS_MAX = 4096 };
 #define GRAPH_NS 80000000u
-#define OUTPUTS_MAX ((size_t) 256 << 20)
 
 /* ---- Weights ---- */
 
@@ -92,9 +96,19 @@ static void drop_weights(void) {
     weights.context = NULL;
 }
 
-static void make_weights(int type, const char * name, int64_t columns, int64_t rows, int copies, int experts, int used, bool are_as_in_file) {
+/* Zeros are ordinary values, too. False: no file can be mapped here. */
+static bool map_weights(void) {
+    char * memory = mapped_file(aligned(ggml.nbytes(weights.tensors[0])) * (size_t) weights.copies);
+    if (!memory) return false;
+    weights.buffer = place_at(memory, weights.tensors, weights.copies);
+    weights.memory = MAPPED_FILE;
+    return true;
+}
+
+static void make_weights(int type, const char * name, int64_t columns, int64_t rows, int copies, int experts, int used, int memory) {
     drop_weights();
     if (columns < 1 || rows < 1 || copies < 1 || copies > NODES_MAX || type < 0 || type >= TYPES_MAX) fail("wrong weights", name);
+    if (memory < 0 || memory >= MEMORIES) fail("wrong memory", name);
     if (experts < 0 || experts > EXPERTS_MAX || used < 0 || used > experts || (experts > 0) != (used > 0)) fail("wrong experts", name);
     if (strcmp(ggml.type_name(type), name) != 0) fail("this version of ggml has another type of that number, no", name);
     if (ggml.requires_imatrix(type)) fail("this type cannot be made without an importance matrix", name);
@@ -104,11 +118,14 @@ static void make_weights(int type, const char * name, int64_t columns, int64_t r
     weights.copies = copies;
     weights.experts = experts;
     weights.used = used;
-    weights.buffer_type = are_as_in_file ? ggml.device_buffer_type(cpu_device) : buffer_type_for(type);
+    void * const plain = ggml.device_buffer_type(cpu_device);
+    void * const chosen = memory == READ || memory == AS_MAPPED ? buffer_type_for(type) : plain;
     weights.context = new_context((size_t) copies);
     weights.tensors = allocate((size_t) copies, sizeof *weights.tensors);
     for (int i = 0; i < copies; i++) weights.tensors[i] = new_matrix(weights.context, type);
-    weights.buffer = place_tensors(weights.context, weights.buffer_type, "weights");
+    if ((memory == MAPPED || memory == AS_MAPPED) && chosen == plain && map_weights()) return;
+    weights.buffer = place_tensors(weights.context, chosen, "weights");
+    weights.memory = ggml.buffer_type_name(chosen);
     const size_t size = ggml.nbytes(weights.tensors[0]);
     char * matrix = made_matrix(type, size);
     for (int i = 0; i < copies; i++) ggml.set(weights.tensors[i], matrix, 0, size);
@@ -146,11 +163,14 @@ static struct times products_of(int tokens, int nodes, bool is_once) {
     /* Matrices and choices are leaves, which are limited as nodes are. */
     void * graph = ggml.graph(context, 2 * (size_t) nodes + 8, false);
     void ** ids = allocate((size_t) nodes, sizeof *ids);
+    void ** products = allocate((size_t) nodes, sizeof *products);
     for (int i = 0; i < nodes; i++) {
         void * matrix = weights.tensors[i];
         if (weights.experts) ids[i] = ggml.tensor_2d(context, I32, weights.used, tokens);
-        ggml.expand(graph, ids[i] ? ggml.mul_mat_id(context, matrix, input, ids[i]) : ggml.mul_mat(context, matrix, input));
+        products[i] = ids[i] ? ggml.mul_mat_id(context, matrix, input, ids[i]) : ggml.mul_mat(context, matrix, input);
+        ggml.expand(graph, products[i]);
     }
+    const struct results results = place_results(products, nodes);
     void * buffer = place_tensors(context, ggml.device_buffer_type(cpu_device), "results");
     fill_tensor(input);
     uint32_t random = 1;
@@ -159,8 +179,10 @@ static struct times products_of(int tokens, int nodes, bool is_once) {
     const double first = time_of(graph) / nodes;
     const struct times times = is_once ? (struct times){first, first, 1} : times_of(graph, nodes);
     ggml.free_buffer(buffer);
+    free_results(results);
     ggml.free(context);
     free(ids);
+    free(products);
     return times;
 }
 
@@ -172,14 +194,12 @@ static void measure_products(int tokens, int threads) {
     int nodes = weights.copies;
     /* Products that take long are bound by arithmetic: what caches contain does not matter. */
     if (once * nodes > GRAPH_NS) nodes = once < GRAPH_NS ? (int) (GRAPH_NS / once) : 1;
-    const size_t result = (size_t) weights.rows * (size_t) (weights.used ? weights.used : 1) * (size_t) tokens * sizeof(float);
-    if ((size_t) nodes * result > OUTPUTS_MAX) nodes = OUTPUTS_MAX / result ? (int) (OUTPUTS_MAX / result) : 1;
     const struct times times = products_of(tokens, nodes, false);
     end_threads(pool);
     printf("{\"type\": \"%s\", \"columns\": %lld, \"rows\": %lld, \"copies\": %d, \"experts\": %d, \"used\": %d, \"buffer\": \"%s\", "
            "\"tokens\": %d, \"threads\": %d, \"nodes\": %d, \"repeats\": %d, \"ns\": %.0f, \"best_ns\": %.0f}\n",
            weights.type, (long long) weights.columns, (long long) weights.rows, weights.copies, weights.experts, weights.used,
-           ggml.buffer_type_name(weights.buffer_type), tokens, threads, nodes, times.repeats, times.median, times.best);
+           weights.memory, tokens, threads, nodes, times.repeats, times.median, times.best);
 }
 
 static void measure_nodes(int threads) {
@@ -203,13 +223,13 @@ static void measure_nodes(int threads) {
 
 int measure_ggml(const char * folder) {
     char line[256], name[32];
-    int type, copies, experts, used, are_as_in_file, tokens, threads;
+    int type, copies, experts, used, memory, tokens, threads;
     long long columns, rows;
     load_libraries(folder);
     while (fgets(line, sizeof line, stdin)) {
-        experts = used = are_as_in_file = 0;
-        if (sscanf(line, "weights %d %31s %lld %lld %d %d %d %d", &type, name, &columns, &rows, &copies, &experts, &used, &are_as_in_file) >= 5) {
-            make_weights(type, name, columns, rows, copies, experts, used, are_as_in_file);
+        experts = used = memory = 0;
+        if (sscanf(line, "weights %d %31s %lld %lld %d %d %d %d", &type, name, &columns, &rows, &copies, &experts, &used, &memory) >= 5) {
+            make_weights(type, name, columns, rows, copies, experts, used, memory);
         } else if (sscanf(line, "products %d %d", &tokens, &threads) == 2) {
             measure_products(tokens, threads);
         } else if (sscanf(line, "nodes %d", &threads) == 1) {

@@ -133,6 +133,15 @@ async function kernelsFor({ number, changes, before }, log) {
   return parseKernelFile(made)
 }
 
+/**
+ * Reads a model's file again, from its beginning. In what pages a file is in memory makes a factor of what products take: they are small where it left memory, and came back by being
+ * mapped. Both sides then have it in such pages as a file that was copied.
+ */
+function readAgain(path) {
+  execFileSync('dd', [`if=${path}`, 'iflag=nocache', 'count=0', 'status=none'])
+  execFileSync('dd', [`if=${path}`, 'of=/dev/null', 'bs=1M', 'status=none'])
+}
+
 const QUIET = { without: ['preempted'] }
 
 /** Of several sequences, prompts are not predicted. */
@@ -143,6 +152,8 @@ const figuresOf = (side, key) => side.map(({ analysis }) => analysis.calls[key])
 async function measured(trial) {
   const { number, before, after, changes } = trial
   const sides = { before: [], after: [] }
+  const files = await Promise.all([before, after].map((side) => cachedModel(modelOf(side), models)))
+  for (const path of new Set(files.map(({ path }) => path))) readAgain(path)
   const isSettled = (name) => trial[name].hog || keysOf(changes).every((key) => areAlike(figuresOf(sides[name], key)))
   let kernels
   for (let turn = 0; turn < TURNS_MAX && (turn < TURNS || !Object.keys(sides).every(isSettled)); turn++) {

@@ -89,7 +89,8 @@ llamaTest('peaks --types measures weights in the memory of those of the run', as
   }
   const usual = await buffersOf()
   expect(usual).not.toContain('CPU')
-  expect(await buffersOf('--no-repack')).toContain('CPU')
+  expect(await buffersOf('--no-repack')).toContain('mapped file')
+  expect(await buffersOf('--no-repack', '--no-mmap')).toContain('CPU')
 })
 
 llamaTest('peaks --types measures products of experts, of as many as in the run and of others', async () => {

@@ -3,8 +3,17 @@ import { cacheOf } from './attention.ts'
 import { type ModelCall, sumOf, totalNs } from './calls.ts'
 import { afterChange } from './company.ts'
 import { type Line, lineOf } from './lines.ts'
-import { appliedKernels, movedAttention, promptAttention, promptFactor } from './measured.ts'
-import { type PlanContext, type Planned, type Refusal, refuse, SAME, type Scenario, wallOf } from './plan.ts'
+import { ATTENTION_ERROR, appliedKernels, movedAttention, promptAttention, promptFactor } from './measured.ts'
+import {
+  type PlanContext,
+  type Planned,
+  type Refusal,
+  refuse,
+  SAME,
+  type Scenario,
+  type Source,
+  wallOf,
+} from './plan.ts'
 import { settingOf } from './setting.ts'
 
 /** Of a normal error, 5 % are beyond so many standard errors on each side. */
@@ -15,12 +24,12 @@ const TIMES_MAX = 8
 const PER_DOUBLING = 0.1
 /** An error of the growth that is a larger share of the time than this says nothing. */
 const ERROR_MAX = 0.5
-/** Of what is added by measured attention: the caches of a run are not those of the measurement. */
-const MEASURED_ERROR = 0.15
 /** A shorter prompt is mostly fixed costs. */
 const PROMPT_MIN = 32
 /** Without prompts of several lengths: an uncertainty of what is added, of attention and of other work. */
 const PROMPT_ERROR = { attention: 0.25, other: 0.1 }
+/** The same where both were measured: caches of a run are not those of the measurement. */
+const MEASURED_ERROR = { attention: ATTENTION_ERROR, other: 0.1 }
 
 /** Does the work of such steps grow with the context? Attention over the KV cache, which is no weight. */
 export const growsWithContext = ({ op, weight_elements }: StepGroup): boolean =>
@@ -68,7 +77,7 @@ function decodeAt(tokens: number, context: PlanContext): Planned {
   const addedOf = (call: ModelCall, growth: Growth): Added => {
     if (growth.by === 'measurement') {
       const ns = wallOf(context, growth.group)(call) * (growth.factor - 1)
-      return { ns, errorNs: MEASURED_ERROR * Math.abs(ns) }
+      return { ns, errorNs: ATTENTION_ERROR * Math.abs(ns) }
     }
     const { line, by } = growth
     const units = by === 'tokens' ? moved : cacheAfter(call, call.contextTokens + moved) - call.cacheTokens
@@ -89,10 +98,11 @@ function decodeAt(tokens: number, context: PlanContext): Planned {
     basis: [
       `decode calls at ${tokens} to ${target} tokens of context: ${by}, at ${Math.min(...contexts)} to ${longest}${beyond}`,
     ],
-    apply: (call, state, scenario) => {
+    sources: ['attention'],
+    apply: (call, state, scenarioOf) => {
       for (const growth of growths) {
         const added = addedOf(call, growth)
-        const ns = state.compute[growth.group]! + added.ns + SIGN[scenario] * added.errorNs
+        const ns = state.compute[growth.group]! + added.ns + SIGN[scenarioOf('attention')] * added.errorNs
         state.compute[growth.group] = Math.max(ns, 0)
       }
     },
@@ -151,18 +161,21 @@ function promptOf(tokens: number, context: PlanContext): Planned {
     basis: [
       `a prompt of ${tokens} tokens from one of ${prompt}: attention by the positions that each token sees, other work by tokens${areMeasured.length === 0 ? '' : `; ${areMeasured.join(' and ')} as measured (peaks --types)`}`,
     ],
-    apply: (_, state, scenario) => {
-      const factor = (expected: number, error: number) =>
-        Math.max(expected * (1 + SIGN[scenario] * error * Math.min(Math.abs(Math.log2(expected)), 1)), 0)
+    sources: ['attention', 'products', 'steps', 'unusual', 'outside'],
+    apply: (_, state, scenarioOf) => {
+      const factor = (source: Source, expected: number, error: number) =>
+        Math.max(expected * (1 + SIGN[scenarioOf(source)] * error * Math.min(Math.abs(Math.log2(expected)), 1)), 0)
       for (const [i, group] of model.groups.entries()) {
         if (isOfOutputs(group, i, context)) continue
         const [what, known] = [growing.has(i) ? 'attention' : 'other', measured[i]] as const
-        const times = known === undefined ? factor(grown[what], PROMPT_ERROR[what]) : factor(known, PROMPT_ERROR.other)
-        const by = known !== undefined && what === 'other' ? times * rest[scenario] : times
+        const source = what === 'attention' ? 'attention' : known === undefined ? 'steps' : 'products'
+        const error = known === undefined ? PROMPT_ERROR[what] : MEASURED_ERROR[what]
+        const times = factor(source, known ?? grown[what], error)
+        const by = source === 'products' ? times * rest[scenarioOf('unusual')] : times
         state.compute[i]! *= by
         state.overhead[i]! *= by
       }
-      state.outsideNs *= factor(grown.other, PROMPT_ERROR.other)
+      state.outsideNs *= factor('outside', grown.other, PROMPT_ERROR.other)
     },
   }
 }

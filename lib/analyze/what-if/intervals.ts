@@ -20,8 +20,8 @@ const BLOCKS_MIN = 4
 const HELD_MAX = 24
 /** Of few blocks, no quantile is the one that is sought: the largest residual is taken so many times. */
 const BEYOND_ALL = 1.5
-/** From the mean of absolute errors to what 90 % of them are below, if they are normal. */
-const OF_MEAN_ERROR = 2.06
+/** 90 % of normal errors are within so many standard errors. */
+const OF_NORMAL = 1.645
 /** Samples of whole calls, and the seed of their random numbers: the same input gives the same interval. */
 const SAMPLES = 400
 const SEED = 0x9e3779b9
@@ -81,7 +81,7 @@ export function errorOfFew(
   return Math.max(ofStretches ?? ERROR_UNKNOWN, errorOfAlike(calls, groups, stateOf), ERROR_MIN_OF_FEW)
 }
 
-/** By what groups of steps differ from the mean of those with the same shape, weighted by their time; 0 without any. */
+/** By what groups of steps differ from the mean of those with the same shape, as independent errors of their sum; 0 without any. */
 function errorOfAlike(
   calls: readonly ModelCall[],
   groups: readonly StepGroup[],
@@ -95,16 +95,16 @@ function errorOfAlike(
     const ns = sumOf(calls.map((call) => stateOf(call).compute[i]! + stateOf(call).overhead[i]!))
     byShape.set(key, [...(byShape.get(key) ?? []), { ns, steps }])
   }
-  let [all, off] = [0, 0]
+  let [all, squares] = [0, 0]
   for (const alike of byShape.values()) {
     if (alike.length < 2) continue
     const usual = sumOf(alike.map(({ ns }) => ns)) / sumOf(alike.map(({ steps }) => steps))
     for (const { ns, steps } of alike) {
       all += ns
-      off += Math.abs(ns - usual * steps) * Math.sqrt(alike.length / (alike.length - 1))
+      squares += (ns - usual * steps) ** 2 * (alike.length / (alike.length - 1))
     }
   }
-  return all > 0 ? (OF_MEAN_ERROR * off) / all : 0
+  return all > 0 ? (OF_NORMAL * Math.sqrt(squares)) / all : 0
 }
 
 /** The quantile of the means of samples of whole calls. */

@@ -1,6 +1,6 @@
 import { typeNamed } from '../../model/ggml-types.ts'
 import type { AttentionShape } from '../series/figures.ts'
-import { AS_IN_FILE } from './memory.ts'
+import { isAsInFile, isIn, type Memory } from './memory.ts'
 
 /** Version of {@link KernelTimes}. */
 export const KERNELS_SCHEMA = 'ggml2perfetto.kernels/1'
@@ -30,7 +30,7 @@ export interface ProductTime {
   /** Matrices of a set, and how many of them each token uses; 0 or absent: no experts. */
   readonly experts?: number | undefined
   readonly used?: number | undefined
-  /** ggml's type of buffer that they were in, such as `CPU_REPACK`. */
+  /** ggml's type of buffer that they were in, such as `CPU_REPACK`; or `mapped file`. */
   readonly buffer: string
   readonly tokens: number
   readonly threads: number
@@ -68,10 +68,10 @@ export interface NodeTime {
 /** A matrix, or a set of experts. */
 export type Matrix = Pick<ProductTime, 'type' | 'columns' | 'rows' | 'experts' | 'used'>
 
-/** What is looked up: `bytes`, what is read between two reads of a matrix; `memory`: undefined where it is not known. */
+/** What is looked up: `bytes`, what is read between two reads of a matrix. */
 export interface Wanted extends Matrix, Pick<ProductTime, 'tokens' | 'threads'> {
   readonly bytes: number
-  readonly memory: string | undefined
+  readonly memory: Memory
 }
 
 /** More weights than this are in no cache: matrices of so many bytes are measured in place of all. */
@@ -117,13 +117,13 @@ export function productTime({ products }: KernelTimes, wanted: Wanted): Measured
       (product.experts ?? 0) === (wanted.experts ?? 0) &&
       (product.used ?? 0) === (wanted.used ?? 0) &&
       product.threads === threads &&
-      (wanted.memory === undefined || product.buffer === wanted.memory) &&
+      isIn(wanted.memory, product.buffer) &&
       (tokens < MANY_TOKENS ? product.tokens === tokens : distanceOf(product) <= Math.LN2) &&
       Math.abs(Math.log(product.copies / copies)) <= Math.log(BYTES_ALIKE),
   )
   // llama.cpp asks for memory that repacks first.
-  const isAsInFile = ({ buffer }: ProductTime) => Number(buffer === AS_IN_FILE)
-  const [nearest] = found.toSorted((a, b) => isAsInFile(a) - isAsInFile(b) || distanceOf(a) - distanceOf(b))
+  const orderOf = ({ buffer }: ProductTime) => Number(isAsInFile(buffer))
+  const [nearest] = found.toSorted((a, b) => orderOf(a) - orderOf(b) || distanceOf(a) - distanceOf(b))
   if (!nearest) return undefined
   const { ns, second_ns = ns } = nearest
   return { ns: (ns * tokens) / nearest.tokens, error: Math.min(second_ns / ns - 1, ROUNDS_ERROR_MAX) }

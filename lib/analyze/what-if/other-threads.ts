@@ -38,7 +38,8 @@ export function withThreadsOf(threads: number, context: PlanContext): Planned {
   const factor: Factor = { low: low / own.ns, expected: ns / own.ns, high: high / own.ns }
   return {
     basis: [`${phase}, ${threads} threads: ${by} (${counts.join(', ')} threads were measured)`],
-    apply: (_, state, scenario) => scale(state, factor[scenario]),
+    sources: ['threads'],
+    apply: (_, state, scenarioOf) => scale(state, factor[scenarioOf('threads')]),
   }
 }
 

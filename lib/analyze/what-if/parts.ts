@@ -14,7 +14,7 @@ export function partsOf({ phase, calls, after }: PhaseAfter, groups: readonly St
   ) => ({
     ...{ phase, what, ...of_ },
     now_ns: sumOf(now.map(ns)) / calls.length,
-    then_ns: sumOf(after.expected.map(ns)) / calls.length,
+    then_ns: sumOf(after.map(ns)) / calls.length,
   })
   const parts: WhatIfPart[] = [
     ...groups.map(({ op, role, type }, i) => part('operators', { op, role, type }, ({ compute }) => compute[i]!)),

@@ -17,6 +17,32 @@ export type Factor = Readonly<Record<Scenario, number>>
 /** No change. */
 export const SAME: Factor = { low: 1, expected: 1, high: 1 }
 
+/** What is uncertain of a prediction, each by itself: where one is high, another may be low. `rounds …`: of the measurement of one shape of products. */
+export type Source =
+  | (
+      | 'loss'
+      | 'company'
+      | 'products'
+      | 'unusual'
+      | 'attention'
+      | 'steps'
+      | 'barriers'
+      | 'outside'
+      | 'between'
+      | 'threads'
+    )
+  | `rounds ${string}`
+
+/** What each of them is. */
+export type ScenarioOf = (source: Source) => Scenario
+
+/** Factors that are uncertain for one reason each. */
+export type Uncertain = readonly (readonly [source: Source, factor: Factor])[]
+
+/** Their product. */
+export const factorAt = (factors: Uncertain, scenarioOf: ScenarioOf): number =>
+  factors.reduce((product, [source, factor]) => product * factor[scenarioOf(source)], 1)
+
 /** Both factors, one after the other. */
 export const times = (a: Factor, b: Factor): Factor => ({
   low: a.low * b.low,
@@ -38,8 +64,10 @@ export interface Plan {
   /** What it rests on, a sentence each. */
   readonly basis: readonly string[]
   readonly removesPreemption?: boolean
+  /** What is uncertain of it. */
+  readonly sources: readonly Source[]
   /** Changes the state of a call. */
-  apply(call: ModelCall, state: State, scenario: Scenario): void
+  apply(call: ModelCall, state: State, scenarioOf: ScenarioOf): void
 }
 
 /** `unchanged`: the change does nothing. */
@@ -135,7 +163,7 @@ export function scale(state: State, by: number): void {
 export interface PhaseAfter {
   readonly phase: PlannedPhase
   readonly calls: readonly ModelCall[]
-  readonly after: Readonly<Record<Scenario, readonly State[]>>
+  readonly after: readonly State[]
   readonly basis: readonly string[]
   /** Times of the phase, as factors of those of the run. */
   readonly factor: Readonly<Record<Scenario, number>>

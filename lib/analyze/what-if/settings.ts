@@ -6,7 +6,18 @@ import { afterChange } from './company.ts'
 import type { Changes } from './figures.ts'
 import { type KernelTimes, nodeNs } from './kernels.ts'
 import { appliedKernels, measuredFactor } from './measured.ts'
-import { between, type Factor, type PlanContext, type Planned, type Refusal, refuse, SAME } from './plan.ts'
+import {
+  between,
+  type Factor,
+  factorAt,
+  type PlanContext,
+  type Planned,
+  type Refusal,
+  refuse,
+  SAME,
+  type Source,
+  type Uncertain,
+} from './plan.ts'
 import { type Setting, settingOf } from './setting.ts'
 import { expertsOf, hasAttention, hasExperts, hasWeights, isOfExperts, isQuantisable, typeOf } from './weights.ts'
 
@@ -55,14 +66,15 @@ export function withSettings({ threads, type, batch, experts }: Changes, context
       ...(isAttentionMeasured ? [`${phase}: attention as measured (peaks --types)`] : []),
       ...(measured < kinds ? unmeasured(now, then, context) : []),
     ],
-    apply: ({ steps }, state, scenario) => {
+    sources: [...new Set<Source>([...factors.flatMap(sourcesOf), 'barriers', 'outside', 'between'])],
+    apply: ({ steps }, state, scenarioOf) => {
       for (const [group, { compute, overhead, addedNs }] of factors.entries()) {
-        const added = addedNs[scenario] * steps[group]!
-        state.compute[group]! *= compute[scenario]
-        state.overhead[group] = Math.max(state.overhead[group]! * overhead[scenario] + added, 0)
+        const added = addedNs[scenarioOf('barriers')] * steps[group]!
+        state.compute[group]! *= factorAt(compute, scenarioOf)
+        state.overhead[group] = Math.max(state.overhead[group]! * factorAt(overhead, scenarioOf) + added, 0)
       }
-      state.betweenNs *= host[scenario]
-      state.outsideNs *= outside[scenario]
+      state.betweenNs *= host[scenarioOf('between')]
+      state.outsideNs *= outside[scenarioOf('outside')]
     },
   }
 }
@@ -115,13 +127,15 @@ function typeRefusal(type: string, groups: PlanContext['model']['groups']): Refu
 
 /** The time after the change, by that before it. */
 interface Factors {
-  readonly compute: Factor
-  readonly overhead: Factor
+  readonly compute: Uncertain
+  readonly overhead: Uncertain
   /** To the overhead of each step. */
   readonly addedNs: Factor
   /** Nothing: it remains. */
   readonly by: 'measurement' | 'bounds' | 'nothing'
 }
+
+const sourcesOf = ({ compute, overhead }: Factors) => [...compute, ...overhead].map(([source]) => source)
 
 function factorsOf(
   i: number,
@@ -131,14 +145,14 @@ function factorsOf(
   measures: { readonly kernels: KernelTimes; readonly rest: Factor } | undefined,
 ): Factors {
   if (!dependsOn(context.model.groups[i]!, now, then))
-    return { compute: SAME, overhead: SAME, addedNs: NOTHING, by: 'nothing' }
+    return { compute: [], overhead: [], addedNs: NOTHING, by: 'nothing' }
   const measured = measures && measuredFactor(i, now, then, context, measures)
   // What was measured contains the barrier.
   if (measured) return { compute: measured, overhead: measured, addedNs: NOTHING, by: 'measurement' }
-  const compute = boundedFactor(i, now, then, context)
-  const unchanged = { compute, overhead: SAME, addedNs: NOTHING, by: 'bounds' } as const
+  const compute = [['steps', boundedFactor(i, now, then, context)]] as const
+  const unchanged = { compute, overhead: [], addedNs: NOTHING, by: 'bounds' } as const
   if (then.threads === now.threads) return unchanged
-  if (then.threads === 1) return { ...unchanged, overhead: ALONE }
+  if (then.threads === 1) return { ...unchanged, overhead: [['barriers', ALONE]] }
   const [before, after] = [now, then].map(({ threads }) => measures && nodeNs(measures.kernels, threads))
   if (before === undefined || after === undefined) return unchanged
   const ns = after - before

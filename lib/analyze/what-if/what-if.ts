@@ -8,7 +8,7 @@ import { copyOf, type ModelCall, modelOf, type RunModel, sumOf, totalNs } from '
 import { checkChanges } from './changes.ts'
 import { withContext } from './context.ts'
 import { type Changes, type Predicted, WHAT_IF_SCHEMA, type WhatIf } from './figures.ts'
-import { conformalError, ERROR_MAX, errorOfFew, LEVEL, resampled } from './intervals.ts'
+import { conformalError, ERROR_MAX, errorOfFew } from './intervals.ts'
 import type { KernelTimes } from './kernels.ts'
 import { memoryOf } from './memory.ts'
 import { withThreadsOf } from './other-threads.ts'
@@ -24,10 +24,11 @@ import {
   type Refusal,
   refuse,
   SCENARIOS,
-  type Scenario,
+  type ScenarioOf,
 } from './plan.ts'
 import { sentenceOf } from './sentence.ts'
 import { withSettings } from './settings.ts'
+import { NO_SPREAD, type Spread, sampling, spreadOf, together } from './spread.ts'
 import { withUsualSteps } from './usual-steps.ts'
 import { withoutDisturbance } from './without.ts'
 
@@ -155,19 +156,20 @@ function phaseAfter(
   const refused = planned.find(isRefusal)
   if (refused) return refused
   const plans = planned.filter((plan): plan is Plan => plan !== 'unchanged')
-  const statesAt = (scenario: Scenario) =>
+  const statesAt = (scenarioOf: ScenarioOf) =>
     calls.map((call) => {
       const state = copyOf(call.measured)
-      for (const plan of plans) plan.apply(call, state, scenario)
+      for (const plan of plans) plan.apply(call, state, scenarioOf)
       return state
     })
-  const after = { low: statesAt('low'), expected: statesAt('expected'), high: statesAt('high') }
+  const after = statesAt(() => 'expected')
   const isUndisturbed = plans.some(({ removesPreemption }) => removesPreemption)
   const fewError =
     calls.length < CALLS_MIN
       ? errorOfFew(calls, model, isUndisturbed ? stateOf : ({ measured }) => measured)
       : undefined
-  const factor = factorOf(calls, after, plans, fewError)
+  const spread = spreadOf(plans, (scenarioOf) => sumOf(statesAt(scenarioOf).map(totalNs)))
+  const factor = factorOf(calls, after.map(totalNs), plans, { fewError, spread })
   if ('refused' in factor) return factor
   const basis = plans.flatMap((plan) => plan.basis)
   if (fewError !== undefined && plans.length > 0)
@@ -193,24 +195,20 @@ function plansOf(context: PlanContext): Planned[] {
 /** It sets the time of whole calls. */
 const preemptedFirst = (a: string, b: string) => Number(b === 'preempted') - Number(a === 'preempted')
 
-/** The time of all calls as a factor of that in the run; 1 without plans, exactly. `fewError`: the error of few calls. */
+/** The time of all calls as a factor of that in the run; 1 without plans, exactly. `fewError`: the error of few calls; `spread`: of the changes. */
 function factorOf(
   calls: readonly ModelCall[],
-  after: PhaseAfter['after'],
+  ns: readonly number[],
   plans: readonly Plan[],
-  fewError: number | undefined,
+  { fewError, spread }: { readonly fewError: number | undefined; readonly spread: Spread },
 ): PhaseAfter['factor'] | Refusal {
   if (plans.length === 0) return { low: 1, expected: 1, high: 1 }
   const nowNs = sumOf(calls.map(({ measured }) => totalNs(measured)))
-  const ns = { low: after.low.map(totalNs), expected: after.expected.map(totalNs), high: after.high.map(totalNs) }
   const areDisturbed = calls.some(({ isPreempted }) => isPreempted)
-  const error = fewError ?? conformalError(calls, ns.expected)
-  const tail = (1 - LEVEL) / 2
-  const bound = (scenario: 'low' | 'high', quantile: number) =>
-    (resampled(ns[scenario], fewError === undefined ? quantile : 0.5) * calls.length) / nowNs
-  const expected = sumOf(ns.expected) / nowNs
-  const low = Math.min(bound('low', tail) / (1 + error), expected)
-  const high = Math.max(bound('high', 1 - tail) * (1 + error), expected)
+  const error = fewError ?? conformalError(calls, ns)
+  const expected = sumOf(ns) / nowNs
+  const { down, up } = together(spread, Math.log(1 + error), fewError === undefined ? sampling(ns) : NO_SPREAD)
+  const [low, high] = [expected * Math.exp(-down), expected * Math.exp(up)]
   // Of a change that is larger than the error, even a large one says something.
   if (error > ERROR_MAX && low <= 1 && high >= 1)
     return refuse(

@@ -44,15 +44,16 @@ function withoutPreempted(context: PlanContext): Planned {
   return {
     basis: [basis, company.basis],
     removesPreemption: true,
-    apply: (call, state, scenario) => {
+    sources: ['loss', 'company'],
+    apply: (call, state, scenarioOf) => {
       if (call.isPreempted) {
         const replayed = copyOf(call.undisturbed)
         const replayedNs = totalNs(replayed)
         Object.assign(state, replayed)
-        const times = scenario === 'high' ? slowest : 1
+        const times = scenarioOf('loss') === 'high' ? slowest : 1
         if (usual) scale(state, Math.min((times * Math.max(valueAt(usual, call.contextTokens), 0)) / replayedNs, 1))
       }
-      scale(state, company.factor[scenario])
+      scale(state, company.factor[scenarioOf('company')])
     },
   }
 }
@@ -92,6 +93,7 @@ function usualInstead(
   const set = new Set(these)
   return {
     basis: [`${plural(these.length, `${phase} call`)} that ${why}: as the other ${alike.length} at the same context`],
+    sources: [],
     apply: (call, state) => {
       if (set.has(call)) makeUsual(usual, call, state)
     },

@@ -159,10 +159,20 @@ async function programOf({ scripts }: AttachPlan, { pid, seconds }: AttachOption
   const fired = (flag: string) =>
     `${FIRST[script].map((pattern) => `uprobe:${pathOf(file)}:${pattern}`).join(', ')} { ${flag} = 1; }`
   const limit = seconds === undefined ? '' : `interval:ms:${Math.ceil(seconds * 1000)} { exit(); }`
+  const started = await startOf(pid)
   begins.push(`printf("g2p fact process ${pid}\\n");`)
+  if (started !== undefined) begins.push(`printf("g2p fact process_start ${started}\\n");`)
   ends.push('clear(@first); clear(@last);')
   const body = [fired('@first'), ...probes, fired('@last'), limit]
   return [...types, 'BEGIN {', ...begins, '}', ...body, 'END {', ...ends, '}'].join('\n')
+}
+
+/** When a process began, on CLOCK_BOOTTIME in ns; undefined: not known. The kernel rounds it down to ticks of 10 ms. */
+async function startOf(pid: number): Promise<bigint | undefined> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '')
+  // The second field is a name in brackets, which may contain brackets and blanks.
+  const ticks = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]
+  return ticks === undefined ? undefined : BigInt(ticks) * 10_000_000n
 }
 
 /**

@@ -5,6 +5,7 @@ import { TIME_NS_MAX } from '../../model/limits.ts'
 import type { Estimate } from './estimate.ts'
 import { type GivenClock, inputNamed, movesTimes, parseClock } from './given.ts'
 import { type Relation, SAME } from './relation.ts'
+import type { Unrelated } from './server-lines.ts'
 import type { Sights } from './sights.ts'
 import { type Offsets, offsetAt, Snapshots } from './snapshots.ts'
 import { offsetOf } from './zones.ts'
@@ -287,13 +288,22 @@ export class Clocks {
 
   private estimated(name: string, input: InputEvent, here: Sights): Relation {
     const estimate = this.sights!.estimate(here)
-    if (!estimate || estimate.boundNs > BOUND_NS_MAX) throw this.unrelated(name, input, estimate)
+    if (!estimate || estimate.boundNs > BOUND_NS_MAX) {
+      const byLines = this.sights!.serverLines.relationOf(here.serverLines)
+      if (!byLines || 'why' in byLines) throw this.unrelated(name, input, estimate, byLines)
+      return byLines
+    }
     const { offsetNs, boundNs, agreeing, ranges } = estimate
     const how = `estimated from threads or tasks that both inputs record: ${agreeing} of ${ranges} observations agree`
     return { how, shiftNs: offsetNs, drift: 0, driftFromNs: 0, boundNs }
   }
 
-  private unrelated(name: string, { clock, clockSource }: InputEvent, estimate: Estimate | undefined): UsageError {
+  private unrelated(
+    name: string,
+    { clock, clockSource }: InputEvent,
+    estimate: Estimate | undefined,
+    byLines: Unrelated | undefined,
+  ): UsageError {
     const { clock: to } = this.reference
     const first = `${this.firstName} (${to === 'unknown' ? 'clock not recorded' : `CLOCK_${to}`})`
     const own =
@@ -304,8 +314,9 @@ export class Clocks {
           : `runs on CLOCK_${clock}`
     const rough =
       estimate && `; threads that both record determine it only to ±${(estimate.boundNs / 1e6).toPrecision(3)} ms`
-    const hints =
-      clockSource === 'local'
+    const hints = byLines
+      ? [byLines.hint]
+      : clockSource === 'local'
         ? [`name the time zone of the machine: --clock ${name}=UTC+2, or --clock ${name}=Europe/Berlin`]
         : clock === 'unknown'
           ? [
@@ -313,7 +324,8 @@ export class Clocks {
               'to record on MONOTONIC: trace-cmd record -C mono, perf record -k CLOCK_MONOTONIC, or echo mono > trace_clock',
             ]
           : ['a .ggtrace log contains readings of MONOTONIC, BOOTTIME and REALTIME: give one of the same run, first']
-    const what = `${name}: ${own}; no known relation to ${first}${rough ?? ''}`
+    const lines = byLines ? `: ${byLines.why}` : ''
+    const what = `${name}: ${own}; no known relation to ${first}${rough ?? ''}${lines}`
     return refusal(what, [...hints, `or give the offset of its times: --clock ${name}=+1.2ms`])
   }
 

@@ -9,6 +9,7 @@ import {
 } from '../../model/events.ts'
 import { type Estimate, estimateOffset, matchTrains, type Range } from './estimate.ts'
 import { MessageSights } from './messages.ts'
+import { ServerLines } from './server-lines.ts'
 
 /** Maximum difference between two inputs' times of one fork or exit. 50 µs. */
 const PAIR_NS = 50_000
@@ -39,6 +40,7 @@ interface Sight {
 /** Times of the threads in an input, of a server's tasks, and of messages between processes. Memory grows with the number of threads. */
 export class Sights {
   readonly messages = new MessageSights()
+  readonly serverLines = new ServerLines()
   private readonly steps = new StepSights()
   private readonly threads = new DefaultMap<number, Sight>(() => ({
     firstNs: Infinity,
@@ -51,6 +53,7 @@ export class Sights {
   }))
 
   see(event: TraceEvent): void {
+    this.serverLines.see(event)
     switch (event.kind) {
       case 'operator':
         return this.at(event.tid, event.startNs, event.waitEndNs)

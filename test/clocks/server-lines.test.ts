@@ -1,0 +1,151 @@
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from '@jest/globals'
+import type { TraceEvent } from '../../lib/index.ts'
+import { randomOf } from '../../lib/model/random.ts'
+import { ServerLines } from '../../lib/pipeline/clocks/server-lines.ts'
+import { summariesOf } from '../rpc/exchange.ts'
+
+/** A server's log next to calls of that server that were recorded by `record --attach`. */
+
+const SERVER = fileURLToPath(new URL('../fixtures/server/', import.meta.url))
+const textOf = (name: string) => readFileSync(`${SERVER}${name}`, 'utf8')
+const LOG = textOf('attached.log')
+const CALLS = textOf('attached.g2p')
+/** Of CLOCK_BOOTTIME, by the recorder's log of the same run (README.md of the fixtures). */
+const [START_NS, START_ERROR_NS] = [13_866_440_547_837n, 21_674]
+
+const input = (name: string, text: string) => ({ name, source: new TextEncoder().encode(text) })
+
+/** The relation of the second input to the first. */
+async function relationOf(first: readonly [string, string], second: readonly [string, string]) {
+  const [, summary] = await summariesOf([input(...first), input(...second)])
+  return summary!.relation!
+}
+const withLog = (log: string, calls = CALLS) => relationOf(['at.g2p', calls], ['server.log', log])
+const errorOf = (offset: string) => Math.abs(Number(BigInt(offset) - START_NS))
+
+describe('a log and calls of a llama-server', () => {
+  test('are on one clock, within the stated error', async () => {
+    const { to, how, offset_ns, bound_ns } = await withLog(LOG)
+    expect([to, how]).toEqual([
+      'BOOTTIME',
+      'inferred from lines of the server at 4 places between its calls; 3 of 3 busy times have calls of its tokens',
+    ])
+    expect(bound_ns).toBeLessThan(1e6)
+    expect(errorOf(offset_ns)).toBeLessThanOrEqual(bound_ns! + START_ERROR_NS)
+  })
+
+  test('also where the log is given first, and where it is not known when the process began', async () => {
+    const known = await withLog(LOG)
+    const reversed = await summariesOf([input('server.log', LOG), input('at.g2p', CALLS)])
+    const relation = reversed.find((summary) => summary.relation)!.relation!
+    expect(relation).toEqual(known)
+    expect(await withLog(LOG, CALLS.replace(/^g2p fact process_start .*\n/m, ''))).toEqual(known)
+  })
+
+  test('is related by what is left of a damaged log, or not at all', async () => {
+    const random = randomOf(1)
+    const lines = LOG.split('\n')
+    let related = 0
+    for (let i = 0; i < 40; i++) {
+      const left = lines
+        .filter(() => random() > 0.1)
+        .map((line) => (random() < 0.03 ? line.slice(0, random() * 60) : line))
+      const found = await withLog(left.join('\n')).catch((error: Error) => error.message)
+      if (typeof found === 'string') expect(found).toMatch(/does not record its clock|format|unknown/)
+      else expect(errorOf(found.offset_ns)).toBeLessThanOrEqual(found.bound_ns! + START_ERROR_NS)
+      if (typeof found !== 'string') related++
+    }
+    expect(related).toBeGreaterThan(5)
+  })
+
+  const refused = (log: string, calls?: string) => withLog(log, calls).catch(({ message }: Error) => message)
+  const OTHER =
+    'server.log: does not record its clock; no known relation to at.g2p (CLOCK_BOOTTIME): its lines about slots are not between these calls: it is the log of another server, or of another start of this one\n' +
+    'hint: give the log of the server that was recorded, and of the time of the recording\n' +
+    'hint: or give the offset of its times: --clock server.log=+1.2ms\nhint: or convert them one by one'
+
+  test.each(['v0.5.0-lv3.log', 'v0.7.0-lv4.log', 'v0.5.0-lv4.jsonl'])('of another server: %s', async (other) => {
+    expect(await refused(textOf(other))).toBe(OTHER)
+    expect(await refused(textOf(other), CALLS.replace(/^g2p fact process_start .*\n/m, ''))).toBe(OTHER)
+  })
+
+  test('of another time, or without requests', async () => {
+    const until = LOG.split('\n').filter((line) => line < '0.01.7')
+    expect(await refused(until.join('\n'))).toBe(OTHER)
+    expect(await refused(LOG.split('\n').slice(0, 3).join('\n'))).toContain('does not record its clock')
+  })
+})
+
+/** A server at random: calls, and lines between them. `startNs`: from its clock to that of the calls. */
+function serverOf(random: () => number, startNs: number) {
+  const slots = 1 + Math.floor(random() * 4)
+  const [thinkNs, callNs] = [random() ** 3 * 2e8, 10 ** (5 + random() * 3)]
+  const log = new ServerLines()
+  const calls = new ServerLines()
+  calls.see({ kind: 'input', format: 'bpftrace', clock: 'BOOTTIME', originNs: 0n, attributes: {} } as TraceEvent)
+  const idle: ({ left: number; generated: number } | undefined)[] = Array.from({ length: slots }, () => undefined)
+  let nowNs = 1e9
+  const after = (ns: number) => (nowNs += ns * (0.5 + random()))
+  const line = (what: string, slot: number, values = {}) =>
+    log.see({ kind: 'task', what, atNs: Math.floor(nowNs / 1000) * 1000, tid: -1, task: 0, slot, values } as TraceEvent)
+  for (let i = 0; i < 300; i++) {
+    let tokens = 0
+    if (idle.every((work) => work === undefined)) after(thinkNs)
+    idle.forEach((work, slot) => {
+      if (work) tokens++
+      else if (random() < 0.5) {
+        const prompt = 1 + Math.floor(random() * 100)
+        line('launch', slot)
+        after(2e4)
+        const generated = 1 + Math.floor(random() * 30)
+        idle[slot] = { left: generated, generated }
+        tokens += prompt
+        line('prompt', slot, { promptTokens: prompt })
+        line('timings', slot, { processedTokens: prompt })
+      }
+    })
+    if (tokens === 0) continue
+    after(5e4)
+    const beginNs = nowNs
+    after(callNs * (1 + tokens / 20))
+    if (beginNs > 1.5e9 && i < 250)
+      calls.see({
+        kind: 'token',
+        call: i,
+        tokens,
+        startNs: startNs + beginNs,
+        endNs: startNs + nowNs,
+        tid: 1,
+      } as TraceEvent)
+    after(1e5)
+    idle.forEach((work, slot) => {
+      if (!work || --work.left > 0) return
+      if (random() < 0.9) line('timings', slot, { generatedTokens: work.generated })
+      line('release', slot)
+      idle[slot] = undefined
+    })
+  }
+  return { log, calls }
+}
+
+test('servers at random: right within the error that it states; logs of others have no relation', () => {
+  const random = randomOf(2)
+  let [related, others] = [0, 0]
+  let before: ServerLines | undefined
+  for (let run = 0; run < 150; run++) {
+    const startNs = Math.round((random() - 0.5) * 1e13)
+    const { log, calls } = serverOf(random, startNs)
+    const found = calls.relationOf(log)
+    if (found && 'shiftNs' in found) {
+      related++
+      expect([run, Math.abs(found.shiftNs - startNs) <= found.boundNs!]).toEqual([run, true])
+    }
+    const wrong = before && calls.relationOf(before)
+    if (wrong && 'shiftNs' in wrong) others++
+    before = log
+  }
+  expect(related).toBeGreaterThan(100)
+  expect(others).toBe(0)
+})

@@ -22,7 +22,7 @@ const OF_OTHERS: Readonly<Record<string, string>> = {
   version: '--version',
 }
 
-const ATTACH = 'a process that runs is recorded by eBPF: ggml2perfetto help ebpf-format, native/ebpf/README.md'
+const ATTACH = 'a process that runs is recorded by sudo ggml2perfetto record --attach <process id>'
 /** Options of other tools, and what is meant by them. */
 const OPTIONS_OF_OTHERS: Readonly<Record<string, string>> = {
   v: 'did you mean --version?',

@@ -41,10 +41,10 @@ const REPEATED: readonly string[] = [
   'SIGUSR2',
 ]
 /** Options that take the next argument as their value. */
-const WITH_VALUE = [
-  '-o',
-  ...Object.entries(OPTIONS).flatMap(([name, { type }]) => (type === 'string' ? `--${name}` : [])),
-]
+const WITH_VALUE = Object.entries(OPTIONS).flatMap(([name, option]) => {
+  if (option.type !== 'string') return []
+  return 'alias' in option ? [`--${name}`, `-${option.alias}`] : `--${name}`
+})
 
 /** `ggml2perfetto record -- <program> [args…]` */
 export const recordCommand: CommandModule<object, Arguments> = {
@@ -139,6 +139,9 @@ async function recordAttached(pid: number, args: ArgumentsCamelCase<Arguments>):
       onSchedProblem: (problem) => void note(withoutSched(problem, { ...args, states: false })),
     })
     await printResult(`process ${pid}`, result, args)
+    const { serverLog } = result
+    if (serverLog !== undefined && !args.quiet)
+      await note(`requests: ggml2perfetto open ${[...inputsOf(result), serverLog].map(quoted).join(' ')}`)
     if (args.open) await openResult(result, args)
   } finally {
     for (const signal of SIGNALS_TO_END) process.removeListener(signal, onSignal)

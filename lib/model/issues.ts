@@ -382,7 +382,7 @@ export const ISSUES = {
   ),
   'nothing-traced': flaw(
     'nothing traced',
-    'the file has no function names (nm <file>, nm -D <file>), or the process runs another file: trace a build that is not stripped, or, if it is linked dynamically, use ggml2perfetto record',
+    'the process did nothing meanwhile; or the file has no function names (nm <file>, nm -D <file>), or the process runs another file: trace a build that is not stripped, or, if it is linked dynamically, use ggml2perfetto record',
   ),
   'no-scheduler-events': flaw(
     'no scheduler events',

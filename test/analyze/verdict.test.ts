@@ -125,7 +125,9 @@ describe('decode', () => {
   test('without operators: how to see causes', async () => {
     const verdict = await verdictOf('test/fixtures/bpftrace/token.txt')
     expect(verdict.sentence).toBe('decode 842 tok/s (only 5 calls were recorded)')
-    expect(verdict.hint).toMatch(/without operators: ggml2perfetto record/)
+    expect(verdict.hint).toMatch(/without operators: sudo ggml2perfetto record --attach <process id> --level op$/)
+    const started = await ofRun(madeRun({ calls: decodes(12, []) }))
+    expect(started.hint).toMatch(/without operators: ggml2perfetto record -- <program>/)
   })
 })
 

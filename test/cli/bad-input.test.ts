@@ -159,8 +159,15 @@ describe('wrong arguments', () => {
     [['info'], 'no input is given'],
     [['check', 'run.csv', 'run.csv'], 'run.csv: one argument too many\nhint: ggml2perfetto check --help'],
     [['run.csv', '-v'], '-v: no such option\nhint: did you mean --version?'],
-    [['record', '--pid', '1'], '--pid: no such option\nhint: a process that runs is recorded by eBPF: '],
-    [['attach', '1'], 'attach: no such command, and no such file\nhint: a process that runs is recorded by eBPF: '],
+    [['record', '-p', '4194305'], 'error: attach 4194305: there is no such process\n'],
+    [
+      ['record', '--pid', '1'],
+      '--pid: no such option\nhint: a process that runs is recorded by sudo ggml2perfetto record --attach <process id>\n',
+    ],
+    [
+      ['attach', '1'],
+      'attach: no such command, and no such file\nhint: a process that runs is recorded by sudo ggml2perfetto record --attach <process id>\n',
+    ],
     [['view', 'run.csv'], 'view: no such command, and no such file\nhint: did you mean ggml2perfetto open?'],
     [['diff', 'run.csv', 'run.csv'], 'hint: did you mean ggml2perfetto compare?'],
     [['bench', 'run.csv'], 'hint: did you mean ggml2perfetto compare?'],

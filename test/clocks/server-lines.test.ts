@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from '@jest/globals'
-import type { TraceEvent } from '../../lib/index.ts'
+import type { TaskEvent, TokenEvent } from '../../lib/core.ts'
 import { randomOf } from '../../lib/model/random.ts'
 import { ServerLines } from '../../lib/pipeline/clocks/server-lines.ts'
 import { summariesOf } from '../rpc/exchange.ts'
@@ -63,7 +63,7 @@ describe('a log and calls of a llama-server', () => {
   const refused = (log: string, calls?: string) => withLog(log, calls).catch(({ message }: Error) => message)
   const OTHER =
     'server.log: does not record its clock; no known relation to at.g2p (CLOCK_BOOTTIME): its lines about slots are not between these calls: it is the log of another server, or of another start of this one\n' +
-    'hint: give the log of the server that was recorded, and of the time of the recording\n' +
+    'hint: give the log of that server, with the lines of the time of the recording; of a long one the end: tail -n 100000\n' +
     'hint: or give the offset of its times: --clock server.log=+1.2ms\nhint: or convert them one by one'
 
   test.each(['v0.5.0-lv3.log', 'v0.7.0-lv4.log', 'v0.5.0-lv4.jsonl'])('of another server: %s', async (other) => {
@@ -84,12 +84,11 @@ function serverOf(random: () => number, startNs: number) {
   const [thinkNs, callNs] = [random() ** 3 * 2e8, 10 ** (5 + random() * 3)]
   const log = new ServerLines()
   const calls = new ServerLines()
-  calls.see({ kind: 'input', format: 'bpftrace', clock: 'BOOTTIME', originNs: 0n, attributes: {} } as TraceEvent)
   const idle: ({ left: number; generated: number } | undefined)[] = Array.from({ length: slots }, () => undefined)
   let nowNs = 1e9
   const after = (ns: number) => (nowNs += ns * (0.5 + random()))
   const line = (what: string, slot: number, values = {}) =>
-    log.see({ kind: 'task', what, atNs: Math.floor(nowNs / 1000) * 1000, tid: -1, task: 0, slot, values } as TraceEvent)
+    log.see({ kind: 'task', what, atNs: Math.floor(nowNs / 1000) * 1000, tid: -1, task: 0, slot, values } as TaskEvent)
   for (let i = 0; i < 300; i++) {
     let tokens = 0
     if (idle.every((work) => work === undefined)) after(thinkNs)
@@ -118,7 +117,7 @@ function serverOf(random: () => number, startNs: number) {
         startNs: startNs + beginNs,
         endNs: startNs + nowNs,
         tid: 1,
-      } as TraceEvent)
+      } as TokenEvent)
     after(1e5)
     idle.forEach((work, slot) => {
       if (!work || --work.left > 0) return

@@ -2,6 +2,9 @@ import { once } from 'node:events'
 import { cpSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeAll, describe, expect, test } from '@jest/globals'
+import type { ClocksEvent } from '../../lib/core.ts'
+import { convert, type Summary } from '../../lib/index.ts'
+import { inputOf, openTrace } from '../../lib/node.ts'
 import { at, names, read, run, start, useFolder } from '../cli/helpers.ts'
 import type { Ask } from '../llama/client.ts'
 import { bundledServer, PREPARE_MS, type Server, startServer } from '../llama/server.ts'
@@ -39,12 +42,12 @@ real('a server that runs already (needs root, bpftrace, linux-x64, g++)', () => 
   beforeAll(bundledServer.prepare, PREPARE_MS)
   afterEach(() => server.remove())
   /** Its libraries are in a folder whose name is longer than a text of bpftrace may be. */
-  const serve = async (env = {}) => {
+  const serve = async (env = {}, args: readonly (string | number)[] = []) => {
     const far = at('l'.repeat(80))
     if (!existsSync(far)) cpSync(LIB, far, { recursive: true, verbatimSymlinks: true })
     server = await startServer(bundledServer, {
       model: 'tinyDense',
-      args: ['-c', 1024, '-np', 1, '-t', 1],
+      args: ['-c', 1024, '-np', 1, '-t', 1, ...args],
       recorder: RECORDER,
       env: { ...env, LD_LIBRARY_PATH: far },
     })
@@ -118,6 +121,39 @@ real('a server that runs already (needs root, bpftrace, linux-x64, g++)', () => 
       expect([shown.code, /clock|not placed/i.exec(shown.stderr)]).toEqual([0, null])
     },
   )
+
+  test('requests of its log lie where their calls are, within the stated error', async () => {
+    const [log, live] = [at(fresh('server.txt')), fresh('live.g2p')]
+    await serve({}, ['--log-file', log])
+    const { code, statuses, stderr } = await attached(
+      ['--for', `${SECONDS}s`, '--no-states', '-o', live],
+      async () => {},
+    )
+    expect([code, statuses]).toEqual([0, [200]])
+    expect(stderr).toContain(`requests: ggml2perfetto open ${live} ${log}\n`)
+    expect(await server.stop()).toBe(0)
+
+    const relationOf = (first: string) => {
+      const { stdout } = run(['info', first, log, '--json'])
+      return (JSON.parse(stdout) as Summary[]).find(({ relation }) => relation)!.relation!
+    }
+    const [found, truth] = [relationOf(live), relationOf(server.log)]
+    expect([found.to, found.how]).toEqual(['BOOTTIME', expect.stringMatching(/^inferred from lines of the server at /)])
+    const [{ readings }] = (await readLog(server.log)).of('clocks') as [ClocksEvent]
+    const now = (clock: string) => readings.find((reading) => reading.clock === clock)!.ns
+    const error = BigInt(found.offset_ns) - BigInt(truth.offset_ns) - (now('BOOTTIME') - now('MONOTONIC'))
+    expect(found.bound_ns).toBeLessThan(50e6)
+    expect(Math.abs(Number(error))).toBeLessThanOrEqual(found.bound_ns! + truth.bound_ns!)
+
+    const trace = await openTrace(convert([inputOf(at(live)), inputOf(log)]))
+    const rows = (category: string) =>
+      trace.query(`select ts, ts + dur from slice where category = '${category}' order by ts`).rows
+    const [requests, calls] = [rows('request'), rows('token')]
+    trace.close()
+    expect(requests.length).toBe(readFileSync(log, 'utf8').match(/launch_slot_: .* processing task/g)!.length)
+    const outside = calls.filter(([from, to]) => !requests.some(([start, end]) => start! <= from! && to! <= end!))
+    expect([calls.length > 20, outside]).toEqual([true, []])
+  })
 
   /** Once the probes are attached, and calls are printed. */
   const thenSignal = (signal: NodeJS.Signals) => async (child: ReturnType<typeof start>) => {

@@ -15,7 +15,7 @@ export function verdictOf(analysis: Analysis): RunVerdict {
     const verdict = judge(analysis)
     if (verdict) return verdict
   }
-  return { ...NOTHING, sentence: `cannot say: ${whyNothing(analysis)}`, hint: RECORD }
+  return { ...NOTHING, sentence: `cannot say: ${whyNothing(analysis)}`, hint: recording(analysis) }
 }
 
 const NOTHING = {
@@ -33,7 +33,8 @@ const NOTHING = {
 } as const
 
 const RECORD = 'ggml2perfetto record -- <program> [arguments]'
-const WITH_OPERATORS = 'no causes can be seen without operators: ggml2perfetto record -- <program> [arguments]'
+/** Of a process that was not started to be recorded. */
+const ATTACH = 'sudo ggml2perfetto record --attach <process id> --level op'
 const WITH_PEAKS = 'the ceiling is not known; on the machine that recorded: ggml2perfetto stats <logs> --peaks measure'
 
 /** A log of slow calls that has none. */
@@ -113,11 +114,17 @@ const hasCauses = ({ run }: Analysis) => run.recorded.includes('operators')
 const doubtOf = ({ confidence, confidence_reason }: Pick<Finding, 'confidence' | 'confidence_reason'>) =>
   confidence === 'high' ? '' : ` (${confidence_reason})`
 
+/** How the same run is recorded with more. */
+const recording = ({ inputs }: Pick<Analysis, 'inputs'>) =>
+  inputs.some(({ format }) => format === 'bpftrace') ? ATTACH : RECORD
+
+const withOperators = (analysis: Analysis) => `no causes can be seen without operators: ${recording(analysis)}`
+
 /** What is missing for more. */
 function hintOf(analysis: Analysis, ceiling: Ceiling | undefined): string | null {
   // A recording of ours without them says itself why.
   const { level, recorded } = analysis.run
-  if (!hasCauses(analysis)) return level === null && !recorded.includes('gpu') ? WITH_OPERATORS : null
+  if (!hasCauses(analysis)) return level === null && !recorded.includes('gpu') ? withOperators(analysis) : null
   const isWithoutPeaks = analysis.rooflines.some(
     (roofline) =>
       roofline.scope === 'phase' &&
@@ -254,7 +261,8 @@ const ofDevice = (sentence: string, name: string) =>
 /** Tests that are named. */
 const TESTS = 3
 
-function ofBenchmarks({ benchmarks }: Analysis): RunVerdict | undefined {
+function ofBenchmarks(analysis: Analysis): RunVerdict | undefined {
+  const { benchmarks } = analysis
   const [first] = benchmarks
   if (!first) return undefined
   const tests = benchmarks.slice(0, TESTS).map(({ test, tokens_per_s }) => `${test} ${threeDigits(tokens_per_s)} tok/s`)
@@ -267,7 +275,7 @@ function ofBenchmarks({ benchmarks }: Analysis): RunVerdict | undefined {
     unit: 'tok/s',
     confidence: 'medium',
     confidence_reason: 'the program measured it itself',
-    hint: WITH_OPERATORS,
+    hint: withOperators(analysis),
   }
 }
 

@@ -12,6 +12,7 @@ import { newLogName } from './log-place.ts'
 import type { Environment } from './program.ts'
 import type { RecordResult } from './record.ts'
 import { type SchedOptions, withSched } from './sched.ts'
+import { serverLogOf } from './server-log.ts'
 import { rowOf } from './ways.ts'
 
 /** What {@link attach} records, of which process. */
@@ -30,6 +31,12 @@ export interface AttachOptions extends Pick<SchedOptions, 'onSchedProblem'> {
   readonly env?: Environment | undefined
   /** Called before the process is touched. */
   readonly onStart?: ((plan: AttachPlan) => void) | undefined
+}
+
+/** What {@link attach} recorded. */
+export interface AttachResult extends RecordResult {
+  /** The file to which the process writes a llama-server's log, whose requests can be shown with its calls. */
+  readonly serverLog: string | undefined
 }
 
 /** What will be traced. */
@@ -72,7 +79,7 @@ const MESSAGE_CHARS_MAX = 2000
  * program or its libraries. The process is not stopped; when bpftrace ends, by whatever reason, the kernel removes the probes. Times are
  * CLOCK_BOOTTIME, also those of the scheduler's events. Throws UsageError if nothing can be traced.
  */
-export async function attach(options: AttachOptions): Promise<RecordResult> {
+export async function attach(options: AttachOptions): Promise<AttachResult> {
   const { pid, level = 'graph', sched = true } = options
   const plan = await planOf(pid, level)
   const text = await programOf(plan, options)
@@ -82,11 +89,12 @@ export async function attach(options: AttachOptions): Promise<RecordResult> {
       ? await newLogName(plan.program, 'g2p')
       : { output: options.output, release: async () => undefined }
   try {
+    const serverLog = await serverLogOf(pid)
     options.onStart?.(plan)
     const run = () => trace(text, output, options)
     const recorded = sched ? await withSched(output, run, { ...options, clock: 'boot' }) : await run()
     const none = { signal: undefined, problem: undefined, failure: undefined, power: undefined, mem: undefined }
-    return { ...none, exitCode: 0, logs: [output], sched: recorded?.sched }
+    return { ...none, exitCode: 0, logs: [output], sched: recorded?.sched, serverLog }
   } finally {
     await release()
   }

@@ -1,4 +1,4 @@
-import type { InputEvent, TaskEvent, TaskStep, TokenEvent, TraceEvent } from '../../model/events.ts'
+import type { InputEvent, TaskEvent, TaskStep, TokenEvent } from '../../model/events.ts'
 import { isPlaced } from '../../model/times.ts'
 import { plural } from '../../model/units.ts'
 import type { Range } from './estimate.ts'
@@ -64,10 +64,10 @@ export class ServerLines {
   /** When the process of the calls began, in ns since the origin. */
   private processNs: number | undefined
 
-  see(event: TraceEvent): void {
+  see(event: InputEvent | TaskEvent | TokenEvent): void {
     if (event.kind === 'task') this.line(event)
     else if (event.kind === 'token') this.call(event)
-    else if (event.kind === 'input') this.begin(event)
+    else this.begin(event)
   }
 
   /** The relation from times of `here` to times of this input; undefined: these are not the calls and the log of a server. */
@@ -149,7 +149,7 @@ export class ServerLines {
 
 const OTHERS: Unrelated = {
   why: 'its lines about slots are not between these calls: it is the log of another server, or of another start of this one',
-  hint: 'give the log of the server that was recorded, and of the time of the recording',
+  hint: 'give the log of that server, with the lines of the time of the recording; of a long one the end: tail -n 100000',
 }
 
 const rough = (boundNs: number): Unrelated => ({

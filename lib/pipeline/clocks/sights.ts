@@ -37,7 +37,7 @@ interface Sight {
   readonly calls: number[]
 }
 
-/** Times of the threads in an input, of a server's tasks, and of messages between processes. Memory grows with the number of threads. */
+/** Times of the threads in an input, of a server's tasks and calls, and of messages between processes. Memory grows with the number of threads. */
 export class Sights {
   readonly messages = new MessageSights()
   readonly serverLines = new ServerLines()
@@ -53,11 +53,13 @@ export class Sights {
   }))
 
   see(event: TraceEvent): void {
-    this.serverLines.see(event)
     switch (event.kind) {
+      case 'input':
+        return this.serverLines.see(event)
       case 'operator':
         return this.at(event.tid, event.startNs, event.waitEndNs)
       case 'token':
+        this.serverLines.see(event)
         this.call(event.tid, event.startNs)
         return this.at(event.tid, event.startNs, event.endNs)
       case 'copy':
@@ -73,6 +75,7 @@ export class Sights {
       case 'thread':
         return this.lifecycle(event)
       case 'task':
+        this.serverLines.see(event)
         return this.steps.see(event)
       case 'rpc':
         return this.messages.see(event)

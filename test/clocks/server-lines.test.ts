@@ -12,8 +12,8 @@ const SERVER = fileURLToPath(new URL('../fixtures/server/', import.meta.url))
 const textOf = (name: string) => readFileSync(`${SERVER}${name}`, 'utf8')
 const LOG = textOf('attached.log')
 const CALLS = textOf('attached.g2p')
-/** Of CLOCK_BOOTTIME, by the recorder's log of the same run (README.md of the fixtures). */
-const [START_NS, START_ERROR_NS] = [13_866_440_547_837n, 21_674]
+/** Of CLOCK_BOOTTIME, by the server's own readings of CLOCK_MONOTONIC (README.md of the fixtures); to 1 µs, in which they are written. */
+const [START_NS, START_ERROR_NS] = [13_866_440_626_000n, 2000]
 
 const input = (name: string, text: string) => ({ name, source: new TextEncoder().encode(text) })
 
@@ -71,10 +71,19 @@ describe('a log and calls of a llama-server', () => {
     expect(await refused(textOf(other), CALLS.replace(/^g2p fact process_start .*\n/m, ''))).toBe(OTHER)
   })
 
+  test('of few requests without figures, which others could have', async () => {
+    expect(await refused(LOG.replaceAll(/^.*print_timing.*\n/gm, ''))).toMatch(
+      /\): its lines about slots are between these calls, but so few could be those of another server, too\nhint: record longer/,
+    )
+  })
+
   test('of another time, or without requests', async () => {
     const until = LOG.split('\n').filter((line) => line < '0.01.7')
     expect(await refused(until.join('\n'))).toBe(OTHER)
     expect(await refused(LOG.split('\n').slice(0, 3).join('\n'))).toContain('does not record its clock')
+    expect(await refused(LOG, CALLS.replaceAll(/^g2p (?:token|graph) .*\n/gm, ''))).toMatch(
+      /: there are no calls, between which its lines about slots could be\nhint: record longer, while requests begin and end\n/,
+    )
   })
 })
 

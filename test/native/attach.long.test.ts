@@ -143,7 +143,8 @@ real('a server that runs already (needs root, bpftrace, linux-x64, g++)', () => 
     const now = (clock: string) => readings.find((reading) => reading.clock === clock)!.ns
     const error = BigInt(found.offset_ns) - BigInt(truth.offset_ns) - (now('BOOTTIME') - now('MONOTONIC'))
     expect(found.bound_ns).toBeLessThan(50e6)
-    expect(Math.abs(Number(error))).toBeLessThanOrEqual(found.bound_ns! + truth.bound_ns!)
+    // The recorder's steps precede their lines by up to 0.2 ms.
+    expect(Math.abs(Number(error))).toBeLessThanOrEqual(found.bound_ns! + truth.bound_ns! + 200_000)
 
     const trace = await openTrace(convert([inputOf(at(live)), inputOf(log)]))
     const rows = (category: string) =>

@@ -72,8 +72,8 @@ export class ServerLines {
 
   /** The relation from times of `here` to times of this input; undefined: these are not the calls and the log of a server. */
   relationOf(here: ServerLines): Relation | Unrelated | undefined {
-    const isLog = here.lines.length > 0 && here.calls.length === 0
-    return isLog && this.calls.length > 0 && this.lines.length === 0 ? this.placed(here) : undefined
+    if (here.lines.length === 0 || here.calls.length > 0 || this.lines.length > 0) return undefined
+    return this.calls.length > 0 ? this.placed(here) : NO_CALLS
   }
 
   private begin({ attributes: { process_start: start }, clock, originNs }: InputEvent): void {
@@ -122,7 +122,7 @@ export class ServerLines {
     if (boundNs > BOUND_NS_MAX) return rough(boundNs)
     const { gaps, agreeing, compared } = first
     const isClear = agreeing * 2 > compared || chances * shareBetween(calls) ** gaps < CHANCE_MAX
-    if (!isClear) return OTHERS
+    if (!isClear) return UNCLEAR
     const agree = agreeing > 0 ? `; ${agreeing} of ${compared} busy times have calls of its tokens` : ''
     const how = `inferred from lines of the server at ${plural(gaps, 'place')} between its calls${agree}`
     return { how, shiftNs: Math.round((first.from + last.to) / 2), drift: 0, driftFromNs: 0, boundNs }
@@ -152,9 +152,18 @@ const OTHERS: Unrelated = {
   hint: 'give the log of that server, with the lines of the time of the recording; of a long one the end: tail -n 100000',
 }
 
+const LONGER = 'record longer, while requests begin and end'
+
+const NO_CALLS: Unrelated = { why: 'there are no calls, between which its lines about slots could be', hint: LONGER }
+
+const UNCLEAR: Unrelated = {
+  why: 'its lines about slots are between these calls, but so few could be those of another server, too',
+  hint: LONGER,
+}
+
 const rough = (boundNs: number): Unrelated => ({
   why: `its lines about slots determine it only to ±${(boundNs / 1e6).toPrecision(3)} ms`,
-  hint: 'record longer, while requests begin and end',
+  hint: LONGER,
 })
 
 /** When no slot works, or what is not in the log: it must contain the calls. Requests may continue after its end. */

@@ -20,6 +20,7 @@ import { type DeviceOperator, deviceOperator } from '../common/device-work.ts'
 import { headText } from '../common/head.ts'
 import { holding } from '../common/holdings.ts'
 import { LineReader } from '../common/line-reader.ts'
+import { ownTime } from '../common/own-time.ts'
 import type { Format } from '../format.ts'
 
 const TEXT_MAX = 1000
@@ -154,8 +155,6 @@ class PerfLines {
   }
 }
 
-/** The time since the start: minutes, seconds, ms, µs; and the level. */
-const PREFIX = /^(\d{1,7})\.(\d\d)\.(\d{3})\.(\d{3}) (?:[IWED] )?/
 const OWN_LINE =
   /^(?:\d{1,7}\.\d\d\.\d{3}\.\d{3} )?(?:[IWED] )?(?:llama_(?:completion|cli|perf_context_print|print_timings|model_loader|context)|common_perf_print|load_backend|ggml_vulkan|ggml_cuda_init|main|build|system_info): |^Vulkan Timings:|^ET_PERF\||ggml-hex: \S+ profile-op /m
 /** Logs of a server have a format of their own. */
@@ -194,12 +193,9 @@ class OutputLog extends LineReader {
   }
 
   protected override readLine({ text: line }: LineCursor): void {
-    const prefix = PREFIX.exec(line)
-    if (prefix) {
-      const [minutes, seconds, ms, us] = prefix.slice(1).map(Number) as [number, number, number, number]
-      this.stampNs = Math.max(this.stampNs, ((minutes * 60 + seconds) * 1e6 + ms * 1e3 + us) * 1e3)
-    }
-    const text = prefix ? line.slice(prefix[0].length) : line
+    const own = ownTime(line)
+    if (own) this.stampNs = Math.max(this.stampNs, own.ns)
+    const text = own?.message ?? line
     if (text === VULKAN_HEAD) {
       this.isInTimings = true
       this.counts.graphs++

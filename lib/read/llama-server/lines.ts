@@ -1,5 +1,6 @@
 import { Ascii } from '../../bytes/ascii.ts'
 import { parsedJson } from '../../input/json-bytes.ts'
+import { OWN_TIME, ownTime } from '../common/own-time.ts'
 
 /** A line of a log, without what others wrote before it. */
 export interface LogLine {
@@ -17,7 +18,6 @@ export interface LogLine {
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: colours of terminals
 const COLOURS = /\x1b\[[0-9;]*m/g
-const OWN = /^(\d{1,7})\.(\d\d)\.(\d{3})\.(\d{3}) (?:[IWED] )?/
 const LEVEL = /^[IWED] (?=[a-z])/
 const TAGGED = /^(?:slot|srv|que|res|cmn|spc) +\S+: /
 const COMPOSE = /^[\w.-]+ +\| /
@@ -29,7 +29,7 @@ const JSON_LINE = /^\{"(?:type|time|level|msg|log|stream)"/
 /** Is the text the start of a line that llama.cpp's logger wrote, or of one that a collector of such lines wrote? */
 export function isServerLine(text: string): boolean {
   const { message, isOwn } = readLine(text)
-  return isOwn && (TAGGED.test(message) || OWN.test(text) || JSON_LINE.test(text))
+  return isOwn && (TAGGED.test(message) || OWN_TIME.test(text) || JSON_LINE.test(text))
 }
 
 /** Reads a line of a log, with or without a collector's columns and colours. */
@@ -56,7 +56,7 @@ export function readLine(text: string): LogLine {
 
 /** Is there nothing before the server's own words? */
 function startsOwn(text: string): boolean {
-  return OWN.test(text) || TAGGED.test(text)
+  return OWN_TIME.test(text) || TAGGED.test(text)
 }
 
 /** The text after the time of a collector, without the program's name. */
@@ -66,12 +66,8 @@ function withoutProgram(text: string): string {
 }
 
 function ownLine(text: string): Pick<LogLine, 'message' | 'ownNs' | 'isOwn'> {
-  const own = OWN.exec(text)
-  if (own) {
-    const [minutes, seconds, ms, us] = [Number(own[1]), Number(own[2]), Number(own[3]), Number(own[4])]
-    const ownNs = ((minutes * 60 + seconds) * 1e6 + ms * 1e3 + us) * 1e3
-    return { message: text.slice(own[0].length), ownNs, isOwn: true }
-  }
+  const own = ownTime(text)
+  if (own) return { message: own.message, ownNs: own.ns, isOwn: true }
   const message = LEVEL.test(text) ? text.slice(2) : text
   return { message, ownNs: undefined, isOwn: message !== text || TAGGED.test(text) }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { SummaryPass } from '../../lib/analyze/summary/summary.ts'
-import { type GgtraceToken, GgtraceWriter } from '../../lib/core.ts'
+import { type GgtraceSequence, type GgtraceToken, GgtraceWriter } from '../../lib/core.ts'
 import { Names, type Summary, summarize } from '../../lib/index.ts'
 import { type CallBatch, Inferred, type TokenEvent } from '../../lib/model/events.ts'
 
@@ -17,11 +17,16 @@ const batchOf = (spans: CallBatch['spans'], context = 0): CallBatch => {
 }
 
 /** A log of calls, each written by the thread that it names. */
-function logOf(calls: readonly (Omit<GgtraceToken, 'call'> & { readonly thread?: number })[]) {
+function logOf(
+  calls: readonly (Omit<GgtraceToken, 'call'> & { readonly thread?: number })[],
+  changes: readonly GgtraceSequence[] = [],
+) {
   const writer = new GgtraceWriter({ originNs: 1n, blockBytes: 4096 })
   const threads = new Map<number, ReturnType<GgtraceWriter['thread']>>()
   for (const [call, { thread = 0, ...token }] of calls.entries()) {
     if (!threads.has(thread)) threads.set(thread, writer.thread(700 + thread))
+    const isSince = ({ atNs }: GgtraceSequence) => atNs < token.startNs && atNs >= (calls[call - 1]?.startNs ?? 0)
+    for (const change of changes.filter(isSince)) threads.get(thread)!.sequence(change)
     threads.get(thread)!.token({ ...token, call })
   }
   writer.end(calls.at(-1)?.endNs ?? 0)
@@ -321,6 +326,28 @@ describe('kinds of calls', () => {
     expect(await rolesOf(0, 8)).toEqual(['draft', 'target'])
     expect(await rolesOf(1, 8)).toEqual([null, null])
     expect(await rolesOf(0, 500)).toEqual([null, null])
+  })
+
+  test('a prompt of one token that the cache contains waited for nothing: the time before it is of no token', async () => {
+    const texts = [
+      at(0, 10, { tokens: 30, spans: [span(0, 0, 30)] }),
+      at(10, 20, { tokens: 1, spans: [span(0, 30)] }),
+      at(5000, 5008, { tokens: 1, spans: [span(0, 29)] }),
+      at(5010, 5020, { tokens: 1, spans: [span(0, 30)] }),
+    ]
+    const removal = { what: 'remove', atNs: 4999 * MS, sequence: 0, from: 29 } as const
+    const timesOf = async (...log: Parameters<typeof logOf>) => timesIn(await summarize(logOf(...log)))
+    expect(await timesOf(texts, [removal])).toMatchObject({ calls: 3, tokens: 3, time_ns: 30 * MS })
+    // Without it, positions that go back are not known to be a text of its own; with another one, neither.
+    for (const changes of [[], [{ ...removal, sequence: 1 }], [{ ...removal, end: 30 }], [{ ...removal, from: 30 }]])
+      expect(await timesOf(texts, changes)).toMatchObject({ calls: 3, time_ns: 5010 * MS })
+    // One of two texts continues: it waited for its next token.
+    const two = texts.map(({ tokens, spans, ...rest }, i) => ({
+      ...rest,
+      tokens: tokens! + 1,
+      spans: [...spans!, span(1, 7 + i)],
+    }))
+    expect(await timesOf(two, [removal])).toMatchObject({ calls: 3, time_ns: 5010 * MS })
   })
 
   test('a mixed call that failed is part of the time of the next token', async () => {

@@ -45,15 +45,31 @@ class Acceptance {
 /** Is a position right after one of the tokens? */
 const isAfter = ({ position, tokens }: SequenceSpan, at: number) => at > position && at <= position + tokens
 
+const isRemoval = ({ what, sequence }: Change, span: SequenceSpan) =>
+  what === 'remove' && (sequence === span.sequence || sequence < 0)
+
 function removedFrom(span: SequenceSpan, changes: readonly Change[]): number | undefined {
-  const isOfSpan = ({ what, sequence, from }: Change) =>
-    what === 'remove' && (sequence === span.sequence || sequence < 0) && isAfter(span, from)
-  return changes.find(isOfSpan)?.from
+  return changes.find((change) => isRemoval(change, span) && isAfter(span, change.from))?.from
 }
 
 function continuedAt(span: SequenceSpan, next: TokenEvent | undefined): number | undefined {
   const position = next?.batch?.spans.find(({ sequence }) => sequence === span.sequence)?.position ?? -1
   return isAfter(span, position) ? position : undefined
+}
+
+/**
+ * Does a decode call begin a new text: was each sequence of it cut further back than the call before began? So a server processes the last token of a
+ * prompt that its cache contains whole. Rejected drafts are cut after the first token of the call that verified them.
+ */
+function beginsText({ phase, batch }: TokenEvent, before: TokenEvent | undefined, changes: readonly Change[]): boolean {
+  if (phase !== 'decode' || !batch?.spans.length || !before?.batch) return false
+  const isVerified = isVerification(before)
+  const isCutBack = (span: SequenceSpan) => {
+    const last = before.batch!.spans.find(({ sequence }) => sequence === span.sequence)
+    const isBack = last && span.position < last.position + (isVerified ? 1 : last.tokens)
+    return isBack && changes.some((change) => isRemoval(change, span) && change.from <= span.position)
+  }
+  return batch.spans.every(isCutBack)
 }
 
 /** Contexts that are timed separately. */
@@ -80,6 +96,8 @@ export class CallTimes {
   private next = 0
   /** End of the latest call, by context; undefined where it is not known. */
   private readonly ends = new Map<number, number | undefined>()
+  /** The latest call, by context. */
+  private readonly calls = new Map<number, TokenEvent>()
   private readonly roles = new Roles()
   /** End of the latest call that began a prompt, by context. */
   private readonly promptEnds = new Map<number, number>()
@@ -154,11 +172,15 @@ export class CallTimes {
     if (cleared >= 0) this.begin(context, changes, changes[cleared]!.atNs)
     // The first token of a text that has no prompt: a benchmark's.
     const isFirst = phase === 'decode' && batch?.spans[0]?.position === 0
-    const before = this.ends.get(context) ?? (isFirst ? event.startNs : undefined)
+    // It waited for nothing: before it, the program may have had nothing to do.
+    const isNewText = this.roles.of(context) !== 'draft' && beginsText(event, this.calls.get(context), changes)
+    const before =
+      (isNewText ? undefined : this.ends.get(context)) ?? (isFirst || isNewText ? event.startNs : undefined)
     if (isFailed(event) && decodes(event)) return
     // An end that is a lower bound times neither this call nor the next.
     this.ends.set(context, isCut(event) ? undefined : Math.max(before ?? endNs, endNs))
     if (isFailed(event)) return
+    this.calls.set(context, event)
     this.verify(context, changes, event)
     if (changes.some(({ what }, i) => i > cleared && what === 'save-state')) this.divided.save(context)
     this.roles.add(event)
@@ -196,6 +218,7 @@ export class CallTimes {
   private interrupt(): void {
     this.flush()
     this.ends.clear()
+    this.calls.clear()
     this.all.hasDecoded = true
     for (const times of this.byContext.values()) times.hasDecoded = true
     this.divided.interrupt()
@@ -206,6 +229,7 @@ export class CallTimes {
     this.verify(context, changes)
     this.flush()
     this.ends.delete(context)
+    this.calls.delete(context)
     this.divided.clear(context, atNs)
   }
 

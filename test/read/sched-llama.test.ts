@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { convert, summarize } from '../../lib/index.ts'
+import { Inferred } from '../../lib/model/events.ts'
 import { openTrace } from '../../lib/node.ts'
 import { eventsIn, plainBytes } from '../line/support.ts'
 import { ZERO_NS } from '../origin.ts'
@@ -80,6 +81,57 @@ test('calls that encode are named so', async () => {
     ['encode', 12, 'llama_encode'],
     ['decode', 1, 'llama_decode'],
   ])
+})
+
+describe('sequences of calls', () => {
+  const callsIn = async (...lines: string[]) => {
+    const { events } = await eventsIn(new TextEncoder().encode(['g2p clock boot', ...lines, ''].join('\n')))
+    return events.flatMap((event) => (event.kind === 'token' ? [event] : []))
+  }
+  const PROMPT = ['g2p span 5 1 7 9 0 0 12', 'g2p token 5 1 7 9 12 0']
+
+  test('give phases: several tokens may be those of several texts', async () => {
+    const tokens = ['g2p span 10 1 7 14 3 40 1', 'g2p span 10 1 7 14 0 12 1', 'g2p token 10 1 7 14 2 0']
+    const drafts = ['g2p span 15 1 7 19 0 13 1', 'g2p span 15 1 7 19 0 14 1', 'g2p token 15 1 7 19 2 0']
+    const calls = await callsIn(...PROMPT, ...tokens, ...drafts)
+    expect(calls.map(({ phase, inferred }) => [phase, inferred])).toEqual([
+      ['prefill', 0],
+      ['decode', 0],
+      ['prefill', Inferred.Phase],
+    ])
+    expect(calls.map(({ batch }) => batch!.spans)).toEqual([
+      [{ sequence: 0, position: 0, tokens: 12 }],
+      [
+        { sequence: 3, position: 40, tokens: 1 },
+        { sequence: 0, position: 12, tokens: 1 },
+      ],
+      [{ sequence: 0, position: 13, tokens: 2 }],
+    ])
+  })
+
+  test.each([
+    ['of other tokens than the call has', ['g2p span 10 1 7 14 0 12 1', 'g2p token 10 1 7 14 2 0']],
+    ['of another call', ['g2p span 9 1 7 14 0 12 1', 'g2p token 10 1 7 14 2 0']],
+    ['of another thread', ['g2p span 10 1 8 14 0 12 2', 'g2p token 10 1 7 14 2 0']],
+    ['of no place', ['g2p span 10 1 7 14 0 -1 2', 'g2p token 10 1 7 14 2 0']],
+    ['of no tokens', ['g2p span 10 1 7 14 0 3 0', 'g2p span 10 1 7 14 1 3 2', 'g2p token 10 1 7 14 2 0']],
+    [
+      'that are too many',
+      [...Array.from({ length: 66 }, (_, i) => `g2p span 10 1 7 14 ${i} 3 1`), 'g2p token 10 1 7 14 66 0'],
+    ],
+  ])('%s are not known', async (_, lines) => {
+    const [, call] = await callsIn(...PROMPT, ...lines)
+    expect(call).toMatchObject({ phase: 'prefill', inferred: Inferred.Phase, batch: { spans: [] } })
+  })
+
+  test('and what is removed of them: the time before a prompt of one token is of no token', async () => {
+    const lines = [
+      ...['g2p clock boot', ...PROMPT, 'g2p span 10 1 7 19 0 12 1', 'g2p token 10 1 7 19 1 0'],
+      ...['g2p remove 5000 1 7 0 11 -1', 'g2p span 5001 1 7 5011 0 11 1', 'g2p token 5001 1 7 5011 1 0', ''],
+    ]
+    const { decoding } = await summarize({ name: 'log', source: new TextEncoder().encode(lines.join('\n')) })
+    expect(decoding).toMatchObject({ calls: 2, time_ns: 20 })
+  })
 })
 
 const NOTHING = 'g2p clock boot\ng2p fact script '

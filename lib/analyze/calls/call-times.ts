@@ -1,5 +1,5 @@
 import { CallOrder } from '../../model/call-order.ts'
-import { isCut, isFailed, isVerification, repeats } from '../../model/calls.ts'
+import { decodingIn, isCut, isFailed, isVerification, repeats } from '../../model/calls.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { SequenceSpan, TokenEvent } from '../../model/events.ts'
 import type { FunctionEvent, SequenceEvent } from '../../model/request-events.ts'
@@ -58,18 +58,19 @@ function continuedAt(span: SequenceSpan, next: TokenEvent | undefined): number |
 }
 
 /**
- * Does a decode call begin a new text: was each sequence of it cut further back than the call before began? So a server processes the last token of a
- * prompt that its cache contains whole. Rejected drafts are cut after the first token of the call that verified them.
+ * Do all texts of a call begin that it decodes: was each sequence cut before it, and further back than where the call before left it? So a server
+ * processes the last token of a prompt that its cache contains whole. Rejected drafts are cut after the first token of the call that verified them.
  */
-function beginsText({ phase, batch }: TokenEvent, before: TokenEvent | undefined, changes: readonly Change[]): boolean {
-  if (phase !== 'decode' || !batch?.spans.length || !before?.batch) return false
-  const isVerified = isVerification(before)
-  const isCutBack = (span: SequenceSpan) => {
-    const last = before.batch!.spans.find(({ sequence }) => sequence === span.sequence)
-    const isBack = last && span.position < last.position + (isVerified ? 1 : last.tokens)
-    return isBack && changes.some((change) => isRemoval(change, span) && change.from <= span.position)
+function beginsTexts(event: TokenEvent, before: TokenEvent | undefined, changes: readonly Change[]): boolean {
+  const spans = event.batch?.spans ?? []
+  const decoding = event.phase === 'decode' ? spans : event.phase === 'mixed' ? decodingIn(spans) : []
+  const kept = before && isVerification(before) ? () => 1 : ({ tokens }: SequenceSpan) => tokens
+  const begins = (span: SequenceSpan) => {
+    const last = before?.batch?.spans.find(({ sequence }) => sequence === span.sequence)
+    const isCut = changes.some((change) => isRemoval(change, span) && change.from <= span.position)
+    return isCut && (last === undefined || span.position < last.position + kept(last))
   }
-  return batch.spans.every(isCutBack)
+  return decoding.length > 0 && decoding.every(begins)
 }
 
 /** Contexts that are timed separately. */
@@ -173,9 +174,8 @@ export class CallTimes {
     // The first token of a text that has no prompt: a benchmark's.
     const isFirst = phase === 'decode' && batch?.spans[0]?.position === 0
     // It waited for nothing: before it, the program may have had nothing to do.
-    const isNewText = this.roles.of(context) !== 'draft' && beginsText(event, this.calls.get(context), changes)
-    const before =
-      (isNewText ? undefined : this.ends.get(context)) ?? (isFirst || isNewText ? event.startNs : undefined)
+    const isNew = this.roles.of(context) !== 'draft' && beginsTexts(event, this.calls.get(context), changes)
+    const before = (isNew ? undefined : this.ends.get(context)) ?? (isFirst || isNew ? event.startNs : undefined)
     if (isFailed(event) && decodes(event)) return
     // An end that is a lower bound times neither this call nor the next.
     this.ends.set(context, isCut(event) ? undefined : Math.max(before ?? endNs, endNs))

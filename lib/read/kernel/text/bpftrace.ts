@@ -1,7 +1,7 @@
 import type { Format } from '../../format.ts'
 
 const HEAD =
-  /^(?:\{"type": "attached_probes", |(?:\{"type": "printf", "data": ")?g2p (?:clock|fact|switch|waking|fork|rename|exit|thread|token|encode|graph|op|fault|io) )/m
+  /^(?:\{"type": "attached_probes", |(?:\{"type": "printf", "data": ")?g2p (?:clock|fact|switch|waking|fork|rename|exit|thread|token|encode|span|remove|graph|op|fault|io) )/m
 
 export const bpftrace: Format = {
   name: 'bpftrace',

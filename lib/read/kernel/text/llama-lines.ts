@@ -1,7 +1,7 @@
 import { Ascii } from '../../../bytes/ascii.ts'
 import type { Position } from '../../../errors.ts'
-import { failureOf } from '../../../model/calls.ts'
-import { type CallBatch, Inferred, type TokenEvent, type TraceEvent } from '../../../model/events.ts'
+import { failureOf, phaseOf } from '../../../model/calls.ts'
+import { type CallBatch, Inferred, type SequenceSpan, type TokenEvent, type TraceEvent } from '../../../model/events.ts'
 import { parseTensorName } from '../../../model/tensors.ts'
 import { UNKNOWN } from '../../../model/unknown.ts'
 import { givenOpNames, inferOpNames, type OpNames, type OpUse } from '../../common/op-table.ts'
@@ -12,6 +12,8 @@ import type { Scan } from './scan.ts'
 const FIELDS = {
   token: ['tid', 'end', 'tokens', 'result'],
   encode: ['tid', 'end', 'tokens', 'result'],
+  span: ['tid', 'end', 'sequence', 'position', 'tokens'],
+  remove: ['tid', 'sequence', 'from', 'to'],
   graph: ['tid', 'end', 'nodes', 'status'],
   op: ['tid', 'ith', 'end', 'end', 'op', 'type', 'ne', 'ne', 'ne', 'ne', 'address'],
   fault: ['tid', 'isMajor', 'address'],
@@ -40,11 +42,22 @@ export interface LlamaRecord {
 /** Most uses of op numbers for the choice of the op table. */
 const USES_MAX = 4096
 
+/** Spans of a call at most; of a call with more, none is known. The script prints 16. */
+const SPANS_MAX = 64
+
+/** Spans of a call whose own line has not been read. */
+interface OpenCall {
+  readonly startNs: number
+  readonly spans: SequenceSpan[]
+}
+
 /** Makes events of lines about llama.cpp (docs/reference/ebpf-format.md). */
 export class LlamaLines {
   private readonly uses = new Map<string, OpUse>()
   private ops: OpNames | undefined
   private readonly tensors = new Map<string, number>()
+  /** By thread. */
+  private readonly open = new Map<number, OpenCall>()
   private calls = 0
   private readonly totals = new Map<string, number>()
 
@@ -96,18 +109,69 @@ export class LlamaLines {
       return [{ ...UNKNOWN.graph, startNs, endNs: atNs, nodes: Math.max(0, third), status: fourth }]
     }
     if (type === 'token' || type === 'encode') return this.call(record)
+    if (type === 'span') return this.keep(record)
+    if (type === 'remove') return [this.removal(record)]
     if (type === 'fault')
       return [this.count(numbers[1] === 1 ? 'page faults, major' : 'page faults, minor', 'count', atNs, 1)]
     return [this.count(third === 1 ? 'written to block devices' : 'read from block devices', 'bytes', atNs, fourth)]
   }
 
+  /** Keeps a part of a call for its line, which comes next. */
+  private keep({ startNs, numbers }: LlamaRecord): [] {
+    const [tid, , sequence, position, tokens] = numbers as [number, number, number, number, number]
+    const open = this.open.get(tid)
+    const { spans }: OpenCall = open?.startNs === startNs ? open : { startNs, spans: [] }
+    this.open.set(tid, { startNs, spans })
+    const last = spans.at(-1)
+    if (last && last.sequence === sequence && last.position + last.tokens === position)
+      spans[spans.length - 1] = { ...last, tokens: last.tokens + tokens }
+    else if (spans.length <= SPANS_MAX) spans.push({ sequence, position, tokens })
+    return []
+  }
+
+  /** All spans of a call, or none. */
+  private spansOf(tid: number, startNs: number, tokens: number): readonly SequenceSpan[] {
+    const call = this.open.get(tid)
+    if (call?.startNs !== startNs) return []
+    this.open.delete(tid)
+    const isWhole = call.spans.length <= SPANS_MAX && call.spans.reduce((sum, span) => sum + span.tokens, 0) === tokens
+    return isWhole && call.spans.every((span) => span.tokens > 0 && span.position >= 0) ? call.spans : []
+  }
+
+  private removal({ atNs, numbers }: LlamaRecord): TraceEvent {
+    const [tid, sequence, from, end] = numbers as [number, number, number, number]
+    return {
+      kind: 'sequence',
+      what: 'remove',
+      atNs,
+      tid,
+      context: 0,
+      sequence,
+      to: -1,
+      from,
+      end,
+      delta: 0,
+      isDone: true,
+    }
+  }
+
   private call({ type, startNs, atNs: endNs, at, numbers }: LlamaRecord): TraceEvent[] {
     const [tid, , tokens, result] = numbers as [number, number, number, number]
     const isEncode = type === 'encode'
-    const phase = isEncode ? 'encode' : tokens > 1 ? 'prefill' : 'decode'
-    const unknown = { areAllOutput: false, isLeftOut: false, spans: [], context: 0 }
-    const batch: CallBatch = { function: isEncode ? 'llama_encode' : 'llama_decode', result, ...unknown }
-    const inferred = isEncode ? 0 : Inferred.Phase
+    const spans = this.spansOf(tid, startNs, tokens)
+    const isKnown = spans.length > 0
+    const phase = isEncode
+      ? 'encode'
+      : isKnown
+        ? phaseOf(tokens, { spans, areAllOutput: false })
+        : tokens > 1
+          ? 'prefill'
+          : 'decode'
+    const unknown = { areAllOutput: false, isLeftOut: false, context: 0 }
+    const batch: CallBatch = { function: isEncode ? 'llama_encode' : 'llama_decode', result, spans, ...unknown }
+    // Several tokens after earlier ones may be drafts that are verified.
+    const isCertain = isKnown && spans.every((span) => span.tokens === 1 || span.position === 0)
+    const inferred = isEncode || isCertain ? 0 : Inferred.Phase
     const event: TokenEvent = { kind: 'token', call: this.calls++, phase, tokens, startNs, endNs, tid, inferred, batch }
     const failure = failureOf(event, at)
     return failure ? [event, failure] : [event]

@@ -1,3 +1,4 @@
+import { firstIndex } from '../../bytes/search.ts'
 import type { InputEvent, TaskEvent, TaskStep, TokenEvent } from '../../model/events.ts'
 import { isPlaced } from '../../model/times.ts'
 import { plural } from '../../model/units.ts'
@@ -10,12 +11,12 @@ const BETWEEN_CALLS: ReadonlySet<TaskStep> = new Set(['launch', 'prompt', 'reuse
 const KEPT_MAX = 1 << 17
 /** Times of lines are cut to 1 µs, as is the start from which they count. */
 const CUT_NS = 2000
-/** A process begins so long before its log at most, while its libraries are loaded. Supposed. */
-const LOADING_NS_MAX = 10e9
+/** Offsets are searched in parts of so many ns at least: only lines near the calls matter in each. 1 s. */
+const STEP_NS_MIN = 1e9
 /** A larger error is of no use. All offsets within it have the same lines between the same calls. 50 ms. */
 const BOUND_NS_MAX = 50e6
-/** The chance that lines of another server are between the calls somewhere, below which tokens need not agree. */
-const CHANCE_MAX = 1e-3
+/** The chance that the lines are those of another server, and fit nevertheless. */
+const CHANCE_MAX = 1e-2
 
 /** From a launch while no slot works to the release of the last slot that works. */
 interface Busy {
@@ -43,6 +44,8 @@ interface Place extends Range {
   readonly agreeing: number
   /** … of those that lie between the first call and the last. */
   readonly compared: number
+  /** The chance that the tokens of others agree, about 1 to as many as there are. */
+  readonly luck: number
 }
 
 /** A server's log and calls that could be the server's, and why they do not relate the clocks. */
@@ -114,15 +117,15 @@ export class ServerLines {
   private placed(log: ServerLines): Relation | Unrelated {
     const calls = ofOneThread(this.calls)
     const { places, chances } = this.placesOf(log, calls)
-    const most = Math.max(...places.map(({ agreeing }) => agreeing))
+    const most = places.reduce((most, { agreeing }) => Math.max(most, agreeing), 0)
     const best = places.filter(({ agreeing }) => agreeing === most)
     const [first, last] = [best[0], best.at(-1)]
     if (!first || !last) return OTHERS
     const boundNs = Math.ceil((last.to - first.from) / 2)
     if (boundNs > BOUND_NS_MAX) return rough(boundNs)
-    const { gaps, agreeing, compared } = first
-    const isClear = agreeing * 2 > compared || chances * shareBetween(calls) ** gaps < CHANCE_MAX
-    if (!isClear) return UNCLEAR
+    const { gaps, agreeing, compared, luck } = first
+    const othersThatFit = Math.min(places.length, chances * shareBetween(calls) ** gaps)
+    if (othersThatFit * (agreeing * 2 > compared ? luck : 1) > CHANCE_MAX) return UNCLEAR
     const agree = agreeing > 0 ? `; ${agreeing} of ${compared} busy times have calls of its tokens` : ''
     const how = `inferred from lines of the server at ${plural(gaps, 'place')} between its calls${agree}`
     return { how, shiftNs: Math.round((first.from + last.to) / 2), drift: 0, driftFromNs: 0, boundNs }
@@ -130,20 +133,19 @@ export class ServerLines {
 
   /** Offsets at which `log` agrees with the calls; `chances`: how many calls the offset could be moved by. */
   private placesOf({ lines, busy }: ServerLines, calls: readonly Call[]) {
-    const [first, last] = [calls[0]!, calls.at(-1)!]
-    const { processNs } = this
-    const domain =
-      processNs === undefined
-        ? { from: last.endNs - lines.at(-1)!, to: first.startNs - lines[0]! }
-        : { from: processNs, to: processNs + LOADING_NS_MAX }
-    const chances = (calls.length * (domain.to - domain.from)) / Math.max(1, last.endNs - first.startNs)
-    let ranges: Range[] = domain.from < domain.to ? [domain] : []
-    for (const { from, to } of idleTimes(lines, busy)) ranges = without(ranges, calls, from, to)
-    for (const atNs of lines) {
-      const mayBeWithin = atNs + domain.to > first.startNs && atNs + domain.from < last.endNs
-      if (mayBeWithin) ranges = without(ranges, calls, atNs, atNs)
+    const [startNs, endNs] = [calls[0]!.startNs, calls.at(-1)!.endNs]
+    // The log begins after the process, and contains the first call; where that start is not known, all calls.
+    const from = this.processNs ?? endNs - lines.at(-1)!
+    const domain = { from: Math.max(from, startNs - lines.at(-1)!), to: startNs - lines[0]! }
+    const silent = [idleTimes(lines, busy), lines.map((atNs) => ({ from: atNs, to: atNs }))]
+    const stepNs = Math.max(endNs - startNs, STEP_NS_MIN)
+    const places: Place[] = []
+    for (let { from } = domain; from < domain.to; from += stepNs) {
+      const part = { from, to: Math.min(from + stepNs, domain.to) }
+      const ranges = silent.reduce((left, times) => withoutAll(left, part, times, calls), [part])
+      places.push(...ranges.flatMap((range) => placeOf(range, busy, lines, calls) ?? []))
     }
-    return { places: ranges.flatMap((range) => placeOf(range, busy, lines, calls) ?? []), chances }
+    return { places, chances: (calls.length * (domain.to - domain.from)) / Math.max(1, endNs - startNs) }
   }
 }
 
@@ -180,12 +182,24 @@ function ofOneThread(calls: readonly Call[]): readonly Call[] {
   return calls.filter(({ tid }) => tid === main).toSorted((a, b) => a.startNs - b.startNs)
 }
 
+/** The parts of ranges, within `part`, at which no call is during one of the times of the log, which are in order. */
+function withoutAll(ranges: readonly Range[], part: Range, times: readonly Range[], calls: readonly Call[]): Range[] {
+  const [startNs, endNs] = [calls[0]!.startNs, calls.at(-1)!.endNs]
+  let left = [...ranges]
+  for (let i = firstIndex(0, times.length, (i) => times[i]!.to + part.to > startNs); i < times.length; i++) {
+    const { from, to } = times[i]!
+    if (from + part.from >= endNs || left.length === 0) return left
+    left = without(left, calls, from, to)
+  }
+  return left
+}
+
 /** The parts of ranges of the offset at which no call is between `fromNs` and `toNs` of the log. */
 function without(ranges: readonly Range[], calls: readonly Call[], fromNs: number, toNs: number): Range[] {
   const left: Range[] = []
   for (const { from, to } of ranges) {
     let start = from
-    for (let i = firstAfter(calls, from + fromNs); i < calls.length; i++) {
+    for (let i = callsUntil(calls, from + fromNs); i < calls.length; i++) {
       const { startNs, endNs } = calls[i]!
       const [refusedFrom, refusedTo] = [startNs - toNs + CUT_NS, endNs - fromNs - CUT_NS]
       if (refusedFrom >= to) break
@@ -199,15 +213,7 @@ function without(ranges: readonly Range[], calls: readonly Call[], fromNs: numbe
 }
 
 /** The number of calls that end before a time. */
-function firstAfter(calls: readonly Call[], atNs: number): number {
-  let [low, high] = [0, calls.length]
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if (calls[middle]!.endNs <= atNs) low = middle + 1
-    else high = middle
-  }
-  return low
-}
+const callsUntil = (calls: readonly Call[], atNs: number) => firstIndex(0, calls.length, (i) => calls[i]!.endNs > atNs)
 
 /** Undefined: no line is between two calls, or no call in a busy time. */
 function placeOf(
@@ -218,20 +224,27 @@ function placeOf(
 ): Place | undefined {
   const offsetNs = (range.from + range.to) / 2
   const [firstNs, lastNs] = [calls[0]!.startNs - offsetNs, calls.at(-1)!.endNs - offsetNs]
-  const callAt = (atNs: number) => firstAfter(calls, atNs + offsetNs)
-  const within = lines.filter((atNs) => atNs > firstNs && atNs < lastNs)
+  const callAt = (atNs: number) => callsUntil(calls, atNs + offsetNs)
+  const from = firstIndex(0, lines.length, (i) => lines[i]! > firstNs)
+  const within = lines.slice(
+    from,
+    firstIndex(from, lines.length, (i) => lines[i]! >= lastNs),
+  )
   const gaps = new Set(within.map(callAt)).size
   if (gaps === 0) return undefined
-  let [agreeing, compared] = [0, 0]
-  for (const { fromNs, toNs, tokens } of busy) {
-    if (fromNs <= firstNs || toNs >= lastNs) continue
+  let [agreeing, compared, luck] = [0, 0, 1]
+  for (let i = firstIndex(0, busy.length, (i) => busy[i]!.fromNs > firstNs); i < busy.length; i++) {
+    const { fromNs, toNs, tokens } = busy[i]!
+    if (toNs >= lastNs) break
     const its = calls.slice(callAt(fromNs), callAt(toNs))
     if (its.length === 0 && tokens > 0) return undefined
-    if (Number.isNaN(tokens)) continue
+    if (!(tokens > 0)) continue // some are not known
     compared++
-    if (its.reduce((sum, call) => sum + call.tokens, 0) === tokens) agreeing++
+    if (its.reduce((sum, call) => sum + call.tokens, 0) !== tokens) continue
+    agreeing++
+    luck /= tokens
   }
-  return { ...range, gaps, agreeing, compared }
+  return { ...range, gaps, agreeing, compared, luck }
 }
 
 /** The share of time that is not in calls. */

@@ -229,10 +229,15 @@ export function documentOf(
   }
 }
 
-/** Those of the run's log, else of a server's own log. */
-function requestsOf({ requests }: InputFigures, logs: readonly AnalysedLog[]): InputFigures['requests'] {
-  if (requests.requests) return requests
-  return logs.map(({ figures }) => figures.requests).find(({ requests }) => requests !== null) ?? requests
+/**
+ * Those of the run's log, else of a server's own log. Of a program that was attached to, the run's log has only sequences, the server's own one what
+ * the server calls a request.
+ */
+function requestsOf({ requests: ofRun }: InputFigures, logs: readonly AnalysedLog[]): InputFigures['requests'] {
+  const all = [ofRun, ...logs.map(({ figures }) => figures.requests)]
+  const ofServer = all.find(({ requests }) => typeof requests?.slowest[0]?.task === 'number')
+  const found = ofServer ?? all.find(({ requests }) => requests !== null) ?? ofRun
+  return ofRun.requests && found !== ofRun ? { ...ofRun, requests: found.requests, series: found.series } : found
 }
 
 /** Those that were asked for. */

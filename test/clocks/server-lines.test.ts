@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from '@jest/globals'
 import type { TaskEvent, TokenEvent } from '../../lib/core.ts'
+import { analyze } from '../../lib/index.ts'
 import { randomOf } from '../../lib/model/random.ts'
 import { ServerLines } from '../../lib/pipeline/clocks/server-lines.ts'
 import { summariesOf } from '../rpc/exchange.ts'
@@ -62,6 +63,31 @@ describe('a log and calls of a llama-server', () => {
       if (typeof found !== 'string') related++
     }
     expect(related).toBeGreaterThan(5)
+  })
+
+  test('gives the requests, whatever the sequences of the calls are', async () => {
+    // Three texts, of twenty calls each.
+    let calls = 0
+    const spanOf = (line: string, start: string, cpu: string, tid: string, end: string, tokens: string) => {
+      const at = calls++ % 20
+      const removal = at === 0 ? `g2p remove ${BigInt(start) - 1n} ${cpu} ${tid} 0 -1 -1\n` : ''
+      return `${removal}g2p span ${start} ${cpu} ${tid} ${end} 0 ${at} ${tokens}\n${line}`
+    }
+    const withSpans = CALLS.replace(/^g2p token (\d+) (\d+) (\d+) (\d+) (\d+) .*$/gm, spanOf)
+    const inputs = { log: input('server.log', LOG), calls: input('at.g2p', withSpans) }
+    const requestsOf = async (...names: (keyof typeof inputs)[]) =>
+      (await analyze(names.map((name) => inputs[name]))).requests!
+    const [ofLog, ofCalls] = [await requestsOf('log'), await requestsOf('calls')]
+    expect(ofCalls.slowest[0]!.task).toBeNull()
+    expect(ofLog.slowest.map(({ task }) => task)).not.toContain(null)
+    for (const names of [
+      ['calls', 'log'],
+      ['log', 'calls'],
+    ] as const) {
+      const { count, slots, slowest } = await requestsOf(...names)
+      expect([count, slots.length]).toEqual([ofLog.count, ofLog.slots.length])
+      expect(slowest.map(({ task }) => task)).toEqual(ofLog.slowest.map(({ task }) => task))
+    }
   })
 
   const refused = (log: string, calls?: string) => withLog(log, calls).catch(({ message }: Error) => message)

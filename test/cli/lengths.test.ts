@@ -47,7 +47,7 @@ inParts(describe)('of all fixtures', () => {
       expect([log, lines.length <= 25, longer(lines, 80)]).toEqual([log, true, []])
       if (lines.length > 0) looked++
     }
-    expect(looked).toBeGreaterThan(isLong ? 50 : 4)
+    expect(looked).toBeGreaterThan(isLong ? 50 : 3)
   }, 300_000)
 
   test('stats --markdown: at most 20 lines of 80 columns before the details', () => {

@@ -45,6 +45,10 @@ const OF_DOCS: readonly (readonly [placeholder: RegExp, text: string])[] = [
   [/compare --runs \d+|compare(?= -- ['"])/, 'compare --runs 1'],
   [/record --sweep \S+/, '$& --rounds 1'],
   [/--attach <process id>(?: \[(.*)\])?/, '--attach 1 $1'],
+  [
+    /(?<=open )at\.g2p at\.sched\.dat server\.log/,
+    'test/fixtures/server/attached.g2p test/fixtures/server/attached.log',
+  ],
   [/profile_export\.jsonl(?= server\.ggtrace)/, 'client.jsonl'],
   [/sched\.g2p$/, 'test/fixtures/bpftrace/sched.txt --clock test/fixtures/bpftrace/sched.txt=+0s'],
   [/-c '[^']*'(?= native)/, '-c /bin/true'],

@@ -26,6 +26,8 @@ const LINES: Readonly<Record<string, RegExp>> = {
   exit: /^\d+ \d+ \d+ \d+ .{1,15}$/,
   encode: /^\d+ \d+ \d+ \d+ \d+ -?\d+$/,
   token: /^\d+ \d+ \d+ \d+ \d+ -?\d+$/,
+  span: /^\d+ \d+ \d+ \d+ \d+ \d+ \d+$/,
+  remove: /^\d+ \d+ \d+ -?\d+ -?\d+ -?\d+$/,
   graph: /^\d+ \d+ \d+ \d+ \d+ -?\d+$/,
   op: /^\d+ \d+ \d+ \d+ \d+ \d+ \d+ \d+ \d+ \d+ \d+ \d+ \d+ \S.*$/,
   io: /^\d+ \d+ \d+ \d+ [01] \d+ \d+ \d+$/,
@@ -116,6 +118,25 @@ ebpf('llama.cpp by uprobes (needs root, bpftrace, linux-x64 and cc)', () => {
     expect(graphs).toHaveLength(recording.of('graph').length)
     expect([nodes.size, [...nodes][0]! > recording.of('graph')[0]!.nodes]).toEqual([1, true])
     expect(graphs.map(([, , , , , status]) => status)).toEqual(graphs.map(() => '0'))
+  })
+
+  test('token.bt: the sequences of calls that the recorder has, but of a large batch of several', async () => {
+    for (const args of [
+      ['--decode', '5'],
+      ['--decode', '5', '--parallel', '3'],
+    ]) {
+      const { recording, command } = await recorded(args)
+      const found = traceOwn('token', command, 'libllama.so').of('span')
+      const calls = recording.of('token').map(({ batch }) => batch!.spans)
+      const isPrinted = (spans: (typeof calls)[number]) =>
+        spans.length === 1 || spans.every(({ tokens }) => tokens === 1)
+      expect(found.map(([, , , , ...numbers]) => numbers.map(Number))).toEqual(
+        calls
+          .filter(isPrinted)
+          .flatMap((spans) => spans.map(({ sequence, position, tokens }) => [sequence, position, tokens])),
+      )
+      expect(found.length).toBeGreaterThan(5)
+    }
   })
 
   test.each([1, 2])('op.bt: the operators that the recorder has, fused ones left out, %i workers', async (threads) => {

@@ -43,6 +43,13 @@ export function ownNs({ series }: Analysis): (elements: number) => number {
   }
 }
 
+/** The time of all these operators of decoding after the change, by that before it. */
+export function factorOf({ parts }: WhatIf, isPart: (part: WhatIfPart) => boolean): number {
+  const all = parts.filter((part) => part.phase === 'decode' && part.what === 'operators' && isPart(part))
+  const sumOf = (field: 'now_ns' | 'then_ns') => all.reduce((sum, part) => sum + part[field], 0)
+  return sumOf('then_ns') / sumOf('now_ns')
+}
+
 /** The time of a group of operators after the change, by that before it. */
 export const factorsOf = ({ parts }: WhatIf, isPart: (part: WhatIfPart) => boolean) =>
   parts

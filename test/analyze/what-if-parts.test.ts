@@ -45,10 +45,11 @@ describe('another number of experts of a token', () => {
   test('by measured products of so many experts', async () => {
     const analysis = await analyze(await inputOf(EXPERTS), { series: ['calls', 'steps'] })
     const { groups, calls } = analysis.series!.steps!
-    const products = groups.flatMap((group, i) => {
+    const times = groups.flatMap((group, i) => {
       const { type, weight_columns: columns, weight_rows: rows, weight_elements, experts_used } = group
       if (experts_used === null) return []
-      const ns = calls[0]!.undisturbed_ns[i]! / calls[0]!.steps[i]! / 1.05 // measured alone
+      // The last layer computes those of tokens with outputs.
+      const ns = (16 * calls[0]!.undisturbed_ns[i]!) / calls[0]!.tokens[i]! / 1.05 // measured alone
       const matrix = { type, columns, rows, experts: weight_elements / (columns * rows), buffer: 'CPU', best_ns: ns }
       const runs = [
         { used: 2, ns },
@@ -59,12 +60,21 @@ describe('another number of experts of a token', () => {
         [4, 8, 16, 32, 64].map((copies) => ({ ...run, copies, threads: analysis.run.workers })),
       )
     })
-    const kernels = { ...kernelsOf(analysis, [], () => 1), products }
+    const kernels = { ...kernelsOf(analysis, [], () => 1), products: times }
     const result = await whatIf(analysis, { experts: 4 }, { kernels })
-    for (const factor of prefill(result, 'MUL_MAT_ID')) expect(factor).toBeCloseTo(1.5, 6)
+    const products = result.parts.filter(({ phase, op }) => phase === 'prefill' && op === 'MUL_MAT_ID')
+    const sumOfAll = (field: 'now_ns' | 'then_ns') => products.reduce((sum, part) => sum + part[field], 0)
+    expect(sumOfAll('then_ns') / sumOfAll('now_ns')).toBeCloseTo(1 + 0.5 / 1.05, 1)
     expect(result.basis.join()).toMatch(/prefill: 3 of 3 kinds of products by what ggml's own take with/)
   })
 })
+
+/** What a step of a group takes in a run. */
+function stepNs({ series }: Analysis, group: number): number {
+  const calls = series!.steps!.calls
+  const sumOfAll = (list: 'steps' | 'undisturbed_ns') => calls.reduce((sum, call) => sum + (call[list][group] ?? 0), 0)
+  return sumOfAll('undisturbed_ns') / sumOfAll('steps')
+}
 
 test('other threads, by measured attention: not as if it scaled perfectly', async () => {
   const { groups, calls } = after.series!.steps!
@@ -78,7 +88,9 @@ test('other threads, by measured attention: not as if it scaled perfectly', asyn
   const kernels = { ...kernelsOf(after, [], () => 1), attention }
   const isAttention = ({ op }: WhatIfPart) => op === 'FLASH_ATTN_EXT'
   const result = await whatIf(after, { threads: 1 }, { kernels })
-  expect(factorsOf(result, isAttention)).toEqual([expect.closeTo(1.6, 6)])
+  // What it takes in addition to what was measured is loaded by one thread then.
+  const own = stepNs(after, group)
+  expect(factorsOf(result, isAttention)).toEqual([expect.closeTo((1.6 * ns + 2 * (own - ns)) / own, 6)])
   expect(result.basis.join('\n')).toContain('decode: attention as measured (peaks --types)')
   const other = { ...kernels, attention: attention.map((time) => ({ ...time, heads: time.heads + 1 })) }
   expect(factorsOf(await whatIf(after, { threads: 1 }, { kernels: other }), isAttention)).toEqual([2])
@@ -97,7 +109,7 @@ test('several sequences, by measured attention of as many: not in proportion', a
     const kernels = { ...kernelsOf(after, [], () => 1), attention }
     return factorsOf(await whatIf(after, { batch: 4 }, { kernels }), ({ op }) => op === 'FLASH_ATTN_EXT')
   }
-  expect(await factorsBy(one, four)).toEqual([expect.closeTo(4.6, 6)])
+  expect(await factorsBy(one, four)).toEqual([expect.closeTo(1 + (3.6 * ns) / stepNs(after, group), 6)])
   // A prompt of four tokens is no four sequences.
   const inBounds = await factorsBy(one, { ...four, sequences: undefined })
   expect(inBounds).toEqual([expect.closeTo(4 * 1.15, 6)])

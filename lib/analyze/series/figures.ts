@@ -67,6 +67,8 @@ export interface StepsOfCall {
   /** Places of the KV cache that attention reads, with those that are masked; null: not known. */
   readonly cache_tokens: number | null
   readonly steps: readonly number[]
+  /** For so many tokens steps multiply weights, the sum of all; 0: others. The last layer computes most for tokens with outputs only. */
+  readonly tokens: readonly number[]
   /** From the end of the step before to the end of its barrier. */
   readonly time_ns: readonly number[]
   /** The part of it from its first start to the end of computing of its last worker. */

@@ -155,6 +155,7 @@ export class StepTimes implements Statistic {
     }
     const computeNs = Math.min(steps.endNs[step]! - steps.startNs[step]!, timeNs)
     add(lists.steps, group, 1)
+    add(lists.tokens, group, this.tokensOf(steps.tensor[step]!, group))
     add(lists.time_ns, group, timeNs)
     add(lists.compute_ns, group, computeNs)
     add(lists.undisturbed_ns, group, undisturbedNs)
@@ -189,6 +190,12 @@ export class StepTimes implements Statistic {
       if (name === 'SOFT_MAX' && ne) return ne[0] ?? null
     }
     return null
+  }
+
+  private tokensOf(tensor: number, group: number): number {
+    const { op, weight_rows } = this.groups[group]!
+    // Of experts, a result has those of a token before its tokens.
+    return weight_rows > 0 ? (this.defined.tensors[tensor]!.ne?.[op.startsWith('MUL_MAT_ID') ? 2 : 1] ?? 1) : 0
   }
 
   private groupOf(first: number, last: number): number {
@@ -249,10 +256,13 @@ export class StepTimes implements Statistic {
   }
 }
 
-type Lists = Record<'steps' | 'time_ns' | 'compute_ns' | 'undisturbed_ns' | 'quiet_steps' | 'quiet_ns', number[]>
+type Lists = Record<
+  'steps' | 'tokens' | 'time_ns' | 'compute_ns' | 'undisturbed_ns' | 'quiet_steps' | 'quiet_ns',
+  number[]
+>
 
 const NO_LISTS = (): Lists => ({
-  ...{ steps: [], time_ns: [], compute_ns: [] },
+  ...{ steps: [], tokens: [], time_ns: [], compute_ns: [] },
   ...{ undisturbed_ns: [], quiet_steps: [], quiet_ns: [] },
 })
 

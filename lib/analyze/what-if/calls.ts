@@ -32,6 +32,8 @@ export interface ModelCall {
   readonly hasFaults: boolean
   /** By group. */
   readonly steps: readonly number[]
+  /** Tokens of all these, of products with weights; 0: not known. */
+  readonly stepTokens: readonly number[]
   /** Of these, those in which no thread lost its CPU, and their time. */
   readonly quietSteps: readonly number[]
   readonly quietNs: readonly number[]
@@ -132,6 +134,7 @@ function callOf(
     isPreempted: lostNs + lostBeforeNs > 0 || steps.undisturbed_ns.some((ns, group) => ns < timeOf!(group)),
     hasFaults: (steps.major_faults ?? 0) > 0,
     steps: list((group) => steps.steps[group] ?? 0),
+    stepTokens: list((group) => steps.tokens?.[group] ?? 0),
     quietSteps: list((group) => steps.quiet_steps[group] ?? 0),
     quietNs: list((group) => steps.quiet_ns[group] ?? 0),
     lostNs: lostNs + lostBeforeNs + Math.max(inStepsNs - undisturbedNs, 0),

@@ -1,3 +1,4 @@
+import { IN_RUN, UNUSUAL } from './alone.ts'
 import { sumOf, totalNs } from './calls.ts'
 import { type Applied, appliedKernels } from './measured.ts'
 import { between, type Factor, type PlanContext, SAME } from './plan.ts'
@@ -11,10 +12,6 @@ const COMPANY_MAX = 0.4
 const COMPANY_FULL = 0.5
 /** Where threads lost this share of the time at least, products that are slower than measured ones are so for the same reason. */
 const LOST_MIN = 0.05
-/** Products of a run take so many times what was measured of them alone. */
-const IN_RUN = 1.1
-/** More than this is no chance. */
-const UNUSUAL = 1.3
 /** What was measured of products alone may be too much by this share. */
 const ALONE_ERROR = 0.05
 
@@ -51,13 +48,23 @@ export function withoutCompany(context: PlanContext): { readonly factor: Factor;
   }
 }
 
+/** Is what products take in addition to what was measured of them alone taken out as what other programs took? */
+const isOut = (context: PlanContext) =>
+  context.changes.without?.includes('preempted') === true && lostShare(context) >= LOST_MIN
+
+/** By how many times as much as measured alone products take in the run, where it counts for what they take after a change. */
+export const ratioThatCounts = ({ ratio }: Pick<Applied, 'ratio'>, context: PlanContext): number | undefined =>
+  isOut(context) ? undefined : ratio
+
 /**
- * What remains of the time of products after a change by which they take what was measured of others: a run whose products took unusually long, or short,
- * shared the machine with other programs, or the measurement did. Between all of it and nothing, as no log contains which; half of it is expected.
+ * What remains of the time of products of a prompt of another length: a run whose products took unusually long, or short, shared the machine with other programs, or
+ * the measurement did. Between all of it and nothing, as no log contains which; half of what is above a usual ratio, or below 1, is expected.
  */
-export function afterChange({ ratio }: Pick<Applied, 'ratio'>, context: PlanContext): Factor {
-  const isOut = context.changes.without?.includes('preempted') && lostShare(context) >= LOST_MIN
-  return ratio === undefined || isOut ? SAME : between([1, Math.min(Math.max(ratio, 1), IN_RUN) / ratio])
+export function ofOtherLength(applied: Pick<Applied, 'ratio'>, context: PlanContext): Factor {
+  const ratio = ratioThatCounts(applied, context)
+  if (ratio === undefined) return SAME
+  const usual = Math.min(Math.max(ratio, 1), UNUSUAL)
+  return between([1, Math.min(Math.max(ratio, 1), IN_RUN) / ratio], Math.sqrt(usual / ratio))
 }
 
 /** What of the time of the calls was lost to other programs. */

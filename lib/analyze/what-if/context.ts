@@ -1,7 +1,7 @@
 import type { StepGroup } from '../series/figures.ts'
 import { cacheOf } from './attention.ts'
 import { type ModelCall, sumOf, totalNs } from './calls.ts'
-import { afterChange } from './company.ts'
+import { ofOtherLength } from './company.ts'
 import { type Line, lineOf } from './lines.ts'
 import { ATTENTION_ERROR, appliedKernels, movedAttention, promptAttention, promptFactor } from './measured.ts'
 import {
@@ -150,7 +150,7 @@ function promptOf(tokens: number, context: PlanContext): Planned {
   const growing = new Set(model.groups.flatMap((group, i) => (growsWithContext(group) ? [i] : [])))
   const { kernels, ratio } = appliedKernels(settingOf(context), settingOf(context), context)
   const applied = { ...context, kernels }
-  const rest = isOnlyChange(context) ? afterChange({ ratio }, context) : SAME
+  const rest = isOnlyChange(context) ? ofOtherLength({ ratio }, context) : SAME
   const measured = model.groups.map((_, i) =>
     growing.has(i) ? promptAttention(i, tokens, applied) : promptFactor(i, tokens, applied),
   )

@@ -1,3 +1,4 @@
+import { afterAlone, keptOf } from './alone.ts'
 import { decodeAttentionNs, promptAttentionNs } from './attention.ts'
 import { sumOf } from './calls.ts'
 import { type KernelTimes, type Measured, productTime } from './kernels.ts'
@@ -11,9 +12,11 @@ import { bytesOfCall, expertsOf, hasAttention, hasExperts, isQuantisable, typeOf
  */
 const ERROR = 0.1
 /** The same of measured attention. */
-export const ATTENTION_ERROR = 0.15
+export const ATTENTION_ERROR = 0.2
 /** A run whose products take so many times what was measured, or a part as small, computes them otherwise. */
 const UNLIKE = 2.5
+/** The same of attention, which is short of a short context, so that much of its time is what it takes in addition. */
+const ATTENTION_UNLIKE = 4
 
 /** The measured products that apply to a run; the sentences say why none do, or where they are from. */
 export interface Applied {
@@ -50,13 +53,19 @@ function measuredTime(
   })
 }
 
-/** The time of a group's steps with another setting by what was measured; undefined where it was not. `rest`: what remains of that of products otherwise. */
+/** What was measured; and how many times as much products take in the run, where that counts. */
+export interface Measures {
+  readonly kernels: KernelTimes
+  readonly ratio: number | undefined
+}
+
+/** The time of a group's steps with another setting by what was measured; undefined where it was not. */
 export function measuredFactor(
   i: number,
   now: Setting,
   then: Setting,
   context: PlanContext,
-  { kernels, rest }: { readonly kernels: KernelTimes; readonly rest: Factor },
+  { kernels, ratio }: Measures,
 ): Uncertain | undefined {
   const { model } = context
   const group = model.groups[i]!
@@ -64,11 +73,27 @@ export function measuredFactor(
   if (!isQuantisable(group)) return undefined
   const [before, after] = [now, then].map((setting) => measuredTime(i, setting, context, kernels))
   if (!before || !after) return undefined
+  const run = sumOf(context.calls.map(wallOf(context, i))) / stepsOf(i, now, context)
+  const times = { run, before: before.ns, after: after.ns }
+  const { low, expected, high } =
+    ratio === undefined || run === 0
+      ? sameOf(after.ns / before.ns)
+      : afterAlone(times, keptOf(ratio), Math.sqrt(now.threads / then.threads))
   return [
-    ['products', aroundFactor(after.ns / before.ns, ERROR)],
+    ['products', aroundFactor(expected, ERROR)],
     [`rounds ${group.weight_columns}x${group.weight_rows}`, aroundFactor(1, Math.max(before.error, after.error))],
-    ['unusual', rest],
+    ['unusual', { low: low / expected, expected: 1, high: high / expected }],
   ]
+}
+
+const sameOf = (factor: number): Factor => ({ low: factor, expected: factor, high: factor })
+
+/** Steps of a group in the calls, of products as many as compute all of its tokens: the last layer of a prompt computes most for those with outputs only. */
+function stepsOf(i: number, setting: Setting, context: PlanContext): number {
+  const { calls, model, phase } = context
+  const tokens = sumOf(calls.map(({ stepTokens }) => stepTokens[i]!))
+  const isCounted = phase === 'prefill' && tokens > 0
+  return isCounted ? tokens / tokensAt(model.groups[i]!, setting, context) : sumOf(calls.map(({ steps }) => steps[i]!))
 }
 
 const aroundFactor = (factor: number, error: number): Factor => ({
@@ -77,13 +102,23 @@ const aroundFactor = (factor: number, error: number): Factor => ({
   high: factor * (1 + error),
 })
 
-/** The time of attention after a change, by that before it; undefined where one was not measured, or where the run takes another time. */
-function ratioOf(i: number, context: PlanContext, before: number | undefined, after: number | undefined) {
+/**
+ * The time of attention after a change, by that before it; undefined where one was not measured, or where the run takes another time. `times`: what it takes in
+ * addition to what was measured is so many times as much.
+ */
+function attentionAfter(
+  i: number,
+  context: PlanContext,
+  [before, after]: readonly (number | undefined)[],
+  times = 1,
+): number | undefined {
   if (before === undefined || after === undefined) return undefined
-  return isAlike(stepNs(i, context) / before) ? after / before : undefined
+  const run = stepNs(i, context)
+  const ratio = run / before
+  return isAlike(ratio, ATTENTION_UNLIKE) ? afterAlone({ run, before, after }, keptOf(1), times).expected : undefined
 }
 
-const isAlike = (ratio: number) => ratio <= UNLIKE && ratio >= 1 / UNLIKE
+const isAlike = (ratio: number, most = UNLIKE) => ratio <= most && ratio >= 1 / UNLIKE
 
 /** The time of a step of a group in the run; of a prompt, with all its calls. */
 function stepNs(i: number, context: PlanContext): number {
@@ -101,13 +136,13 @@ function attentionFactor(
   kernels: KernelTimes,
 ): Uncertain | undefined {
   const { model, phase } = context
-  const [before, after] = [now, then].map(({ threads, sequences }) =>
+  const both = [now, then].map(({ threads, sequences }) =>
     phase === 'decode'
       ? decodeAttentionNs(i, model, kernels, { threads, moved: 0, sequences })
       : promptAttentionNs(i, model, kernels, { threads }),
   )
-  const ratio = ratioOf(i, context, before, after)
-  return ratio === undefined ? undefined : [['attention', aroundFactor(ratio, ATTENTION_ERROR)]]
+  const factor = attentionAfter(i, context, both, now.threads / then.threads)
+  return factor === undefined ? undefined : [['attention', aroundFactor(factor, ATTENTION_ERROR)]]
 }
 
 /** The time of a group's attention with a context that is moved by so many tokens, by that in the run; undefined where it was not measured. */
@@ -115,7 +150,7 @@ export function movedAttention(i: number, moved: number, context: PlanContext): 
   const { model, kernels } = context
   const { threads } = settingOf(context)
   const nsOf = (moved: number) => kernels && decodeAttentionNs(i, model, kernels, { threads, moved })
-  return ratioOf(i, context, nsOf(0), nsOf(moved))
+  return attentionAfter(i, context, [nsOf(0), nsOf(moved)])
 }
 
 /** The same of a prompt of so many tokens. */
@@ -123,7 +158,8 @@ export function promptAttention(i: number, tokens: number, context: PlanContext)
   const { model, kernels } = context
   const { threads } = settingOf(context)
   const nsOf = (tokens?: number) => kernels && promptAttentionNs(i, model, kernels, { threads, tokens })
-  return ratioOf(i, context, nsOf(), nsOf(tokens))
+  const prompt = sumOf(context.calls.map((call) => call.tokens)) / settingOf(context).sequences
+  return attentionAfter(i, context, [nsOf(), nsOf(tokens)], tokens / prompt)
 }
 
 /**
@@ -172,7 +208,7 @@ export function appliedKernels(now: Setting, then: Setting, context: PlanContext
     const time = measuredTime(i, now, context, kernels)
     if (!time) continue
     inRun += sumOf(calls.map(wallOf(context, i)))
-    measured += time.ns * sumOf(calls.map(({ steps }) => steps[i]!))
+    measured += time.ns * stepsOf(i, now, context)
   }
   if (measured === 0) return { kernels, ratio: undefined, source: '', basis: otherMemory(kernels, context) }
   const ratio = inRun / measured

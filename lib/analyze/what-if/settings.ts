@@ -1,11 +1,12 @@
 import { typeNamed } from '../../model/ggml-types.ts'
 import { plural } from '../../model/units.ts'
 import type { StepGroup } from '../series/figures.ts'
+import { IN_RUN } from './alone.ts'
 import { boundedFactor } from './bounds.ts'
-import { afterChange } from './company.ts'
+import { ratioThatCounts } from './company.ts'
 import type { Changes } from './figures.ts'
-import { type KernelTimes, nodeNs } from './kernels.ts'
-import { appliedKernels, measuredFactor } from './measured.ts'
+import { nodeNs } from './kernels.ts'
+import { appliedKernels, type Measures, measuredFactor } from './measured.ts'
 import {
   between,
   type Factor,
@@ -49,7 +50,8 @@ export function withSettings({ threads, type, batch, experts }: Changes, context
   if (refused) return refused
   const applied = appliedKernels(now, then, context)
   const { source, basis } = applied
-  const measures = applied.kernels && { kernels: applied.kernels, rest: afterChange(applied, context) }
+  const ratio = ratioThatCounts(applied, context)
+  const measures = applied.kernels && { kernels: applied.kernels, ratio }
   const factors = model.groups.map((_, i) => factorsOf(i, now, then, context, measures))
   const products = factors.filter(({ by }, i) => by !== 'nothing' && isQuantisable(model.groups[i]!))
   const kinds = products.length
@@ -61,7 +63,7 @@ export function withSettings({ threads, type, batch, experts }: Changes, context
     basis: [
       ...basis,
       ...(measured > 0
-        ? [`${phase}: ${measured} of ${plural(kinds, 'kind')} of products by ${source}${restText(measures?.rest)}`]
+        ? [`${phase}: ${measured} of ${plural(kinds, 'kind')} of products by ${source}${unusualText(ratio)}`]
         : []),
       ...(isAttentionMeasured ? [`${phase}: attention as measured (peaks --types)`] : []),
       ...(measured < kinds ? unmeasured(now, then, context) : []),
@@ -85,8 +87,10 @@ const besideSteps = (times: number) => ({
   outside: between([1, Math.sqrt(times)]),
 })
 
-const restText = (rest: Factor = SAME) =>
-  rest.low === rest.high ? '' : ', and what is unusual of that (1 to 1.1 is not) remains between all of it and nothing'
+const unusualText = (ratio = 1) =>
+  ratio <= IN_RUN && ratio >= 1
+    ? ''
+    : ', and what is unusual of that (1 to 1.1 is not) remains between all of it and nothing'
 
 /** The groups of the phase whose products are of experts. */
 const expertGroups = ({ model, calls }: PlanContext) =>
@@ -142,7 +146,7 @@ function factorsOf(
   now: Setting,
   then: Setting,
   context: PlanContext,
-  measures: { readonly kernels: KernelTimes; readonly rest: Factor } | undefined,
+  measures: Measures | undefined,
 ): Factors {
   if (!dependsOn(context.model.groups[i]!, now, then))
     return { compute: [], overhead: [], addedNs: NOTHING, by: 'nothing' }

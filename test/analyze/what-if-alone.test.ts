@@ -3,7 +3,7 @@ import { afterAlone, keptOf } from '../../lib/analyze/what-if/alone.ts'
 import { analyze } from '../../lib/index.ts'
 import { inputOf } from '../../lib/node.ts'
 
-describe('what a step takes in addition to what was measured of it alone', () => {
+describe('what a step takes beside what was measured of it alone', () => {
   const usual = keptOf(1)
 
   test('is added after a change, and no factor', () => {

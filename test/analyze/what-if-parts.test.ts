@@ -88,7 +88,7 @@ test('other threads, by measured attention: not as if it scaled perfectly', asyn
   const kernels = { ...kernelsOf(after, [], () => 1), attention }
   const isAttention = ({ op }: WhatIfPart) => op === 'FLASH_ATTN_EXT'
   const result = await whatIf(after, { threads: 1 }, { kernels })
-  // What it takes in addition to what was measured is loaded by one thread then.
+  // What it takes beside what was measured is loaded by one thread then.
   const own = stepNs(after, group)
   expect(factorsOf(result, isAttention)).toEqual([expect.closeTo((1.6 * ns + 2 * (own - ns)) / own, 6)])
   expect(result.basis.join('\n')).toContain('decode: attention as measured (peaks --types)')

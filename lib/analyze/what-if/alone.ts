@@ -4,7 +4,7 @@ import type { Factor } from './plan.ts'
 export const IN_RUN = 1.1
 /** More than this is no chance. */
 export const UNUSUAL = 1.3
-/** What a step takes in addition may become this part of it, or so many times as much. */
+/** What is added may become this part of it, or so many times as much. */
 const ADDED = { low: 0.5, high: 1.5 }
 
 /** Times of a step, in ns: in the run, and as measured alone before and after a change. */

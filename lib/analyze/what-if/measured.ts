@@ -15,7 +15,7 @@ const ERROR = 0.1
 export const ATTENTION_ERROR = 0.2
 /** A run whose products take so many times what was measured, or a part as small, computes them otherwise. */
 const UNLIKE = 2.5
-/** The same of attention, which is short of a short context, so that much of its time is what it takes in addition. */
+/** The same of attention, which is short of a short context, so that much of its time is what is added. */
 const ATTENTION_UNLIKE = 4
 
 /** The measured products that apply to a run; the sentences say why none do, or where they are from. */
@@ -103,8 +103,8 @@ const aroundFactor = (factor: number, error: number): Factor => ({
 })
 
 /**
- * The time of attention after a change, by that before it; undefined where one was not measured, or where the run takes another time. `times`: what it takes in
- * addition to what was measured is so many times as much.
+ * The time of attention after a change, by that before it; undefined where one was not measured, or where the run takes another time. `times`: what is
+ * added to what was measured is so many times as much.
  */
 function attentionAfter(
   i: number,

@@ -122,7 +122,7 @@ export class Timeline implements EventPass<void> {
 
   private place(event: TraceEvent): void {
     if (this.options.tokens && isOutside(event, this.options.tokens)) {
-      if (event.kind === 'token') this.ggml.skip(event)
+      if (event.kind === 'token' && this.areaOf(event)) this.ggml.skip(event)
       return
     }
     switch (event.kind) {

@@ -119,6 +119,21 @@ test('activations of experts are those of the recorded choices', async () => {
   )
 })
 
+test('a pause of a server before texts that begin with a token of a prompt is no time between calls', async () => {
+  const log = inputOf('test/fixtures/bpftrace/sequences.txt')
+  const analysis = await analyze(log)
+  expect(analysis.calls.tpot_ns).toBeLessThan(4 * MS)
+  for (const options of [{}, { tokens: [15, 40] as const }]) {
+    const trace = await traceOf(log, options, ['calls'])
+    if (!options.tokens) sameCalls(analysis, trace)
+    // The three pauses are 0.3 s each.
+    expect(rowsOf(trace, 'SELECT max(tpot) < 30e6 AS is_short, count() > 10 AS are_many FROM ggml_calls')).toEqual([
+      { is_short: 1, are_many: 1 },
+    ])
+    trace.close()
+  }
+})
+
 test('of a trace with sums of calls, sums by name are those of the full trace', async () => {
   const log = inputOf('examples/moe.ggtrace.gz')
   const analysis = await analyze(log)
@@ -295,25 +310,30 @@ inParts(test)('calls of any kind, of several contexts', async () => {
     inferred: fc.constantFrom(0, 0, 0, 0, 0, Inferred.NoEnd),
     phase: fc.constantFrom('prefill', 'mixed', 'decode', 'decode', 'decode', 'warm-up'),
     flag: fc.boolean(),
+    cut: fc.constantFrom('none', 'none', 'one', 'each', 'all'),
   })
   await fc.assert(
     fc.asyncProperty(fc.array(made, { minLength: 1, maxLength: 30 }), async (list) => {
       const now = { target: 0, other: 0 }
       const positions = { target: 0, other: 0 }
       const calls = list.flatMap((of): MadeCall[] => {
-        const { kind, gap, took, tokens, sequences, advance, result, inferred, flag, phase } = of
+        const { kind, gap, took, tokens, sequences, advance, result, inferred, flag, phase, cut } = of
         const row = kind === 'other' ? 'other' : 'target'
         const times = (ns: number) => {
           const startNs = now[row] + gap
           now[row] = startNs + ns
           return { startNs, endNs: startNs + ns }
         }
-        positions[row] += advance
+        positions[row] += cut === 'none' ? advance : Math.max(-advance, -positions[row])
         const position = positions[row]
         if (kind !== 'speculation') {
           const spans = Array.from({ length: sequences }, (_, sequence) => span(position, tokens, sequence))
+          const cuts = {
+            ...{ none: [], one: [{ sequence: 0, from: position }], all: [{ sequence: -1, from: position }] },
+            each: spans.map(({ sequence }) => ({ sequence, from: position })),
+          }[cut]
           const thread = kind === 'other' ? { context: 3, tid: 9, areAllOutput: flag } : { context: 1 }
-          return [{ ...times(took), spans, ...thread, result, inferred, phase: phase as Phase }]
+          return [{ ...times(took), spans, ...thread, result, inferred, phase: phase as Phase, cuts }]
         }
         const draft = (phase: Phase, at: number, count: number): MadeCall => {
           return { ...times(1 + (took >> 2)), context: 2, phase, spans: [span(at, count)] }

@@ -124,6 +124,13 @@ describe('sequences of calls', () => {
     expect(call).toMatchObject({ phase: 'prefill', inferred: Inferred.Phase, batch: { spans: [] } })
   })
 
+  test('of more threads than can wait for their calls are not known', async () => {
+    const spanOf = (tid: number) => `g2p span 10 1 ${tid} 14 0 12 2`
+    const spans = Array.from({ length: 1025 }, (_, i) => spanOf(100 + i))
+    const calls = await callsIn(...PROMPT, ...spans, 'g2p token 10 1 100 14 2 0', 'g2p token 10 1 101 15 2 0')
+    expect(calls.map(({ batch }) => batch!.spans.length)).toEqual([1, 0, 1])
+  })
+
   test('and what is removed of them: the time before a prompt of one token is of no token', async () => {
     const lines = [
       ...['g2p clock boot', ...PROMPT, 'g2p span 10 1 7 19 0 12 1', 'g2p token 10 1 7 19 1 0'],

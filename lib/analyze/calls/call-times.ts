@@ -1,11 +1,12 @@
 import { CallOrder } from '../../model/call-order.ts'
-import { decodingIn, isCut, isFailed, isVerification, repeats } from '../../model/calls.ts'
+import { isCut, isFailed, isVerification, repeats } from '../../model/calls.ts'
+import { type Change, ChangesBetweenCalls } from '../../model/changes-between-calls.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { SequenceSpan, TokenEvent } from '../../model/events.ts'
 import type { FunctionEvent, SequenceEvent } from '../../model/request-events.ts'
 import { Roles } from '../../model/roles.ts'
+import { isRemoval, TextBeginnings } from '../../model/text-beginnings.ts'
 import type { DraftFigures } from '../requests/figures.ts'
-import { type Change, ChangesBetweenCalls } from './changes.ts'
 import type { CallSummary, ContextTimes, TokenTimes } from './figures.ts'
 import { RunsOfCalls } from './runs-of-calls.ts'
 import { decodes, type TimedCall, type TimedDecode, Times } from './times.ts'
@@ -45,9 +46,6 @@ class Acceptance {
 /** Is a position right after one of the tokens? */
 const isAfter = ({ position, tokens }: SequenceSpan, at: number) => at > position && at <= position + tokens
 
-const isRemoval = ({ what, sequence }: Change, span: SequenceSpan) =>
-  what === 'remove' && (sequence === span.sequence || sequence < 0)
-
 function removedFrom(span: SequenceSpan, changes: readonly Change[]): number | undefined {
   return changes.find((change) => isRemoval(change, span) && isAfter(span, change.from))?.from
 }
@@ -55,22 +53,6 @@ function removedFrom(span: SequenceSpan, changes: readonly Change[]): number | u
 function continuedAt(span: SequenceSpan, next: TokenEvent | undefined): number | undefined {
   const position = next?.batch?.spans.find(({ sequence }) => sequence === span.sequence)?.position ?? -1
   return isAfter(span, position) ? position : undefined
-}
-
-/**
- * Do all texts of a call begin that it decodes: was each sequence cut before it, and further back than where the call before left it? So a server
- * processes the last token of a prompt that its cache contains whole. Rejected drafts are cut after the first token of the call that verified them.
- */
-function beginsTexts(event: TokenEvent, before: TokenEvent | undefined, changes: readonly Change[]): boolean {
-  const spans = event.batch?.spans ?? []
-  const decoding = event.phase === 'decode' ? spans : event.phase === 'mixed' ? decodingIn(spans) : []
-  const kept = before && isVerification(before) ? () => 1 : ({ tokens }: SequenceSpan) => tokens
-  const begins = (span: SequenceSpan) => {
-    const last = before?.batch?.spans.find(({ sequence }) => sequence === span.sequence)
-    const isCut = changes.some((change) => isRemoval(change, span) && change.from <= span.position)
-    return isCut && (last === undefined || span.position < last.position + kept(last))
-  }
-  return decoding.length > 0 && decoding.every(begins)
 }
 
 /** Contexts that are timed separately. */
@@ -97,8 +79,7 @@ export class CallTimes {
   private next = 0
   /** End of the latest call, by context; undefined where it is not known. */
   private readonly ends = new Map<number, number | undefined>()
-  /** The latest call, by context. */
-  private readonly calls = new Map<number, TokenEvent>()
+  private readonly beginnings = new TextBeginnings()
   private readonly roles = new Roles()
   /** End of the latest call that began a prompt, by context. */
   private readonly promptEnds = new Map<number, number>()
@@ -166,21 +147,18 @@ export class CallTimes {
   }
 
   private time(event: TokenEvent): void {
-    const { phase, endNs, batch } = event
+    const { phase, startNs, endNs } = event
     const context = contextOf(event)
-    const changes = this.changes.until(context, event.startNs)
+    const changes = this.changes.until(context, startNs)
     const cleared = changes.findLastIndex(({ what }) => what === 'clear')
     if (cleared >= 0) this.begin(context, changes, changes[cleared]!.atNs)
-    // The first token of a text that has no prompt: a benchmark's.
-    const isFirst = phase === 'decode' && batch?.spans[0]?.position === 0
-    // It waited for nothing: before it, the program may have had nothing to do.
-    const isNew = this.roles.of(context) !== 'draft' && beginsTexts(event, this.calls.get(context), changes)
-    const before = (isNew ? undefined : this.ends.get(context)) ?? (isFirst || isNew ? event.startNs : undefined)
+    // Texts that begin waited for nothing: before them, the program may have had nothing to do.
+    const isNew = this.beginnings.begin(event, changes, this.roles.of(context) === 'draft')
+    const before = isNew ? startNs : this.ends.get(context)
     if (isFailed(event) && decodes(event)) return
     // An end that is a lower bound times neither this call nor the next.
     this.ends.set(context, isCut(event) ? undefined : Math.max(before ?? endNs, endNs))
     if (isFailed(event)) return
-    this.calls.set(context, event)
     this.verify(context, changes, event)
     if (changes.some(({ what }, i) => i > cleared && what === 'save-state')) this.divided.save(context)
     this.roles.add(event)
@@ -218,7 +196,7 @@ export class CallTimes {
   private interrupt(): void {
     this.flush()
     this.ends.clear()
-    this.calls.clear()
+    this.beginnings.interrupt()
     this.all.hasDecoded = true
     for (const times of this.byContext.values()) times.hasDecoded = true
     this.divided.interrupt()
@@ -229,7 +207,6 @@ export class CallTimes {
     this.verify(context, changes)
     this.flush()
     this.ends.delete(context)
-    this.calls.delete(context)
     this.divided.clear(context, atNs)
   }
 

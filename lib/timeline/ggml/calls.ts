@@ -86,6 +86,7 @@ export class Calls {
   private place(event: TokenEvent): void {
     const row = this.rowOf(event)
     const name = `${nameOf(event, row)}${reasonOf(event)}`
+    const begins = this.beginsText(event)
     if (event.phase !== 'warm-up' && !isFailed(event)) this.roles.add(event)
     const isFirst = !this.hasCalls
     this.hasCalls = true
@@ -100,6 +101,7 @@ export class Calls {
     if (hasRate(event)) extra.push(make.double('tok_per_s', (tokens * 1e9) / (endNs - startNs)))
     const decoding = decodingOf(event)
     if (decoding >= 0 && decoding !== (tokens < 0 ? 1 : tokens)) extra.push(make.int('decoding', decoding))
+    if (begins) extra.push(make.word('begins', 'a text'))
     if (event.batch) extra.push(...this.batchArgs(event.batch, isVerification(event)))
     if (event.step) extra.push(...this.stepArgs(event.step))
     extra.push(...resourceArgs(event.resources, make))
@@ -115,6 +117,11 @@ export class Calls {
     row.lanes.place(startNs, endNs, labelOf(name, 'token', make.shown(extra), colour, arrowsOut))
     this.addToSpan(event)
     this.onCall(event)
+  }
+
+  private beginsText(event: TokenEvent): boolean {
+    if (event.phase === 'warm-up') return false
+    return this.areas.requests.beginsText(event, this.roles.of(event.batch?.context ?? 0) === 'draft')
   }
 
   private rowOf({ batch, step }: TokenEvent): Row {

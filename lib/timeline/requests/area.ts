@@ -1,4 +1,5 @@
 import type { Arg } from '../../model/args.ts'
+import { ChangesBetweenCalls } from '../../model/changes-between-calls.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type {
   FunctionEvent,
@@ -11,6 +12,7 @@ import type {
 } from '../../model/events.ts'
 import { SEQUENCES_MAX } from '../../model/requests/cache.ts'
 import { activeFromNs, durationsOf, isInQueue } from '../../model/requests/durations.ts'
+import { TextBeginnings } from '../../model/text-beginnings.ts'
 import { isPlaced } from '../../model/times.ts'
 import { nounFor } from '../../model/units.ts'
 import type { Label } from '../../sink/label.ts'
@@ -37,6 +39,8 @@ export class RequestArea {
   private flights: Lanes | undefined
   /** Tasks by slot, as they are launched. */
   private readonly tasks = new Map<number, number>()
+  private readonly changes = new ChangesBetweenCalls()
+  private readonly beginnings = new TextBeginnings()
 
   constructor(private readonly context: TrackContext) {
     this.functions = new Functions(context)
@@ -46,6 +50,7 @@ export class RequestArea {
 
   take(event: FunctionEvent | SequenceEvent | TaskEvent | RequestEvent): void {
     this.isRecorded = true
+    if (event.kind === 'function' || event.kind === 'sequence') this.changes.add(event)
     if (event.kind === 'function') this.function(event)
     else if (event.kind === 'sequence') this.caches.change(event)
     else if (event.kind === 'request') this.request(event)
@@ -55,6 +60,12 @@ export class RequestArea {
   private function(event: FunctionEvent): void {
     this.functions.add(event)
     this.loading.add(event)
+  }
+
+  /** Do the texts of a call begin with it? Gets all calls in order, also those that are not drawn, but no warm-ups. */
+  beginsText(event: TokenEvent, isDraft: boolean): boolean {
+    const { startNs, batch } = event
+    return this.beginnings.begin(event, this.changes.until(batch?.context ?? 0, startNs), isDraft)
   }
 
   /** Takes a call, after it was drawn. */

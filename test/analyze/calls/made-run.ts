@@ -4,6 +4,7 @@ import type {
   CallBatch,
   InputEvent,
   OperatorEvent,
+  SequenceEvent,
   SequenceSpan,
   TensorEvent,
   TokenEvent,
@@ -27,6 +28,8 @@ export interface MadeCall extends Partial<Omit<TokenEvent, 'batch'>> {
   readonly result?: number
   readonly areAllOutput?: boolean
   readonly operators?: readonly MadeOperator[]
+  /** Sequences of its context that are cut at its start, from these positions on. */
+  readonly cuts?: readonly { readonly sequence: number; readonly from: number }[]
 }
 
 export const span = (position: number, tokens = 1, sequence = 0): SequenceSpan => ({ sequence, position, tokens })
@@ -38,6 +41,12 @@ function batchOf({ spans, context, result = 0, areAllOutput = false }: MadeCall)
   return { batch: { function: 'llama_decode', areAllOutput, isLeftOut: false, result, spans, context: context ?? 1 } }
 }
 
+const cutsOf = ({ cuts = [], context = 1, startNs: atNs, tid = 7 }: MadeCall): SequenceEvent[] =>
+  cuts.map((cut) => {
+    const at = { atNs, tid, context, to: -1, end: -1, delta: 0, isDone: true }
+    return { kind: 'sequence', what: 'remove', ...at, ...cut }
+  })
+
 /** A log of calls. Nodes are named `role-layer OP`. */
 export function logOf(calls: readonly MadeCall[], attributes: InputEvent['attributes'] = {}): EventInput {
   const tokens = ({ tokens, spans }: MadeCall) => tokens ?? spans?.reduce((sum, { tokens }) => sum + tokens, 0) ?? 1
@@ -47,7 +56,8 @@ export function logOf(calls: readonly MadeCall[], attributes: InputEvent['attrib
       const tensors = new Map<string, TensorEvent>()
       yield [{ ...INPUT, attributes }]
       for (const [call, made] of calls.entries()) {
-        const { operators = [], spans, context, result, areAllOutput, ...fields } = made
+        const { operators = [], spans, context, result, areAllOutput, cuts: _, ...fields } = made
+        yield cutsOf(made)
         const inCall: (OperatorEvent | TensorEvent)[] = []
         let now = made.startNs
         for (const { node, ns, waitNs = 0 } of operators) {

@@ -41,6 +41,7 @@ WITH
       extract_arg(arg_set_id, 'debug.sequence') AS sequence,
       extract_arg(arg_set_id, 'debug.sequences') AS spans,
       extract_arg(arg_set_id, 'debug.decoding') AS decoding,
+      extract_arg(arg_set_id, 'debug.begins') IS NOT NULL AS begins_text,
       extract_arg(arg_set_id, 'debug.outputs') IS NOT NULL AS has_all_outputs,
       ifnull(extract_arg(arg_set_id, 'debug.result'), slice.name GLOB '* failed (*') AS result,
       ifnull(extract_arg(arg_set_id, 'debug.function'), 'llama_decode') AS function,
@@ -68,6 +69,7 @@ SELECT
   sequence,
   spans,
   decoding,
+  begins_text,
   has_all_outputs,
   result != 0 AS is_failed,
   function,
@@ -158,7 +160,7 @@ SELECT
   phase IN ('decode', 'mixed') AS is_decoding,
   min(
     max(
-      before_ts,
+      iif(begins_text, ts, before_ts), -- texts that begin waited for no call
       ifnull(
         (
           SELECT max(end_ts)

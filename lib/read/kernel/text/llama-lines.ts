@@ -45,6 +45,9 @@ const USES_MAX = 4096
 /** Spans of a call at most; of a call with more, none is known. The script prints 16. */
 const SPANS_MAX = 64
 
+/** Threads whose spans wait for the line of their call, which may be lost; the oldest ones are dropped. */
+const OPEN_MAX = 1024
+
 /** Spans of a call whose own line has not been read. */
 interface OpenCall {
   readonly startNs: number
@@ -121,7 +124,10 @@ export class LlamaLines {
     const [tid, , sequence, position, tokens] = numbers as [number, number, number, number, number]
     const open = this.open.get(tid)
     const { spans }: OpenCall = open?.startNs === startNs ? open : { startNs, spans: [] }
+    this.open.delete(tid)
     this.open.set(tid, { startNs, spans })
+    const [oldest] = this.open.keys()
+    if (this.open.size > OPEN_MAX) this.open.delete(oldest!)
     const last = spans.at(-1)
     if (last && last.sequence === sequence && last.position + last.tokens === position)
       spans[spans.length - 1] = { ...last, tokens: last.tokens + tokens }

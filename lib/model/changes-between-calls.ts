@@ -1,5 +1,5 @@
-import { DefaultMap } from '../../model/default-map.ts'
-import type { FunctionEvent, SequenceEvent } from '../../model/request-events.ts'
+import { DefaultMap } from './default-map.ts'
+import type { FunctionEvent, SequenceEvent } from './request-events.ts'
 
 /** Of one context that wait for its next call; a program that changes more has no runs. */
 const CHANGES_MAX = 1024

@@ -115,7 +115,7 @@ function keptPath(env: Environment, build: string): string {
 
 /** A line that the program prints. It has the numbers of types of attention. */
 type Line =
-  | ProductTime
+  | (ProductTime & { readonly nodes?: number | undefined })
   | (Omit<AttentionTime, 'k_type' | 'v_type'> & {
       readonly attention: true
       readonly k_type: number
@@ -135,7 +135,10 @@ function merged(
   const attentionKey = ({ ns: _, second_ns: __, best_ns: ___, ...time }: AttentionTime) => JSON.stringify(time)
   const nodeKey = ({ threads }: NodeTime) => `${threads}`
   const products = ofRounds(
-    lines.flatMap((line) => ('columns' in line ? [productOf(line)] : [])),
+    ofMostNodes(
+      lines.flatMap((line) => ('columns' in line ? [line] : [])),
+      (line) => keyOf(productOf(line)),
+    ).map(productOf),
     keyOf,
   )
   const attention = ofRounds(
@@ -155,6 +158,19 @@ function merged(
     attention: [...olderAttention, ...attention].slice(-KEPT_MAX),
     nodes: [...(kept?.nodes ?? []).filter(isNotIn(nodes, nodeKey)), ...nodes],
   }
+}
+
+/**
+ * Without rounds whose graphs have less than half of the nodes of another round of the same: where threads began late, a product seems to take long, so that a graph has few matrices, which
+ * caches contain. Their times are too short.
+ */
+export function ofMostNodes<T extends { readonly nodes?: number | undefined }>(
+  rounds: readonly T[],
+  keyOf: (round: T) => string,
+): T[] {
+  const most = new Map<string, number>()
+  for (const round of rounds) most.set(keyOf(round), Math.max(most.get(keyOf(round)) ?? 0, round.nodes ?? 0))
+  return rounds.filter((round) => 2 * (round.nodes ?? 0) >= most.get(keyOf(round))!)
 }
 
 /** Each once: the least of the medians of its rounds, the second least, and the least of all. */

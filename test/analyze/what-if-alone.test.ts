@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { afterAlone, keptOf } from '../../lib/analyze/what-if/alone.ts'
 import { analyze } from '../../lib/index.ts'
+import { ofMostNodes } from '../../lib/node/kernels.ts'
 import { inputOf } from '../../lib/node.ts'
 
 describe('what a step takes beside what was measured of it alone', () => {
@@ -27,6 +28,18 @@ describe('what a step takes beside what was measured of it alone', () => {
   ])('of products that take %d times what was measured, what is unusual may not remain', (ratio, low, expected) => {
     expect(keptOf(ratio)).toEqual({ low: expect.closeTo(low, 9), expected: expect.closeTo(expected, 9), high: 1.5 })
   })
+})
+
+test('a round of a measurement whose graphs had few matrices, which caches contain, does not count', () => {
+  const round = (rows: number, nodes: number | undefined, ns: number) => ({ rows, nodes, ns })
+  const rounds = [
+    round(768, 20, 13),
+    round(768, 149, 26),
+    round(768, 148, 25),
+    round(256, 5, 4),
+    round(9, undefined, 1),
+  ]
+  expect(ofMostNodes(rounds, ({ rows }) => `${rows}`).map(({ ns }) => ns)).toEqual([26, 25, 4, 1])
 })
 
 test('the last layer of a prompt computes its feed-forward products for tokens with outputs only', async () => {

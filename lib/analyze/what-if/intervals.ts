@@ -8,7 +8,7 @@ export const LEVEL = 0.9
 /** Two starts of the same program differ by this, at least: clock rates, and where memory is. On the machine of the trials it was 4 to 5 %. */
 const ERROR_MIN = 0.045
 /** The same for what is predicted from few calls. */
-const ERROR_MIN_OF_FEW = 0.08
+const ERROR_MIN_OF_FEW = 0.07
 /** The error where nothing in the run shows how much it varies. */
 const ERROR_UNKNOWN = 0.25
 /** A larger error says nothing of a change that is smaller. */

@@ -7,10 +7,9 @@ import { describe, type Setting, settingOf, tokensAt, typicalOf } from './settin
 import { bytesOfCall, expertsOf, hasAttention, hasExperts, isQuantisable, typeOf, UBATCH } from './weights.ts'
 
 /**
- * The relation of measured products may differ from that in the run by this share; and, of each shape, by what rounds of its measurement differ. 90 % of products in the first trials of
- * seed 203 were within 12 %, before memory was measured as the run has it.
+ * What was measured of products may differ from that in the run by this share; and, of each shape, by what rounds of its measurement differ.
  */
-const ERROR = 0.1
+const ERROR = 0.08
 /** The same of measured attention. */
 export const ATTENTION_ERROR = 0.2
 /** A run whose products take so many times what was measured, or a part as small, computes them otherwise. */
@@ -76,9 +75,7 @@ export function measuredFactor(
   const run = sumOf(context.calls.map(wallOf(context, i))) / stepsOf(i, now, context)
   const times = { run, before: before.ns, after: after.ns }
   const { low, expected, high } =
-    ratio === undefined || run === 0
-      ? sameOf(after.ns / before.ns)
-      : afterAlone(times, keptOf(ratio), Math.sqrt(now.threads / then.threads))
+    ratio === undefined || run === 0 ? sameOf(after.ns / before.ns) : afterAlone(times, keptOf(ratio))
   return [
     ['products', aroundFactor(expected, ERROR)],
     [`rounds ${group.weight_columns}x${group.weight_rows}`, aroundFactor(1, Math.max(before.error, after.error))],

@@ -23,6 +23,8 @@ export class RequestStage {
   private requests: Requests | undefined
   private readonly window = new ReorderWindow<Waiting>(WAITING_MAX)
   private isOff = false
+  /** Is there what makes a request evident: an output that was read, a change of a sequence, a task? Else there are none. */
+  private areEvident = false
 
   /** Returns the batch, with the requests that ended. `others`: places of the events that are no operators. */
   take(batch: TraceEvent[], others: readonly number[] = othersIn(batch)): TraceEvent[] | Promise<TraceEvent[]> {
@@ -52,7 +54,7 @@ export class RequestStage {
   /** The requests that are left at the end of the input, after `last`, its last events. */
   async *finish(last: TraceEvent[]): AsyncGenerator<TraceEvent[], void> {
     let batch = [...(await this.take(last))]
-    if (this.isOff || this.window.waiting.length === 0) return yield* nonEmpty(batch)
+    if (this.isOff || !this.areEvident) return yield* nonEmpty(batch)
     for (const event of this.left(await this.loaded())) {
       batch.push(event)
       if (batch.length < BATCH_EVENTS) continue
@@ -70,10 +72,13 @@ export class RequestStage {
   private push(event: TraceEvent): Waiting | undefined {
     switch (event.kind) {
       case 'token':
+        return this.window.push({ atNs: event.startNs, event })
       case 'function':
+        this.areEvident ||= event.what === 'sample' || event.what === 'get-embeddings'
         return this.window.push({ atNs: event.startNs, event })
       case 'sequence':
       case 'task':
+        this.areEvident = true
         return this.window.push({ atNs: event.atNs, event })
       default:
         return undefined

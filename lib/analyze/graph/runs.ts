@@ -178,7 +178,9 @@ export class GraphRuns {
     this.released.set(call, run.startNs[run.count - 1]!)
     if (this.released.size > RELEASED_CALLS_MAX) this.released.delete(this.released.keys().next().value!)
     this.onRun(run, nextOfCall)
-    for (const [worker, cursor] of this.cursors.entries()) if (cursor?.run === run) this.cursors[worker] = undefined
+    const { cursors } = this
+    for (let worker = 0; worker < cursors.length; worker++)
+      if (cursors[worker]?.run === run) cursors[worker] = undefined
     run.serial = -1
     this.spare.push(run)
   }

@@ -23,6 +23,12 @@ interface Choice {
   operators: number
 }
 
+/** A choice for one token that occurred before. */
+interface Known {
+  readonly label: Label
+  readonly distinct: number
+}
+
 interface Layer {
   /** -1: not known. */
   readonly number: number
@@ -45,9 +51,13 @@ export class Experts {
   private readonly without: number[] = []
 
   /** By the ids of a token. */
-  private readonly labels = new Map<string, Label>()
+  private readonly labels = new Map<string, Known>()
+  private readonly keys: Record<'layer' | 'operators' | 'distinct' | 'call', number>
 
-  constructor(private readonly context: TrackContext) {}
+  constructor(private readonly context: TrackContext) {
+    const id = (key: string) => context.names.id(key)
+    this.keys = { layer: id('layer'), operators: id('operators'), distinct: id('distinct'), call: id('call') }
+  }
 
   /** Adds the choice that an operator contains, or notes that one of worker 0 uses the choice in one of its sources. */
   place(operator: OperatorEvent): void {
@@ -111,18 +121,22 @@ export class Experts {
     if (tensor >= 0) this.open[tensor] = null
     const tokens = k > 0 ? ids.length / k : 1
     const known = tokens === 1 ? this.known(ids, k) : undefined
-    const label = known ?? newLabel(ids, k, tokens)
+    const label = known?.label ?? newLabel(ids, k, tokens)
     if (detail === 'names') return lanes.place(startNs, endNs, label)
+    const { keys } = this
     const extra = known ? [] : this.choiceArgs(ids, k, label.colour)
-    if (layer >= 0) extra.push(make.int('layer', layer))
-    extra.push(make.int('operators', operators))
-    if (tensor >= 0) extra.push(make.int('n_tokens', tokens), make.int('distinct', countDistinct(ids)))
-    if (call >= 0) extra.push(make.int('call', call))
+    if (layer >= 0) extra.push({ key: keys.layer, int: layer })
+    extra.push({ key: keys.operators, int: operators })
+    if (tensor >= 0) {
+      const distinct = known?.distinct ?? countDistinct(ids)
+      extra.push(make.int('n_tokens', tokens), { key: keys.distinct, int: distinct })
+    }
+    if (call >= 0) extra.push({ key: keys.call, int: call })
     lanes.place(startNs, endNs, label, extra)
   }
 
   /** The label of a choice for one token, with its arguments: most choices occur again. Undefined if there are too many. */
-  private known(ids: ArrayLike<number>, k: number): Label | undefined {
+  private known(ids: ArrayLike<number>, k: number): Known | undefined {
     const key = joined(ids, ' ', k)
     const known = this.labels.get(key)
     if (known || this.labels.size >= LABELS_MAX) return known
@@ -130,8 +144,9 @@ export class Experts {
     const { name, category, colour } = newLabel(ids, k, 1)
     const args = detail === 'names' ? undefined : make.set(this.choiceArgs(ids, k, colour))
     const label = make.label({ name: names.id(name as string), category, args, colour: names.id(colour as string) })
-    this.labels.set(key, label)
-    return label
+    const added = { label, distinct: countDistinct(ids) }
+    this.labels.set(key, added)
+    return added
   }
 
   private choiceArgs(ids: ArrayLike<number>, k: number, colour: Label['colour']): Arg[] {

@@ -93,6 +93,13 @@ export class LabelEncoder {
   briefArgs(sequence: Sequence, extra: Label['extra'], launched: number | undefined): Piece | undefined {
     if (!extra && launched === undefined) return NO_ARGS
     const { scratchFields } = this
+    if (extra?.length === 1 && launched === undefined) {
+      // The fast path: operators that waited within.
+      const { key, int }: ArgFields = extra[0]!
+      const name = this.args.keys.of(key)
+      if (int !== undefined && isCount(int))
+        return sequence.argNames.has(name) ? scratchFields.singleInt(name, int) : undefined
+    }
     scratchFields.clear()
     return this.addArgs(sequence, extra ?? NONE, launched) ? scratchFields.piece : undefined
   }

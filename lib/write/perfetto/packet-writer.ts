@@ -214,6 +214,10 @@ const encoder = new TextEncoder()
 export class ScratchFields {
   /** The fields since {@link clear}. */
   readonly piece = new Piece(new Uint8Array(), 0, SCRATCH_BYTES)
+  /** An integer argument alone: what is before its value remains for the next one of the same name. */
+  private readonly single = new Piece(new Uint8Array(), 0, FIELD_BYTES_MAX)
+  private singleName = -1
+  private singleValueAt = 0
 
   clear(): void {
     this.piece.length = 0
@@ -242,6 +246,20 @@ export class ScratchFields {
   /** Adds an integer from 0 to 2^53 - 1. `name`: id of its interned name. */
   addInt(name: number, value: number): boolean {
     return this.add(INT_ARG, name, value)
+  }
+
+  /** The fields that {@link addInt} would add alone, until the next call. */
+  singleInt(name: number, value: number): Piece {
+    const { single } = this
+    const { bytes } = single
+    if (name !== this.singleName) {
+      this.singleValueAt = beginArg(bytes, 0, INT_ARG, name)
+      this.singleName = name
+    }
+    const end = encodeVarint(bytes, this.singleValueAt, value)
+    bytes[1] = end - 2
+    single.length = end
+    return single
   }
 
   /** Adds an interned text. */
@@ -285,16 +303,20 @@ export class ScratchFields {
   /** Returns where the value of the argument begins; 0 if there may be no room. */
   private beginArg(arg: Uint8Array, name: number): number {
     const { bytes, length: start } = this.piece
-    if (start > SCRATCH_BYTES - FIELD_BYTES_MAX) return 0
-    bytes[start] = arg[0]!
-    bytes[start + 2] = arg[2]!
-    let at = encodeVarint(bytes, start + 3, name)
-    for (let i = 4; i < arg.length; i++) bytes[at++] = arg[i]!
-    return at
+    return start > SCRATCH_BYTES - FIELD_BYTES_MAX ? 0 : beginArg(bytes, start, arg, name)
   }
 
   private endArg(start: number, end: number): void {
     this.piece.bytes[start + 1] = end - start - 2
     this.piece.length = end
   }
+}
+
+/** Writes what is before the value of an argument. Returns its end. */
+function beginArg(bytes: Uint8Array, start: number, arg: Uint8Array, name: number): number {
+  bytes[start] = arg[0]!
+  bytes[start + 2] = arg[2]!
+  let at = encodeVarint(bytes, start + 3, name)
+  for (let i = 4; i < arg.length; i++) bytes[at++] = arg[i]!
+  return at
 }

@@ -66,7 +66,7 @@ export class States {
   private readonly servedBy: number[] = []
   /** End of the log so far, and the last change of a state. */
   private lastNs = 0
-  private changedNs = 0
+  private changedNs = -Infinity // V8 keeps it as a double from the start: integers pass 2^31 after 2 s
   private isSuperseded = false
 
   constructor(

@@ -36,11 +36,11 @@ export class EventRecords {
   private tid = 0
   private worker = -1
   private call = -1
-  /** The end of the wait after the last operator. */
-  private cursorNs = 0
+  /** The end of the wait after the last operator. NaN: a double from the start; times are small integers up to 2 s, then V8 would compile again. */
+  private cursorNs = Number.NaN
   /** Of the operator that is read. As fields, not arguments: V8 allocates an object for each argument that is no small integer. */
-  private startNs = 0
-  private endNs = 0
+  private startNs = Number.NaN
+  private endNs = Number.NaN
   /** Add to a place in the view for its offset in the input. */
   private shift = 0
   private hasStrayOperators = false

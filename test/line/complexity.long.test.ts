@@ -50,6 +50,8 @@ const spans =
       return `{"traceId":"${trace}","name":"${name}","startTimeUnixNano":"${1780e12 + start}000","endTimeUnixNano":"${1780e12 + end}000","attributes":[{"key":"rid","value":{"stringValue":"x"}},{"key":"gen_ai.latency.time_to_first_token","value":{"doubleValue":0.001}}]}`
     }).join(',\n')}]}]}]}`
 
+const LLAMA_HEAD = 'Attaching 6 probes...\ng2p clock boot\ng2p fact script token\n'
+
 const TEXTS: Readonly<Record<string, (n: number) => string>> = {
   'profinfer-csv: a thread a row': lines(CPU_HEAD, (i) => probe(i, 20, 1000 + i, 'embd')),
   'profinfer-csv: starts without ends': lines(CPU_HEAD, (i) => probe(i, 20, 7, 'embd')),
@@ -141,6 +143,19 @@ const TEXTS: Readonly<Record<string, (n: number) => string>> = {
   'bpftrace: a thread each': lines(
     'Attaching 6 probes...\ng2p clock boot\ng2p fact script sched\n',
     (i) => `g2p switch ${1e9 + i} 0 ${i} a 120 1 ${i + 1} b 120\n`,
+  ),
+  'bpftrace: spans of threads whose calls do not come': lines(
+    LLAMA_HEAD,
+    (i) => `g2p span ${1e9 + i} 0 ${i} ${1e9 + i + 1} 0 ${i} 1\n`,
+  ),
+  'bpftrace: spans of one call': lines(LLAMA_HEAD, (i) => `g2p span 1000000000 0 7 ${1e9 + i + 1} ${i} 3 1\n`),
+  'bpftrace: removals': lines(LLAMA_HEAD, (i) => `g2p remove ${1e9 + i} 0 7 ${i} 3 -1\n`),
+  'bpftrace: removals before each call': lines(LLAMA_HEAD, (i) =>
+    i % 3 === 0
+      ? `g2p remove ${1e9 + i} 0 7 0 3 -1\n`
+      : i % 3 === 1
+        ? `g2p span ${1e9 + i} 0 7 ${1e9 + i + 1} 0 3 1\n`
+        : `g2p token ${1e9 + i - 1} 0 7 ${1e9 + i} 1 0\n`,
   ),
   'profinfer-ktrace: a thread each': lines(
     'Children PIDs are: 700,701,702\n',

@@ -5,6 +5,7 @@ import type { TaskEvent, TokenEvent } from '../../lib/core.ts'
 import { analyze } from '../../lib/index.ts'
 import { randomOf } from '../../lib/model/random.ts'
 import { ServerLines } from '../../lib/pipeline/clocks/server-lines.ts'
+import { inLong } from '../long.ts'
 import { summariesOf } from '../rpc/exchange.ts'
 
 /** A server's log next to calls of that server that were recorded by `record --attach`. */
@@ -205,3 +206,33 @@ test('a long log before the recording changes nothing, and takes no time that gr
   expect(found).toHaveProperty('shiftNs')
   expect(calls.relationOf(both)).toEqual(found)
 })
+
+inLong(test)(
+  'a long log in which slots work at all times is searched for some seconds; the end of the log first',
+  () => {
+    const busy = () => {
+      const log = new ServerLines()
+      // The next request begins before the last one ends, for 30 days.
+      for (let i = 0; i <= 60_000; i++) {
+        for (const [what, slot, ms] of [
+          ['launch', i % 2, (i * 7919) % 1000],
+          ['release', (i + 1) % 2, 5000],
+        ] as const) {
+          if ((i === 0 && what === 'release') || (i === 60_000 && what === 'launch')) continue
+          const atNs = (i - 60_001) * 43e9 + ms * 1e6
+          log.see({ kind: 'task', what, atNs, tid: -1, task: i, slot, values: {} } as TaskEvent)
+        }
+      }
+      return log
+    }
+    const others = new ServerLines()
+    for (let call = 0; call < 6000; call++)
+      others.see({ kind: 'token', call, tokens: 1, startNs: call * 1e7, endNs: call * 1e7 + 9e6, tid: 1 } as TokenEvent)
+    expect(others.relationOf(busy())).toMatchObject({ why: expect.stringContaining('at too many times') })
+
+    const [{ log, calls }, { log: both }] = [serverOf(randomOf(7), 5e12), serverOf(randomOf(7), 5e12, busy())]
+    const found = calls.relationOf(log)
+    expect(found).toHaveProperty('shiftNs')
+    expect(calls.relationOf(both)).toEqual(found)
+  },
+)

@@ -2,6 +2,8 @@ import { describe, expect, test } from '@jest/globals'
 import { CallSpans } from '../../lib/analyze/power/spans.ts'
 import { analyze } from '../../lib/index.ts'
 import { checksum, HEADER_BYTES, Header, MAGIC } from '../../lib/log/ggtrace-layout.ts'
+import type { TaskEvent, TokenEvent } from '../../lib/model/events.ts'
+import { ServerLines } from '../../lib/pipeline/clocks/server-lines.ts'
 import { logOf } from '../analyze/calls/made-run.ts'
 import { attempt } from './hostile.ts'
 import { plainBytes } from './support.ts'
@@ -264,6 +266,30 @@ test('twice as many graph runs of one node in a call are some twice the work', a
   }
   await work(COUNT)
   expect((await work(2 * COUNT)) / (await work(COUNT))).toBeLessThan(RATIO_MAX)
+})
+
+describe('a log of a server next to calls of 10 s', () => {
+  /** Launches and releases, evenly in so many days. */
+  const work = (count: number, days: number) => {
+    const [log, calls] = [new ServerLines(), new ServerLines()]
+    for (let i = 0; i < 2 * count; i++) {
+      const [what, atNs] = [i % 2 ? 'release' : 'launch', (i * days * 86_400e9) / (2 * count)]
+      log.see({ kind: 'task', what, atNs, tid: -1, task: i >> 1, slot: 0, values: {} } as TaskEvent)
+    }
+    for (let call = 0; call < count; call++) {
+      const startNs = (call * 10e9) / count
+      calls.see({ kind: 'token', call, tokens: 1, startNs, endNs: startNs + 1e6, tid: 7 } as TokenEvent)
+    }
+    return workOf(async () => expect(calls.relationOf(log)).toHaveProperty('why'))
+  }
+
+  test('twice as many lines and calls are some twice the work', async () => {
+    expect((await work(2 * COUNT, 1)) / (await work(COUNT, 1))).toBeLessThan(RATIO_MAX)
+  })
+
+  test('as many lines in twice the time are as much work', async () => {
+    expect((await work(COUNT, 60)) / (await work(COUNT, 30))).toBeLessThan(1.2)
+  })
 })
 
 test('twice as many issues of one time, fewer than are drawn, are some twice the work', async () => {

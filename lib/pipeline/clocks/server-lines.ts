@@ -2,6 +2,7 @@ import { firstIndex } from '../../bytes/search.ts'
 import type { InputEvent, TaskEvent, TaskStep, TokenEvent } from '../../model/events.ts'
 import { isPlaced } from '../../model/times.ts'
 import { plural } from '../../model/units.ts'
+import { CallGaps, callsUntil } from './call-gaps.ts'
 import type { Range } from './estimate.ts'
 import type { Relation } from './relation.ts'
 
@@ -9,10 +10,12 @@ import type { Relation } from './relation.ts'
 const BETWEEN_CALLS: ReadonlySet<TaskStep> = new Set(['launch', 'prompt', 'reuse', 'progress', 'timings', 'release'])
 /** Lines that are kept, and calls. */
 const KEPT_MAX = 1 << 17
-/** Times of lines are cut to 1 µs, as is the start from which they count. */
-const CUT_NS = 2000
 /** Offsets are searched in parts of so many ns at least: only lines near the calls matter in each. 1 s. */
 const STEP_NS_MIN = 1e9
+/** Steps of the search, which is some seconds long then: a log of days next to many calls has more. */
+const STEPS_MAX = 1e8
+/** What a place costs, in such steps. */
+const PLACE_STEPS = 50
 /** A larger error is of no use. All offsets within it have the same lines between the same calls. 50 ms. */
 const BOUND_NS_MAX = 50e6
 /** The chance that the lines are those of another server, and fit nevertheless. */
@@ -38,7 +41,9 @@ interface Call {
 
 /** Offsets at which all lines are between calls. */
 interface Place extends Range {
-  /** Between how many calls lines are. */
+  /** Lines from the first call to the last, … */
+  readonly lines: number
+  /** … and between how many calls they are. */
   readonly gaps: number
   /** Busy times with calls of as many tokens as the server's figures state, … */
   readonly agreeing: number
@@ -116,22 +121,23 @@ export class ServerLines {
   /** The relation from times of `log` to times of these calls. */
   private placed(log: ServerLines): Relation | Unrelated {
     const calls = ofOneThread(this.calls)
-    const { places, chances } = this.placesOf(log, calls)
-    const most = places.reduce((most, { agreeing }) => Math.max(most, agreeing), 0)
-    const best = places.filter(({ agreeing }) => agreeing === most)
-    const [first, last] = [best[0], best.at(-1)]
-    if (!first || !last) return OTHERS
+    const { first, last, count, areAll, chances } = this.placesOf(log, calls)
+    if (!first || !last) return areAll ? OTHERS : TOO_MANY
     const boundNs = Math.ceil((last.to - first.from) / 2)
-    if (boundNs > BOUND_NS_MAX) return rough(boundNs)
+    if (boundNs > BOUND_NS_MAX) return areAll ? rough(boundNs) : TOO_MANY
     const { gaps, agreeing, compared, luck } = first
-    const othersThatFit = Math.min(places.length, chances * shareBetween(calls) ** gaps)
+    const byChance = chances * shareBetween(calls) ** gaps
+    const othersThatFit = areAll ? Math.min(count, byChance) : byChance
     if (othersThatFit * (agreeing * 2 > compared ? luck : 1) > CHANCE_MAX) return UNCLEAR
     const agree = agreeing > 0 ? `; ${agreeing} of ${compared} busy times have calls of its tokens` : ''
     const how = `inferred from lines of the server at ${plural(gaps, 'place')} between its calls${agree}`
     return { how, shiftNs: Math.round((first.from + last.to) / 2), drift: 0, driftFromNs: 0, boundNs }
   }
 
-  /** Offsets at which `log` agrees with the calls; `chances`: how many calls the offset could be moved by. */
+  /**
+   * The first and the last of the offsets at which `log` agrees best with the calls, and how many agree; `chances`: how many calls the offset could be
+   * moved by. Those near the start of the process or the end of the log are searched first; `areAll`: the others, too.
+   */
   private placesOf({ lines, busy }: ServerLines, calls: readonly Call[]) {
     const [startNs, endNs] = [calls[0]!.startNs, calls.at(-1)!.endNs]
     // The log begins after the process, and contains the first call; where that start is not known, all calls.
@@ -139,14 +145,42 @@ export class ServerLines {
     const domain = { from: Math.max(from, startNs - lines.at(-1)!), to: startNs - lines[0]! }
     const silent = [idleTimes(lines, busy), lines.map((atNs) => ({ from: atNs, to: atNs }))]
     const stepNs = Math.max(endNs - startNs, STEP_NS_MIN)
-    const places: Place[] = []
-    for (let { from } = domain; from < domain.to; from += stepNs) {
+    const gaps = new CallGaps(calls)
+    const tokensBefore = sumsOf(calls.map(({ tokens }) => tokens))
+    let [first, last]: (Place | undefined)[] = []
+    let [count, areAll] = [0, false]
+    for (let { from } = domain; gaps.steps < STEPS_MAX; from += stepNs) {
+      // Without lines between the first call and the last, there is no place: two parts of each line at most, however long the log is.
+      const line = lines[firstIndex(0, lines.length, (i) => lines[i]! >= endNs - from) - 1]
+      if (line !== undefined) from += Math.max(0, Math.floor((startNs - line - from) / stepNs)) * stepNs
+      areAll = line === undefined || from >= domain.to
+      if (areAll) break
       const part = { from, to: Math.min(from + stepNs, domain.to) }
-      const ranges = silent.reduce((left, times) => withoutAll(left, part, times, calls), [part])
-      places.push(...ranges.flatMap((range) => placeOf(range, busy, lines, calls) ?? []))
+      const ranges = silent.reduce((left, times) => gaps.withoutAll(left, part, times), [part])
+      for (const range of ranges) {
+        const place = placeOf(range, busy, lines, calls, tokensBefore)
+        gaps.steps += PLACE_STEPS + (place?.lines ?? 0)
+        if (!place) continue
+        count++
+        if (!first || place.agreeing > first.agreeing) first = place
+        if (place.agreeing === first.agreeing) last = place
+      }
     }
-    return { places, chances: (calls.length * (domain.to - domain.from)) / Math.max(1, endNs - startNs) }
+    return {
+      first,
+      last,
+      count,
+      areAll,
+      chances: (calls.length * (domain.to - domain.from)) / Math.max(1, endNs - startNs),
+    }
   }
+}
+
+/** Sums of the numbers before each. */
+function sumsOf(numbers: readonly number[]): Float64Array {
+  const sums = new Float64Array(numbers.length + 1)
+  for (const [i, number] of numbers.entries()) sums[i + 1] = sums[i]! + number
+  return sums
 }
 
 const OTHERS: Unrelated = {
@@ -161,6 +195,11 @@ const NO_CALLS: Unrelated = { why: 'there are no calls, between which its lines 
 const UNCLEAR: Unrelated = {
   why: 'its lines about slots are between these calls, but so few could be those of another server, too',
   hint: LONGER,
+}
+
+const TOO_MANY: Unrelated = {
+  why: 'its lines about slots could be at too many times between these calls',
+  hint: 'give the end of the log, with the lines of the time of the recording: tail -n 10000',
 }
 
 const rough = (boundNs: number): Unrelated => ({
@@ -182,45 +221,13 @@ function ofOneThread(calls: readonly Call[]): readonly Call[] {
   return calls.filter(({ tid }) => tid === main).toSorted((a, b) => a.startNs - b.startNs)
 }
 
-/** The parts of ranges, within `part`, at which no call is during one of the times of the log, which are in order. */
-function withoutAll(ranges: readonly Range[], part: Range, times: readonly Range[], calls: readonly Call[]): Range[] {
-  const [startNs, endNs] = [calls[0]!.startNs, calls.at(-1)!.endNs]
-  let left = [...ranges]
-  for (let i = firstIndex(0, times.length, (i) => times[i]!.to + part.to > startNs); i < times.length; i++) {
-    const { from, to } = times[i]!
-    if (from + part.from >= endNs || left.length === 0) return left
-    left = without(left, calls, from, to)
-  }
-  return left
-}
-
-/** The parts of ranges of the offset at which no call is between `fromNs` and `toNs` of the log. */
-function without(ranges: readonly Range[], calls: readonly Call[], fromNs: number, toNs: number): Range[] {
-  const left: Range[] = []
-  for (const { from, to } of ranges) {
-    let start = from
-    for (let i = callsUntil(calls, from + fromNs); i < calls.length; i++) {
-      const { startNs, endNs } = calls[i]!
-      const [refusedFrom, refusedTo] = [startNs - toNs + CUT_NS, endNs - fromNs - CUT_NS]
-      if (refusedFrom >= to) break
-      if (refusedFrom >= refusedTo) continue
-      if (refusedFrom > start) left.push({ from: start, to: refusedFrom })
-      start = Math.max(start, refusedTo)
-    }
-    if (start < to) left.push({ from: start, to })
-  }
-  return left
-}
-
-/** The number of calls that end before a time. */
-const callsUntil = (calls: readonly Call[], atNs: number) => firstIndex(0, calls.length, (i) => calls[i]!.endNs > atNs)
-
 /** Undefined: no line is between two calls, or no call in a busy time. */
 function placeOf(
   range: Range,
   busy: readonly Busy[],
   lines: readonly number[],
   calls: readonly Call[],
+  tokensBefore: Float64Array,
 ): Place | undefined {
   const offsetNs = (range.from + range.to) / 2
   const [firstNs, lastNs] = [calls[0]!.startNs - offsetNs, calls.at(-1)!.endNs - offsetNs]
@@ -236,15 +243,15 @@ function placeOf(
   for (let i = firstIndex(0, busy.length, (i) => busy[i]!.fromNs > firstNs); i < busy.length; i++) {
     const { fromNs, toNs, tokens } = busy[i]!
     if (toNs >= lastNs) break
-    const its = calls.slice(callAt(fromNs), callAt(toNs))
-    if (its.length === 0 && tokens > 0) return undefined
+    const [first, after] = [callAt(fromNs), callAt(toNs)]
+    if (first === after && tokens > 0) return undefined
     if (!(tokens > 0)) continue // some are not known
     compared++
-    if (its.reduce((sum, call) => sum + call.tokens, 0) !== tokens) continue
+    if (tokensBefore[after]! - tokensBefore[first]! !== tokens) continue
     agreeing++
     luck /= tokens
   }
-  return { ...range, gaps, agreeing, compared, luck }
+  return { ...range, lines: within.length, gaps, agreeing, compared, luck }
 }
 
 /** The share of time that is not in calls. */

@@ -42,9 +42,13 @@ real('a server that runs already (needs root, bpftrace, linux-x64, g++)', () => 
   beforeAll(bundledServer.prepare, PREPARE_MS)
   afterEach(() => server.remove())
   /** Its libraries are in a folder whose name is longer than a text of bpftrace may be. */
-  const serve = async (env = {}, args: readonly (string | number)[] = []) => {
+  const libraries = () => {
     const far = at('l'.repeat(80))
     if (!existsSync(far)) cpSync(LIB, far, { recursive: true, verbatimSymlinks: true })
+    return far
+  }
+  const serve = async (env = {}, args: readonly (string | number)[] = []) => {
+    const far = libraries()
     server = await startServer(bundledServer, {
       model: 'tinyDense',
       args: ['-c', 1024, '-np', 1, '-t', 1, ...args],
@@ -121,6 +125,23 @@ real('a server that runs already (needs root, bpftrace, linux-x64, g++)', () => 
       expect([shown.code, /clock|not placed/i.exec(shown.stderr)]).toEqual([0, null])
     },
   )
+
+  test('no calls of another process that uses the same libraries', async () => {
+    await serve()
+    const args = ['-c', 1024, '-np', 1, '-t', 1]
+    const other = await startServer(bundledServer, { model: 'tinyDense', args, env: { LD_LIBRARY_PATH: libraries() } })
+    const beside = fresh('beside.g2p')
+    const asked = async () => {
+      for (let words = 1; !existsSync(at(beside)); words = (words % 50) + 1) await other.ask(completion(words))
+    }
+    const { code, statuses } = await attached(['--for', `${SECONDS}s`, '--no-states', '-o', beside], asked)
+    expect([code, statuses]).toEqual([0, [200]])
+    const threads = new Set((await readLog(at(beside))).of('token').map(({ tid }) => tid))
+    expect([...threads].map((tid) => [tid, existsSync(`/proc/${server.pid}/task/${tid}`)])).toEqual([
+      [expect.any(Number), true],
+    ])
+    await other.remove()
+  })
 
   test('requests of its log lie where their calls are, within the stated error', async () => {
     const [log, live] = [at(fresh('server.txt')), fresh('live.g2p')]

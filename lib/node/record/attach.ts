@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { readFile, unlink } from 'node:fs/promises'
+import { readFile, readlink, unlink } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { env as processEnvironment } from 'node:process'
 import { createInterface } from 'node:readline'
@@ -145,6 +145,8 @@ async function programOf({ scripts }: AttachPlan, { pid, seconds }: AttachOption
   const folder = join(await packageFolder(), 'native/ebpf')
   const [types, begins, probes, ends]: [string[], string[], string[], string[]] = [[], [], [], []]
   const pathOf = (file: string) => `"/proc/${pid}/root${file}"`
+  // With -p, too, a probe fires in all processes that map the file.
+  const own = (await hasFirstPids()) ? `pid == ${pid}` : '1'
   // A log in which nothing was traced names the last script and its function: that of the calls.
   for (const { script, file } of scripts.toReversed()) {
     const text = (await readFile(join(folder, `${script}.bt`), 'utf8'))
@@ -154,7 +156,10 @@ async function programOf({ scripts }: AttachPlan, { pid, seconds }: AttachOption
       .replace('%s\\n", str($1)', `${file}\\n"`) // a text of bpftrace has at most 63 bytes, a format more
       .replaceAll('$1', pathOf(file))
       // bounded: a script of this package
-      .replace(/printf\("g2p (?:token|encode|graph|op) [\s\S]*?\);/g, 'if (@first && @last) { $& }')
+      .replace(
+        /printf\("g2p (?:token|encode|span|remove|graph|op) [\s\S]*?\);/g,
+        `if (@first && @last && ${own}) { $& }`,
+      )
     // bounded: a script of this package
     const others = text.replace(/^(BEGIN|END|struct \w+) (\{[\s\S]*?\});?$/gm, (whole, head: string, body: string) => {
       const list = head === 'BEGIN' ? begins : head === 'END' ? ends : types
@@ -165,7 +170,7 @@ async function programOf({ scripts }: AttachPlan, { pid, seconds }: AttachOption
   }
   const [{ script, file }] = scripts as [TracedScript]
   const fired = (flag: string) =>
-    `${FIRST[script].map((pattern) => `uprobe:${pathOf(file)}:${pattern}`).join(', ')} { ${flag} = 1; }`
+    `${FIRST[script].map((pattern) => `uprobe:${pathOf(file)}:${pattern}`).join(', ')} /${own}/ { ${flag} = 1; }`
   const limit = seconds === undefined ? '' : `interval:ms:${Math.ceil(seconds * 1000)} { exit(); }`
   const started = await startOf(pid)
   begins.push(`printf("g2p fact process ${pid}\\n");`)
@@ -173,6 +178,11 @@ async function programOf({ scripts }: AttachPlan, { pid, seconds }: AttachOption
   ends.push('clear(@first); clear(@last);')
   const body = [fired('@first'), ...probes, fired('@last'), limit]
   return [...types, 'BEGIN {', ...begins, '}', ...body, 'END {', ...ends, '}'].join('\n')
+}
+
+/** Are process ids those of the kernel, which bpftrace compares? Not in a container. */
+async function hasFirstPids(): Promise<boolean> {
+  return (await readlink('/proc/self/ns/pid').catch(() => '')) === 'pid:[4026531836]' // PROC_PID_INIT_INO
 }
 
 /** When a process began, on CLOCK_BOOTTIME in ns; undefined: not known. The kernel rounds it down to ticks of 10 ms. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { afterAlone, keptOf } from '../../lib/analyze/what-if/alone.ts'
+import { afterAlone, keptOf, ofSequences } from '../../lib/analyze/what-if/alone.ts'
 import { analyze } from '../../lib/index.ts'
 import { ofMostNodes } from '../../lib/node/kernels.ts'
 import { inputOf } from '../../lib/node.ts'
@@ -19,6 +19,12 @@ describe('what a step takes beside what was measured of it alone', () => {
     const { low, expected, high } = afterAlone({ run: 64, before: 100, after: 200 }, usual)
     expect([low, high]).toEqual([2, 200 / 64])
     expect(expected).toBeCloseTo((200 * 0.8) / 64, 9)
+  })
+
+  test('with more sequences, it is between as much and as many times as much', () => {
+    expect(ofSequences(usual, 4)).toEqual({ low: usual.low, expected: 2 * usual.expected, high: 4 * usual.high })
+    expect(ofSequences(usual, 1 / 4)).toEqual({ low: usual.low / 4, expected: usual.expected / 2, high: usual.high })
+    expect(ofSequences(usual, 1)).toEqual(usual)
   })
 
   test.each([

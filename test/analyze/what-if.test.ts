@@ -165,6 +165,21 @@ describe('without preemption, where every call lost its CPU', () => {
   })
 })
 
+test('a prompt that lost nothing differs as two starts of the program do, where decode calls change', async () => {
+  const analysis = await analyze(await inputOf(PROMPT), { series: ['calls', 'steps'] })
+  const steps = analysis.series!.steps!
+  const [prompt, ...others] = steps.calls
+  const undisturbed = { undisturbed_ns: prompt!.time_ns, preempted_outside_ns: 0, preempted_before_ns: 0 }
+  const calls = [{ ...prompt!, ...undisturbed }, ...others]
+  const made = { ...analysis, series: { ...analysis.series, steps: { ...steps, calls } } }
+  const { is_unchanged, tpot_ns, ttft_ns } = await whatIf(made, { without: ['preempted'] })
+  expect(is_unchanged).toBe(false)
+  expect(tpot_ns.expected).toBeLessThan(tpot_ns.now!)
+  expect(ttft_ns.expected).toBe(ttft_ns.now)
+  expect(ttft_ns.high! / ttft_ns.now!).toBeGreaterThanOrEqual(1.07)
+  expect(ttft_ns.now! / ttft_ns.low!).toBeCloseTo(ttft_ns.high! / ttft_ns.now!, 9)
+})
+
 describe('the interval of a TTFT from a single call', () => {
   const errorOf = async (factorOf: (call: number, role: string) => number) => {
     const analysis = await analyze(await inputOf(PROMPT), { series: ['calls', 'steps'] })

@@ -20,6 +20,15 @@ export function keptOf(ratio: number): Factor {
   return { low: ADDED.low * share(IN_RUN), expected: Math.sqrt(share(UNUSUAL)), high: ADDED.high }
 }
 
+/** The same with so many times as many inputs and results: what is added is between as much and as many times as much, and their root is expected. */
+export function ofSequences({ low, expected, high }: Factor, times: number): Factor {
+  return {
+    low: low * Math.min(times, 1),
+    expected: expected * Math.sqrt(times),
+    high: high * Math.max(times, 1),
+  }
+}
+
 /**
  * The time of a step after a change, by that in the run. What is measured alone has its inputs, its code and its results in caches, and its pages in memory. In a model a step begins
  * without them, which takes about as long whatever the step computes then: it is added, and no factor. `kept`: what remains of it. `times`: it is so many times as much, as of more tokens.

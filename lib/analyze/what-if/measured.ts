@@ -1,4 +1,4 @@
-import { afterAlone, keptOf } from './alone.ts'
+import { afterAlone, keptOf, ofSequences } from './alone.ts'
 import { decodeAttentionNs, promptAttentionNs } from './attention.ts'
 import { sumOf } from './calls.ts'
 import { type KernelTimes, type Measured, productTime } from './kernels.ts'
@@ -75,7 +75,9 @@ export function measuredFactor(
   const run = sumOf(context.calls.map(wallOf(context, i))) / stepsOf(i, now, context)
   const times = { run, before: before.ns, after: after.ns }
   const { low, expected, high } =
-    ratio === undefined || run === 0 ? sameOf(after.ns / before.ns) : afterAlone(times, keptOf(ratio))
+    ratio === undefined || run === 0
+      ? sameOf(after.ns / before.ns)
+      : afterAlone(times, ofSequences(keptOf(ratio), sequencesOf(now, then, context)))
   return [
     ['products', aroundFactor(expected, ERROR)],
     [`rounds ${group.weight_columns}x${group.weight_rows}`, aroundFactor(1, Math.max(before.error, after.error))],
@@ -84,6 +86,10 @@ export function measuredFactor(
 }
 
 const sameOf = (factor: number): Factor => ({ low: factor, expected: factor, high: factor })
+
+/** How many times as many sequences decode calls have after a change: each has inputs, results and a cache of its own. */
+const sequencesOf = (now: Setting, then: Setting, { phase }: PlanContext): number =>
+  phase === 'decode' ? then.sequences / now.sequences : 1
 
 /** Steps of a group in the calls, of products as many as compute all of its tokens: the last layer of a prompt computes most for those with outputs only. */
 function stepsOf(i: number, setting: Setting, context: PlanContext): number {
@@ -138,7 +144,7 @@ function attentionFactor(
       ? decodeAttentionNs(i, model, kernels, { threads, moved: 0, sequences })
       : promptAttentionNs(i, model, kernels, { threads }),
   )
-  const factor = attentionAfter(i, context, both, now.threads / then.threads)
+  const factor = attentionAfter(i, context, both, (now.threads / then.threads) * sequencesOf(now, then, context))
   return factor === undefined ? undefined : [['attention', aroundFactor(factor, ATTENTION_ERROR)]]
 }
 

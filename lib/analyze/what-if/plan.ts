@@ -167,4 +167,6 @@ export interface PhaseAfter {
   readonly basis: readonly string[]
   /** Times of the phase, as factors of those of the run. */
   readonly factor: Readonly<Record<Scenario, number>>
+  /** By which two starts of the program differ, as a share. */
+  readonly error: number
 }

@@ -55,8 +55,8 @@ export function predict(analysis: Analysis, changes: Changes, evidence: Evidence
   const model = runModelOf(analysis)
   const { decode_tokens_per_s, tpot_ns, ttft_ns } = analysis.calls
   const facts = factsOf(analysis, evidence)
-  const decode = phaseAfter('decode', model, changes, facts)
-  const prefill = phaseAfter('prefill', model, changes, facts)
+  const phases = (['decode', 'prefill'] as const).map((phase) => phaseAfter(phase, model, changes, facts))
+  const [decode, prefill] = phases.map((after) => ofAnotherStart(after, phases)) as [After, After]
   const sequences = model?.decode[0]?.sequences
   const perCall = sequences === undefined ? 1 : (changes.batch ?? sequences) / sequences
   const inverse = (ns: Predicted): Predicted => {
@@ -66,8 +66,7 @@ export function predict(analysis: Analysis, changes: Changes, evidence: Evidence
   const tpot = predicted(tpot_ns, decode, 'no decode calls were timed')
   const ttft = predicted(ttft_ns, prefill, 'no prompt before the first decode was recorded')
   const all = [decode, prefill].flatMap((after) => ('refused' in after ? [] : [after]))
-  const is_unchanged =
-    all.length > 0 && all.every(({ factor }) => SCENARIOS.every((scenario) => factor[scenario] === 1))
+  const is_unchanged = all.length > 0 && all.every(isSame)
   const figures = { decode_tokens_per_s: inverse(tpot), tpot_ns: tpot, ttft_ns: ttft }
   return {
     schema: WHAT_IF_SCHEMA,
@@ -78,6 +77,17 @@ export function predict(analysis: Analysis, changes: Changes, evidence: Evidence
     parts: all.flatMap((after) => partsOf(after, model!.groups)),
     basis: [...new Set(all.flatMap(({ basis }) => basis))],
   }
+}
+
+type After = PhaseAfter | Refusal
+
+const isSame = ({ factor }: PhaseAfter) => SCENARIOS.every((scenario) => factor[scenario] === 1)
+
+/** A phase that the changes do not touch, where they touch another one: it differs as two starts of the program do. */
+function ofAnotherStart(after: After, phases: readonly After[]): After {
+  if ('refused' in after || !isSame(after) || phases.every((other) => 'refused' in other || isSame(other))) return after
+  const by = 1 + after.error
+  return { ...after, factor: { low: 1 / by, expected: 1, high: by } }
 }
 
 function runModelOf(analysis: Analysis): RunModel | undefined {
@@ -135,12 +145,7 @@ function predicted(now: number | null, after: PhaseAfter | Refusal, missing: str
   return { now, expected: now * expected, low: now * low, high: now * high, why: null }
 }
 
-function phaseAfter(
-  phase: PlannedPhase,
-  model: RunModel | undefined,
-  changes: Changes,
-  facts: Facts,
-): PhaseAfter | Refusal {
+function phaseAfter(phase: PlannedPhase, model: RunModel | undefined, changes: Changes, facts: Facts): After {
   if (!model) return refuse('no operators of calls were recorded (record --level op)')
   const { others } = facts
   if ('refused' in others) return others
@@ -169,14 +174,15 @@ function phaseAfter(
       ? errorOfFew(calls, model, isUndisturbed ? stateOf : ({ measured }) => measured)
       : undefined
   const spread = spreadOf(plans, (scenarioOf) => sumOf(statesAt(scenarioOf).map(totalNs)))
-  const factor = factorOf(calls, after.map(totalNs), plans, { fewError, spread })
+  const error = fewError ?? conformalError(calls, after.map(totalNs))
+  const factor = factorOf(calls, after.map(totalNs), plans, { error, isOfFew: fewError !== undefined, spread })
   if ('refused' in factor) return factor
   const basis = plans.flatMap((plan) => plan.basis)
   if (fewError !== undefined && plans.length > 0)
     basis.push(
       `${phase}: of ${plural(calls.length, 'call')}, ± ${Math.round(100 * fewError)} %, by how much as long a part of decoding varies, and operators that compute the same`,
     )
-  return { phase, calls, after, basis, factor }
+  return { phase, calls, after, basis, factor, error }
 }
 
 /** What is taken out comes first: other changes act on what remains. */
@@ -195,19 +201,18 @@ function plansOf(context: PlanContext): Planned[] {
 /** It sets the time of whole calls. */
 const preemptedFirst = (a: string, b: string) => Number(b === 'preempted') - Number(a === 'preempted')
 
-/** The time of all calls as a factor of that in the run; 1 without plans, exactly. `fewError`: the error of few calls; `spread`: of the changes. */
+/** The time of all calls as a factor of that in the run; 1 without plans, exactly. `error`: of the model; `spread`: of the changes. */
 function factorOf(
   calls: readonly ModelCall[],
   ns: readonly number[],
   plans: readonly Plan[],
-  { fewError, spread }: { readonly fewError: number | undefined; readonly spread: Spread },
+  { error, isOfFew, spread }: { readonly error: number; readonly isOfFew: boolean; readonly spread: Spread },
 ): PhaseAfter['factor'] | Refusal {
   if (plans.length === 0) return { low: 1, expected: 1, high: 1 }
   const nowNs = sumOf(calls.map(({ measured }) => totalNs(measured)))
   const areDisturbed = calls.some(({ isPreempted }) => isPreempted)
-  const error = fewError ?? conformalError(calls, ns)
   const expected = sumOf(ns) / nowNs
-  const { down, up } = together(spread, Math.log(1 + error), fewError === undefined ? sampling(ns) : NO_SPREAD)
+  const { down, up } = together(spread, Math.log(1 + error), isOfFew ? NO_SPREAD : sampling(ns))
   const [low, high] = [expected * Math.exp(-down), expected * Math.exp(up)]
   // Of a change that is larger than the error, even a large one says something.
   if (error > ERROR_MAX && low <= 1 && high >= 1)

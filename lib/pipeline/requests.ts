@@ -45,7 +45,7 @@ export class RequestStage {
     return added.length > 0 ? [...batch, ...added] : batch
   }
 
-  /** What makes requests is loaded where there are calls or tasks. */
+  /** What makes requests is loaded where one is evident, or too many calls wait to find out. */
   private async loaded(): Promise<Requests> {
     this.requests ??= new (await import('../model/requests/requests.ts')).Requests()
     return this.requests

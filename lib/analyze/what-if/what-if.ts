@@ -168,19 +168,23 @@ function phaseAfter(phase: PlannedPhase, model: RunModel | undefined, changes: C
       return state
     })
   const after = statesAt(() => 'expected')
+  const ns = after.map(totalNs)
+  const areFew = calls.length < CALLS_MIN
   const isUndisturbed = plans.some(({ removesPreemption }) => removesPreemption)
-  const fewError =
-    calls.length < CALLS_MIN
-      ? errorOfFew(calls, model, isUndisturbed ? stateOf : ({ measured }) => measured)
-      : undefined
-  const spread = spreadOf(plans, (scenarioOf) => sumOf(statesAt(scenarioOf).map(totalNs)))
-  const error = fewError ?? conformalError(calls, after.map(totalNs))
-  const factor = factorOf(calls, after.map(totalNs), plans, { error, isOfFew: fewError !== undefined, spread })
+  const error = areFew
+    ? errorOfFew(calls, model, isUndisturbed ? stateOf : ({ measured }) => measured)
+    : conformalError(calls, ns)
+  const spread = together(
+    spreadOf(plans, (scenarioOf) => sumOf(statesAt(scenarioOf).map(totalNs))),
+    Math.log(1 + error),
+    areFew ? NO_SPREAD : sampling(ns),
+  )
+  const factor = factorOf(calls, ns, plans, { error, spread })
   if ('refused' in factor) return factor
   const basis = plans.flatMap((plan) => plan.basis)
-  if (fewError !== undefined && plans.length > 0)
+  if (areFew && plans.length > 0)
     basis.push(
-      `${phase}: of ${plural(calls.length, 'call')}, ± ${Math.round(100 * fewError)} %, by how much as long a part of decoding varies, and operators that compute the same`,
+      `${phase}: of ${plural(calls.length, 'call')}, ± ${Math.round(100 * error)} %, by how much as long a part of decoding varies, and operators that compute the same`,
     )
   return { phase, calls, after, basis, factor, error }
 }
@@ -201,19 +205,18 @@ function plansOf(context: PlanContext): Planned[] {
 /** It sets the time of whole calls. */
 const preemptedFirst = (a: string, b: string) => Number(b === 'preempted') - Number(a === 'preempted')
 
-/** The time of all calls as a factor of that in the run; 1 without plans, exactly. `error`: of the model; `spread`: of the changes. */
+/** The time of all calls as a factor of that in the run; 1 without plans, exactly. `error`: of the model; `spread`: that, and what the changes leave uncertain. */
 function factorOf(
   calls: readonly ModelCall[],
   ns: readonly number[],
   plans: readonly Plan[],
-  { error, isOfFew, spread }: { readonly error: number; readonly isOfFew: boolean; readonly spread: Spread },
+  { error, spread }: { readonly error: number; readonly spread: Spread },
 ): PhaseAfter['factor'] | Refusal {
   if (plans.length === 0) return { low: 1, expected: 1, high: 1 }
   const nowNs = sumOf(calls.map(({ measured }) => totalNs(measured)))
   const areDisturbed = calls.some(({ isPreempted }) => isPreempted)
   const expected = sumOf(ns) / nowNs
-  const { down, up } = together(spread, Math.log(1 + error), isOfFew ? NO_SPREAD : sampling(ns))
-  const [low, high] = [expected * Math.exp(-down), expected * Math.exp(up)]
+  const [low, high] = [expected * Math.exp(-spread.down), expected * Math.exp(spread.up)]
   // Of a change that is larger than the error, even a large one says something.
   if (error > ERROR_MAX && low <= 1 && high >= 1)
     return refuse(

@@ -155,8 +155,8 @@ async function programOf({ scripts }: AttachPlan, { pid, seconds }: AttachOption
       .replace(/@(\w+)/g, `@${script}_$1`)
       .replace('%s\\n", str($1)', `${file}\\n"`) // a text of bpftrace has at most 63 bytes, a format more
       .replaceAll('$1', pathOf(file))
-      // bounded: a script of this package
       .replace(
+        // bounded: a script of this package
         /printf\("g2p (?:token|encode|span|remove|graph|op) [\s\S]*?\);/g,
         `if (@first && @last && ${own}) { $& }`,
       )

@@ -172,8 +172,9 @@ test('a prompt that lost nothing differs as two starts of the program do, where 
   const undisturbed = { undisturbed_ns: prompt!.time_ns, preempted_outside_ns: 0, preempted_before_ns: 0 }
   const calls = [{ ...prompt!, ...undisturbed }, ...others]
   const made = { ...analysis, series: { ...analysis.series, steps: { ...steps, calls } } }
-  const { is_unchanged, tpot_ns, ttft_ns } = await whatIf(made, { without: ['preempted'] })
+  const { is_unchanged, tpot_ns, ttft_ns, basis } = await whatIf(made, { without: ['preempted'] })
   expect(is_unchanged).toBe(false)
+  expect(basis.join('\n')).toMatch(/prefill: no change acts on it; two starts of the program differ by ± \d+ %/)
   expect(tpot_ns.expected).toBeLessThan(tpot_ns.now!)
   expect(ttft_ns.expected).toBe(ttft_ns.now)
   expect(ttft_ns.high! / ttft_ns.now!).toBeGreaterThanOrEqual(1.07)

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import type { RequestEvent } from '../../lib/core.ts'
 import { eventsOf, Names, type TraceEvent } from '../../lib/index.ts'
+import { Requests } from '../../lib/model/requests/requests.ts'
 import { inParts, someOf } from '../long.ts'
 import { type Asked, inputOf, Server } from './server.ts'
 
@@ -186,4 +187,17 @@ test('two threads, each with its context: a token is of the context that it is s
     [0xa0, 4, 2],
     [0xb0, 8, 1],
   ])
+})
+
+test('what makes none evident makes none: such inputs are not searched for requests', () => {
+  const property = fc.property(RUNS, ({ asked, batch }) => {
+    const { events } = new Server(3, batch, { tasks: false, functions: true }).run(asked)
+    const requests = new Requests()
+    const made = events.flatMap((event) => {
+      const isEvident = event.kind === 'function' && ['sample', 'get-embeddings'].includes(event.what)
+      return (event.kind === 'token' || event.kind === 'function') && !isEvident ? requests.take(event) : []
+    })
+    expect([...made, ...requests.finish()]).toEqual([])
+  })
+  fc.assert(property, { numRuns: 50 })
 })

@@ -87,7 +87,8 @@ const isSame = ({ factor }: PhaseAfter) => SCENARIOS.every((scenario) => factor[
 function ofAnotherStart(after: After, phases: readonly After[]): After {
   if ('refused' in after || !isSame(after) || phases.every((other) => 'refused' in other || isSame(other))) return after
   const by = 1 + after.error
-  return { ...after, factor: { low: 1 / by, expected: 1, high: by } }
+  const why = `${after.phase}: no change acts on it; two starts of the program differ by ± ${Math.round(100 * after.error)} %`
+  return { ...after, factor: { low: 1 / by, expected: 1, high: by }, basis: [...after.basis, why] }
 }
 
 function runModelOf(analysis: Analysis): RunModel | undefined {

@@ -109,9 +109,10 @@ llama('thread states, as an ordinary user (needs linux-x64 and cc)', () => {
     'who takes a CPU is seen in the operators that it hits, and in no other (needs taskset, perf_event_open)',
     async () => {
       const hog = startHog()
-      // One worker: two would spin at barriers for as long as the other one waits for its CPU.
+      // One worker: two would spin at barriers for as long as the other one waits for its CPU. Most turns
+      // of the hog are between operators: of 60 calls it hit 3 to 19, of 300 always enough.
       const before = [...AS_USER, 'taskset', ...ON_CPU]
-      const recorded = record(['decode', 0, 60], { before, threads: 1 })
+      const recorded = record(['decode', 0, 300], { before, threads: 1 })
       const { log, recording } = await recorded.finally(() => hog.kill('SIGKILL'))
       expect(recording.hasAllStates).toBe(true)
       const trace = await openTrace(convert(inputOf(log)))

@@ -1,4 +1,5 @@
 import { isOnHost } from '../model/backends.ts'
+import { othersIn } from '../model/batch.ts'
 import { isFailed } from '../model/calls.ts'
 import type { GraphEvent, TokenEvent, TraceEvent } from '../model/events.ts'
 import type { GpuEvent } from '../model/gpu-events.ts'
@@ -48,13 +49,13 @@ export class CallEndStage {
 
   constructor(private readonly names: Names) {}
 
-  /** Returns the batch, with the calls that are known by now. `others`: places of the events that are no operators. */
-  take(batch: TraceEvent[], others: readonly number[]): TraceEvent[] {
+  /** Returns the batch, with the calls that are known by now. */
+  take(batch: TraceEvent[]): TraceEvent[] {
     const ready: TraceEvent[] = []
     let out: TraceEvent[] | undefined
     /** Events before this place are in `out`. */
     let done = 0
-    for (const i of others) {
+    for (const i of othersIn(batch)) {
       const isHeld = this.see(batch[i]!, ready)
       if (ready.length === 0 && !isHeld) continue
       out ??= []

@@ -1,3 +1,4 @@
+import { noteOthers } from '../model/batch.ts'
 import { type Wrong, wrongAmount } from '../model/bounds.ts'
 import { EVENT_BOUNDS, type IssueEvent, lastTimeOf, type TraceEvent } from '../model/events.ts'
 import type { GpuEvent } from '../model/gpu-events.ts'
@@ -81,8 +82,6 @@ const isOfGraph = ({ facts }: GpuEvent) => !Array.isArray(facts) && 'graph_node'
  * A wrong number becomes -1 where -1 means unknown; otherwise the event is left out. Both are issues at the last valid time.
  */
 export class EventBounds {
-  /** Places of the events of the last batch that are no operators: most events are, and the next stages need only the others. */
-  others: number[] = []
   private lastNs = 0
   private readonly order = new SwitchOrder()
   private readonly streams = new StreamWork()
@@ -102,7 +101,7 @@ export class EventBounds {
       checked = this.checkOne(event, i, batch, checked)
     }
     const sound = checked ?? batch
-    this.others = checked ? othersIn(checked) : others
+    if (sound === batch) noteOthers(batch, others)
     this.lastNs = this.lastOf(sound)
     return sound
   }
@@ -161,11 +160,6 @@ export class EventBounds {
     }
     return this.lastNs
   }
-}
-
-/** Places of the events that are no operators. */
-export function othersIn(batch: readonly TraceEvent[]): number[] {
-  return batch.flatMap(({ kind }, i) => (kind === 'operator' ? [] : [i]))
 }
 
 const BOUNDS: ReadonlyMap<string, unknown> = new Map(Object.entries(EVENT_BOUNDS))

@@ -339,8 +339,7 @@ async function* checked(
       format ??= formatNamed(unchecked[0]!, name)
       const batch = bounds.check(unchecked)
       if (strict) stopAtIssue(batch, format)
-      const ended = ends.take(batch, bounds.others)
-      const known = await requests.take(ended, ended === batch ? bounds.others : undefined)
+      const known = await requests.take(ends.take(batch))
       if (known.length > 0) yield known // a batch of one call may be held
       if (turns.isDue(unchecked.length)) await turns.take()
     }

@@ -1,7 +1,7 @@
 import { ReorderWindow, type Timed } from '../input/reorder.ts'
+import { othersIn } from '../model/batch.ts'
 import type { InputEvent, TraceEvent } from '../model/events.ts'
 import type { RequestSource, Requests } from '../model/requests/requests.ts'
-import { othersIn } from './event-bounds.ts'
 
 /**
  * Events that wait until earlier ones of other threads came: a log contains the space of one thread after the other, at most some
@@ -26,11 +26,11 @@ export class RequestStage {
   /** Is there what makes a request evident: an output that was read, a change of a sequence, a task? Else there are none. */
   private areEvident = false
 
-  /** Returns the batch, with the requests that ended. `others`: places of the events that are no operators. */
-  take(batch: TraceEvent[], others: readonly number[] = othersIn(batch)): TraceEvent[] | Promise<TraceEvent[]> {
+  /** Returns the batch, with the requests that ended. */
+  take(batch: TraceEvent[]): TraceEvent[] | Promise<TraceEvent[]> {
     if (this.isOff) return batch
     const due: RequestSource[] = []
-    for (const i of others) {
+    for (const i of othersIn(batch)) {
       const earliest = this.push(batch[i]!)
       if (earliest) due.push(earliest.event)
     }

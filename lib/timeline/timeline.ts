@@ -1,7 +1,8 @@
 import type { JoinedAccesses } from '../analyze/graph/accesses/join.ts'
 import { Views } from '../analyze/graph/views.ts'
+import { othersIn } from '../model/batch.ts'
 import { CounterSet } from '../model/counters.ts'
-import type { InputEvent, IssueEvent, TensorEvent, TraceEvent } from '../model/events.ts'
+import type { InputEvent, IssueEvent, OperatorEvent, TensorEvent, TraceEvent } from '../model/events.ts'
 import type { LeftOutEvent } from '../model/left-out.ts'
 import type { EventPass } from '../model/pass.ts'
 import type { States, WaitTaker } from '../threads/states.ts'
@@ -71,11 +72,14 @@ export class Timeline implements EventPass<void> {
 
   /** Events after one whose area is not loaded wait for {@link load}. */
   take(batch: readonly TraceEvent[]): void {
-    const isWhole = this.options.tokens === undefined
-    for (const event of batch) {
+    const others = this.options.tokens === undefined ? othersIn(batch) : undefined
+    let next = 0
+    for (let i = 0; i < batch.length; i++) {
+      const event = batch[i]!
+      const isOperator = others !== undefined && others[next] !== i
+      if (!isOperator) next++
       if (this.waiting) this.waiting.push(event)
-      else if (isWhole && event.kind === 'operator')
-        this.ggml.operator(event) // most events
+      else if (isOperator) this.ggml.operator(event as OperatorEvent)
       else this.place(event)
     }
   }

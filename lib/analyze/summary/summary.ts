@@ -1,4 +1,5 @@
 import { UsageError } from '../../errors.ts'
+import { othersIn } from '../../model/batch.ts'
 import { putAt } from '../../model/by-id.ts'
 import { isCut, isFailed, meaningOf } from '../../model/calls.ts'
 import { CounterSet } from '../../model/counters.ts'
@@ -155,10 +156,11 @@ export class SummaryPass implements EventPass<Summary> {
   }
 
   take(batch: readonly TraceEvent[]): void {
-    for (const event of batch) {
-      if (event.kind === 'operator')
-        this.countOperator(event) // most events
-      else this.event(event)
+    const others = othersIn(batch)
+    let next = 0
+    for (let i = 0; i < batch.length; i++) {
+      if (others[next] !== i) this.countOperator(batch[i] as OperatorEvent)
+      else this.event(batch[others[next++]!]!)
     }
   }
 

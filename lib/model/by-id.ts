@@ -6,5 +6,7 @@ export function putAt<T>(list: T[], id: number, value: T, empty: T): void {
 
 /** Do two lists contain the same ids, in the same order? */
 export function sameIds(a: ArrayLike<number>, b: readonly number[]): boolean {
-  return a.length === b.length && b.every((id, i) => id === a[i])
+  if (a.length !== b.length) return false
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false
+  return true
 }

@@ -4,7 +4,7 @@ import { DefaultMap } from '../../model/default-map.ts'
 import type { ExpertsEvent, OperatorEvent } from '../../model/events.ts'
 import type { Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
-import { labelOf } from '../labels.ts'
+import { intArg, labelOf } from '../labels.ts'
 import type { Lanes } from '../tracks.ts'
 
 /** Labels that are kept. */
@@ -25,6 +25,9 @@ interface Choice {
 
 /** A choice for one token that occurred before. */
 interface Known {
+  readonly ids: readonly number[]
+  /** Another one whose ids have the same hash. */
+  readonly next: Known | undefined
   readonly label: Label
   readonly distinct: number
 }
@@ -50,8 +53,9 @@ export class Experts {
   /** By tensor without a choice in its sources: the value of `holders` when that was checked. */
   private readonly without: number[] = []
 
-  /** By the ids of a token. */
-  private readonly labels = new Map<string, Known>()
+  /** By the hash of the ids of a token. */
+  private readonly labels = new Map<number, Known>()
+  private labelCount = 0
   private readonly keys: Record<'layer' | 'operators' | 'distinct' | 'call', number>
 
   constructor(private readonly context: TrackContext) {
@@ -125,27 +129,30 @@ export class Experts {
     if (detail === 'names') return lanes.place(startNs, endNs, label)
     const { keys } = this
     const extra = known ? [] : this.choiceArgs(ids, k, label.colour)
-    if (layer >= 0) extra.push({ key: keys.layer, int: layer })
-    extra.push({ key: keys.operators, int: operators })
+    if (layer >= 0) extra.push(intArg(keys.layer, layer))
+    extra.push(intArg(keys.operators, operators))
     if (tensor >= 0) {
       const distinct = known?.distinct ?? countDistinct(ids)
-      extra.push(make.int('n_tokens', tokens), { key: keys.distinct, int: distinct })
+      extra.push(make.int('n_tokens', tokens), intArg(keys.distinct, distinct))
     }
-    if (call >= 0) extra.push({ key: keys.call, int: call })
+    if (call >= 0) extra.push(intArg(keys.call, call))
     lanes.place(startNs, endNs, label, extra)
   }
 
   /** The label of a choice for one token, with its arguments: most choices occur again. Undefined if there are too many. */
   private known(ids: ArrayLike<number>, k: number): Known | undefined {
-    const key = joined(ids, ' ', k)
-    const known = this.labels.get(key)
-    if (known || this.labels.size >= LABELS_MAX) return known
+    let hash = 0
+    for (let i = 0; i < ids.length; i++) hash = (Math.imul(hash, 31) + ids[i]!) | 0
+    const next = this.labels.get(hash)
+    for (let known = next; known; known = known.next) if (sameIds(ids, known.ids)) return known
+    if (this.labelCount >= LABELS_MAX) return
     const { make, names, detail } = this.context
     const { name, category, colour } = newLabel(ids, k, 1)
     const args = detail === 'names' ? undefined : make.set(this.choiceArgs(ids, k, colour))
     const label = make.label({ name: names.id(name as string), category, args, colour: names.id(colour as string) })
-    const added = { label, distinct: countDistinct(ids) }
-    this.labels.set(key, added)
+    const added = { ids: Array.from(ids), next, label, distinct: countDistinct(ids) }
+    this.labels.set(hash, added)
+    this.labelCount++
     return added
   }
 

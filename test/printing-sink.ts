@@ -1,5 +1,5 @@
 import { type ConvertOptions, type Input, Names } from '../lib/index.ts'
-import { type Arg, jsonOf } from '../lib/model/args.ts'
+import { type ArgFields, jsonOf } from '../lib/model/args.ts'
 import type { Clock } from '../lib/model/events.ts'
 import { traceOf } from '../lib/pipeline/convert.ts'
 import { withKnown } from '../lib/read/index.ts'
@@ -168,11 +168,11 @@ export class PrintingSink implements Writer {
     return `${typeof name === 'number' ? this.names.text(name) : name}${values}${arrows.join('')}`
   }
 
-  private valueOf(arg: Arg): string {
-    if ('name' in arg) return this.names.text(arg.name)
-    if ('pointer' in arg) return `0x${arg.pointer.toString(16)}`
-    if ('json' in arg) return typeof arg.json === 'number' ? this.names.text(arg.json) : jsonOf(arg.json)
-    return 'int' in arg ? `${arg.int}` : 'double' in arg ? `${arg.double}` : 'big' in arg ? `${arg.big}` : arg.text
+  private valueOf({ int, double, big, pointer, name, text, json }: ArgFields): string {
+    if (name !== undefined) return this.names.text(name)
+    if (pointer !== undefined) return `0x${pointer.toString(16)}`
+    if (json !== undefined) return typeof json === 'number' ? this.names.text(json) : jsonOf(json)
+    return `${int ?? double ?? big ?? text}`
   }
 }
 

@@ -42,7 +42,7 @@ export type ArgValue =
 /** An argument of a slice. `key` is an id of the shared `Names`. */
 export type Arg = ArgValue & { readonly key: number }
 
-/** An argument by its fields: one of the values is defined. Looking for a field is slower than reading it, where arguments have many shapes. */
+/** An argument by its fields: one of the values is defined. Arguments of slices have fields that are undefined: they are read, not looked for. */
 export interface ArgFields {
   readonly key: number
   readonly int?: number

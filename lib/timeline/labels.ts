@@ -1,4 +1,4 @@
-import type { Arg, ArgValue } from '../model/args.ts'
+import type { Arg, ArgFields, ArgValue } from '../model/args.ts'
 import type { CounterSet } from '../model/counters.ts'
 import { DefaultMap } from '../model/default-map.ts'
 import { inferredText } from '../model/inferred.ts'
@@ -42,9 +42,23 @@ function shaped(
   arrowsIn?: Label['arrowsIn'],
 ): Label {
   return {
-    ...{ id, name, category, args, colour, extra },
-    ...{ flows: undefined, flowEnds: undefined, arrowsOut, arrowsIn, launched: undefined },
+    // what is read for each slice, also where the label is known, before what is read once
+    ...{ id, extra, flows: undefined, flowEnds: undefined, arrowsOut, arrowsIn, launched: undefined },
+    ...{ name, category, args, colour },
   }
+}
+
+/** An argument of the frequent kinds. It has the fields of all of them: objects of one shape are fast. */
+export const intArg = (key: number, int: number): Arg => argOf(key, int, undefined, undefined, undefined)
+
+function argOf(
+  key: number,
+  int: number | undefined,
+  double: number | undefined,
+  name: number | undefined,
+  text: string | undefined,
+): Arg {
+  return { key, int, double, name, text } as ArgFields as Arg
 }
 
 /** Makes arguments: interns their keys, and numbers the sets that slices share. */
@@ -64,21 +78,18 @@ export class ArgMaker {
     return { key: this.names.id(key), ...value }
   }
 
-  // The most frequent kinds are literals, not by `arg`: a spread costs as much as all else here.
-
   double(key: string, value: number): Arg {
-    return { key: this.names.id(key), double: value }
+    return argOf(this.names.id(key), undefined, value, undefined, undefined)
   }
 
   /** A text that is interned already: `name` is its id. */
   name(key: string, name: number): Arg {
-    return { key: this.names.id(key), name }
+    return argOf(this.names.id(key), undefined, undefined, name, undefined)
   }
 
   /** An integer; as a double if it is not a safe integer. */
   int(key: string, value: number): Arg {
-    const id = this.names.id(key)
-    return Number.isSafeInteger(value) ? { key: id, int: value } : { key: id, double: value }
+    return Number.isSafeInteger(value) ? intArg(this.names.id(key), value) : this.double(key, value)
   }
 
   /** `latency_ns`, exact; and, of a millisecond or more, `latency`: rounded, with its unit. `rounded`: its key, where that is something else. */
@@ -89,12 +100,12 @@ export class ArgMaker {
 
   /** A text that is not interned. */
   text(key: string, text: string): Arg {
-    return { key: this.names.id(key), text }
+    return argOf(this.names.id(key), undefined, undefined, undefined, text)
   }
 
   /** A text that many slices have: interned. */
   word(key: string, text: string): Arg {
-    return { key: this.names.id(key), name: this.names.id(text) }
+    return this.name(key, this.names.id(text))
   }
 
   /** Arguments of one slice, if slices have arguments. */

@@ -6,7 +6,7 @@ import { getOrMake } from '../../model/default-map.ts'
 import { Inferred, type OperatorEvent, type SumsEvent } from '../../model/events.ts'
 import type { ArgSet, Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
-import { countArgs, ROUNDED_NS_MIN } from '../labels.ts'
+import { countArgs, intArg, ROUNDED_NS_MIN } from '../labels.ts'
 import type { DrawOptions } from '../options.ts'
 import { Barriers } from './barriers.ts'
 import { LateWaits } from './late-waits.ts'
@@ -16,18 +16,13 @@ import { Sums } from './sums.ts'
 import type { Wait } from './waits.ts'
 import { type WaitDrawing, WorkerRows } from './worker-row.ts'
 
-/** The label of a node's slices, and the properties for which it is valid. */
-interface NodeLabel {
-  readonly label: Label
-  readonly fusedTo: number | undefined
-  readonly inferred: number
-}
-
 /** Rows of workers: one of each, operators and the barrier waits after them. */
 export class Operators {
   private readonly workers: (WorkerRows | undefined)[] = []
-  /** By tensor: the latest. */
-  private readonly labels: (NodeLabel | undefined)[] = []
+  /** By tensor: the latest label, and the properties for which it is valid; `fusedTo` is -1 where it is not known. */
+  private readonly labels: (Label | undefined)[] = []
+  private readonly fusedTos: number[] = []
+  private readonly inferreds: number[] = []
   /** By tensor, `fusedTo` and `inferred`. */
   private readonly allLabels = new Map<string, Label>()
   private readonly innerWait: number
@@ -50,7 +45,7 @@ export class Operators {
     this.nodeArgs = new NodeArgs(context, works)
     this.allSums = new Sums(context)
     this.innerWait = context.names.id('inner_wait_ns')
-    this.inner = [{ key: this.innerWait, int: 0 }]
+    this.inner = [intArg(this.innerWait, 0) as { key: number; int: number }]
     this.isFull = context.detail === 'full'
     const isWhole = this.isFull || barriers === 'all'
     const drawing = new Barriers(context, isWhole)
@@ -129,9 +124,8 @@ export class Operators {
   /** The label of the slices of this node, the same in each graph run. */
   private label(event: OperatorEvent): Label {
     const { tensor, fusedTo, inferred } = event
-    const last = this.labels[tensor]
-    if (last !== undefined && last.fusedTo === fusedTo && last.inferred === inferred) return last.label
-    return this.otherLabel(event)
+    const isLatest = this.fusedTos[tensor] === (fusedTo ?? -1) && this.inferreds[tensor] === inferred
+    return (isLatest ? this.labels[tensor] : undefined) ?? this.otherLabel(event)
   }
 
   private otherLabel(event: OperatorEvent): Label {
@@ -142,7 +136,9 @@ export class Operators {
       const args = this.context.detail === 'names' ? undefined : this.args(event, name)
       return this.context.make.label({ name, category: 'operator', args })
     })
-    putAt(this.labels, tensor, { label, fusedTo, inferred }, undefined)
+    putAt(this.labels, tensor, label, undefined)
+    putAt(this.fusedTos, tensor, fusedTo ?? -1, -1)
+    putAt(this.inferreds, tensor, inferred, -1)
     return label
   }
 

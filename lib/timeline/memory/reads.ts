@@ -12,13 +12,6 @@ interface Counter {
   run: number
 }
 
-/** The sources of an operator: counters of their buffers, offsets in them, and the sum of their bytes, or -1. */
-interface Sources {
-  readonly counters: readonly Counter[]
-  readonly offsets: readonly number[]
-  readonly bytes: number
-}
-
 /** Counters of the Memory group: the offset at which operators read in each buffer, and the bytes that they touch. */
 export class Reads {
   private readonly counters = new DefaultMap<number, Counter>((id) => {
@@ -32,8 +25,13 @@ export class Reads {
   private readonly run = { serial: 0, call: -1, endNs: -1 }
   /** By tensor: the serial of the last graph run that computed it. */
   private readonly runOf: number[] = []
-  /** By tensor: the sources of its operator. */
-  private readonly reads: (Sources | undefined)[] = []
+  /** By tensor: the place of its operator's first source in the lists below, the number of sources, and the sum of their bytes, or -1. */
+  private readonly firsts: number[] = []
+  private readonly counts: number[] = []
+  private readonly bytes: number[] = []
+  /** Sources, one after the other, as what is next to each other is in the CPU's cache: the counter of their buffer, the offset in it. */
+  private readonly buffersRead: Counter[] = []
+  private readonly offsets: number[] = []
 
   constructor(
     private readonly context: TrackContext,
@@ -47,12 +45,14 @@ export class Reads {
     run.call = call
     run.endNs = waitEndNs
     putAt(this.runOf, tensor, run.serial, -1)
-    const { counters, offsets, bytes } = this.reads[tensor] ?? this.readsOf(tensor)
-    for (let i = 0; i < counters.length; i++) {
-      const counter = counters[i]!
+    const known = this.firsts[tensor]
+    const first = known === undefined || known < 0 ? this.addSources(tensor) : known
+    for (let at = first, end = first + this.counts[tensor]!; at < end; at++) {
+      const counter = this.buffersRead[at]!
       counter.run = run.serial
-      counter.line.sample(startNs, offsets[i]!)
+      counter.line.sample(startNs, this.offsets[at]!)
     }
+    const bytes = this.bytes[tensor]!
     if (this.touchedUntilNs >= 0 && (startNs > this.touchedUntilNs || bytes < 0)) this.endTouched()
     if (bytes < 0) return
     this.touched ??= this.lineOf(this.context.tracks.add('touched', {}))
@@ -75,18 +75,21 @@ export class Reads {
     this.touchedUntilNs = -1
   }
 
-  private readsOf(tensor: number): Sources {
+  private addSources(tensor: number): number {
     const { tensors } = this.context
-    const sources = tensors[tensor]!.sources.map((id) => tensors[id]!)
-    const placed = sources.filter(({ offset, buffer }) => offset !== undefined && buffer >= 0)
-    const sizes = sources.map(({ sizeBytes }) => sizeBytes).filter((bytes) => bytes >= 0)
-    const reads = {
-      counters: placed.map(({ buffer }) => this.counters.of(buffer)),
-      offsets: placed.map(({ offset }) => offset!),
-      bytes: sizes.length > 0 ? sizes.reduce((sum, bytes) => sum + bytes, 0) : -1,
+    const first = this.offsets.length
+    const sizes: number[] = []
+    for (const id of tensors[tensor]!.sources) {
+      const { buffer, offset, sizeBytes } = tensors[id]!
+      if (sizeBytes >= 0) sizes.push(sizeBytes)
+      if (offset === undefined || buffer < 0) continue
+      this.buffersRead.push(this.counters.of(buffer))
+      this.offsets.push(offset)
     }
-    putAt(this.reads, tensor, reads, undefined)
-    return reads
+    putAt(this.firsts, tensor, first, -1)
+    putAt(this.counts, tensor, this.offsets.length - first, 0)
+    putAt(this.bytes, tensor, sizes.length > 0 ? sizes.reduce((sum, bytes) => sum + bytes, 0) : -1, -1)
+    return first
   }
 
   finish(): void {

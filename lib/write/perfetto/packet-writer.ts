@@ -4,8 +4,8 @@ import { Piece } from '../byte-writer.ts'
 import { writeLaunch } from './gpu-stages.ts'
 import { encodeVarint, ProtoWriter, tagOf, VARINT_BYTES_MAX } from './proto-writer.ts'
 
-/** Of a packet without its encoded pieces: tags, lengths, a time, a value; the last word of a piece may extend beyond it. */
-const PACKET_BYTES_MAX = 4 + 2 * 5 + 2 * VARINT_BYTES_MAX + 3
+/** Of a packet without its encoded pieces: tags, lengths, a time, a value; the last two words of a piece may extend beyond it. */
+const PACKET_BYTES_MAX = 4 + 2 * 5 + 2 * VARINT_BYTES_MAX + 7
 /** The length of nearly all packets is one byte. */
 const LENGTH_1_MAX = 0x7f
 
@@ -77,7 +77,7 @@ export class Begins {
     if (length > SHORT_REST_MAX || this.end > BEGINS_BYTES_MAX) return 0
     const place = this.end
     this.end += (4 + length + 3) & ~3
-    if (this.end > this.bytes.length) {
+    if (this.end + 4 > this.bytes.length) {
       this.bytes = resized(this.bytes, 2 * this.bytes.length)
       this.view = new DataView(this.bytes.buffer)
     }
@@ -133,7 +133,10 @@ export class PacketWriter extends ProtoWriter {
     bytes[start] = PACKET
     bytes[start + 2] = TIMESTAMP
     const rest = putTime(bytes, view, start + 3, high, low)
-    for (let i = 0; i < length; i += 4) view.setInt32(rest + i, from.getInt32(place + 4 + i, true), true)
+    for (let i = 0; i < length; i += 8) {
+      view.setInt32(rest + i, from.getInt32(place + 4 + i, true), true)
+      view.setInt32(rest + i + 4, from.getInt32(place + 8 + i, true), true)
+    }
     let at = rest + length
     if (args.length > 0) {
       at = this.put(at, args)

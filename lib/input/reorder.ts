@@ -1,4 +1,4 @@
-import { firstIndex } from '../bytes/search.ts'
+import { MinHeap } from '../bytes/min-heap.ts'
 
 /** Something that happened at a time. */
 export interface Timed {
@@ -7,41 +7,61 @@ export interface Timed {
 
 /**
  * Sorts records by time, where none is more than `size` records late. Equal times keep their order of arrival. Logs are
- * nearly sorted, so most records are appended.
+ * nearly sorted: most records come in order, and wait in a list; the others, in a heap.
  */
 export class ReorderWindow<T extends Timed> {
-  /** Those that were passed on are undefined. */
+  /** Those in order; those that were passed on are undefined. */
   private held: (T | undefined)[] = []
   private head = 0
+  /** The time of the last one in order. */
+  private lastNs = -Infinity
+  /** Late ones, by their numbers in order of arrival. */
+  private readonly late = new Map<number, T>()
+  private readonly lateTimes = new MinHeap()
+  private latest = 0
 
   constructor(private readonly size: number) {}
 
+  private get count(): number {
+    return this.held.length - this.head + this.late.size
+  }
+
   /** The records in the window, earliest first. */
   get waiting(): readonly T[] {
-    return this.held.slice(this.head) as T[]
+    const inOrder = this.held.slice(this.head) as T[]
+    return this.late.size === 0 ? inOrder : [...inOrder, ...this.late.values()].sort((a, b) => a.atNs - b.atNs)
   }
 
   /** Adds a record; returns the earliest one where more than `size` wait. */
   push(record: T): T | undefined {
-    const held = this.held
-    const last = held[held.length - 1]
-    if (!last || last.atNs <= record.atNs || held.length === this.head) held.push(record)
-    else {
-      const place = firstIndex(this.head, held.length, (i) => held[i]!.atNs > record.atNs)
-      held.splice(place, 0, record)
+    if (record.atNs >= this.lastNs || this.count === 0) {
+      this.held.push(record)
+      this.lastNs = record.atNs
+    } else {
+      this.lateTimes.push(record.atNs, this.latest)
+      this.late.set(this.latest++, record)
     }
-    return held.length - this.head > this.size ? this.shift() : undefined
+    return this.count > this.size ? this.shift() : undefined
   }
 
   /** Removes the earliest record; undefined: none is left. */
   shift(): T | undefined {
     const record = this.held[this.head]
+    // One in order of the same time came before a late one.
+    if (this.late.size > 0 && !(record && record.atNs <= this.lateTimes.least)) return this.shiftLate()
     if (record === undefined) return undefined
     this.held[this.head++] = undefined
     if (this.head > this.size) {
       this.held = this.held.slice(this.head) // rarely, so that a shift is cheap
       this.head = 0
     }
+    return record
+  }
+
+  private shiftLate(): T {
+    const number = this.lateTimes.pop()
+    const record = this.late.get(number)!
+    this.late.delete(number)
     return record
   }
 }

@@ -1,4 +1,4 @@
-import { MinHeap } from './min-heap.ts'
+import { MinHeap } from '../../bytes/min-heap.ts'
 
 /** Small numbers that are taken and released; the smallest free one is found without a look at the others. */
 export class FreeNumbers {

@@ -1,8 +1,8 @@
+import { MinHeap } from '../../bytes/min-heap.ts'
 import { BlockKind } from '../../log/ggtrace-layout.ts'
 import { getOrMake } from '../../model/default-map.ts'
 import { plural } from '../../model/units.ts'
 import { grouped } from '../common/holdings.ts'
-import { MinHeap } from '../common/min-heap.ts'
 import { type Block, keepBlock, type Report } from './blocks.ts'
 
 /** A gap of one writer's sequence: missing blocks, `to` inclusive. */

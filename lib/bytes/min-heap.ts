@@ -1,4 +1,4 @@
-/** Binary heap of numbers by key, the least key first. */
+/** Binary heap of numbers by key, the least key first, of the same keys the least number. */
 export class MinHeap {
   private readonly keys: number[] = []
   private readonly values: number[] = []
@@ -21,7 +21,7 @@ export class MinHeap {
     for (; at > 0; at = (at - 1) >>> 1) {
       this.step()
       const parent = (at - 1) >>> 1
-      if (keys[parent]! <= key) break
+      if (!isBefore(key, value, keys[parent]!, values[parent]!)) break
       keys[at] = keys[parent]!
       values[at] = values[parent]!
     }
@@ -37,8 +37,9 @@ export class MinHeap {
     let at = 0
     for (let child = 1; child < keys.length; child = 2 * at + 1) {
       this.step()
-      if (child + 1 < keys.length && keys[child + 1]! < keys[child]!) child++
-      if (keys[child]! >= key) break
+      const next = child + 1
+      if (next < keys.length && isBefore(keys[next]!, values[next]!, keys[child]!, values[child]!)) child = next
+      if (!isBefore(keys[child]!, values[child]!, key, value)) break
       keys[at] = keys[child]!
       values[at] = values[child]!
       at = child
@@ -50,3 +51,6 @@ export class MinHeap {
     return first
   }
 }
+
+const isBefore = (key: number, value: number, otherKey: number, otherValue: number) =>
+  key < otherKey || (key === otherKey && value < otherValue)

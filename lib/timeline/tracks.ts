@@ -1,3 +1,4 @@
+import { firstIndex } from '../bytes/search.ts'
 import type { Arg } from '../model/args.ts'
 import { getOrMake } from '../model/default-map.ts'
 import { LeftOut } from '../model/left-out.ts'
@@ -249,7 +250,7 @@ class Gaps {
 
   /** Adds a gap after all others. */
   add(startNs: number, endNs: number): void {
-    if (this.starts.length === GAPS_MAX) {
+    if (this.starts.length >= GAPS_MAX) {
       this.starts.splice(0, GAPS_MAX / 2)
       this.ends.splice(0, GAPS_MAX / 2)
     }
@@ -263,12 +264,12 @@ class Gaps {
    */
   take(startNs: number, endNs: number): boolean {
     const { starts, ends } = this
-    const at = starts.findLastIndex((gapStart) => gapStart <= startNs)
+    const at = firstIndex(0, starts.length, (gap) => starts[gap]! > startNs) - 1
     if (at < 0 || endNs >= ends[at]!) return false
-    const gapEnd = ends[at]!
-    ends[at] = startNs
-    starts.splice(at + 1, 0, endNs)
-    ends.splice(at + 1, 0, gapEnd)
+    if (starts[at] !== startNs) {
+      starts.splice(at + 1, 0, endNs)
+      ends.splice(at, 0, startNs)
+    } else starts[at] = endNs
     return true
   }
 }

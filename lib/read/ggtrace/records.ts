@@ -301,9 +301,9 @@ export class EventRecords {
   private readFunction(at: number): void {
     const span = this.readSpan(at)
     if (!span) return
-    const { tid, definitions } = this
-    const resources = this.resources.of(tid, span.startNs)
-    const place = { ...span, tid, names: definitions, byte: at + this.shift, resources }
+    const [{ startNs, endNs }, { tid, definitions: names }] = [span, this]
+    const resources = this.resources.of(tid, startNs)
+    const place = { startNs, endNs, tid, names, byte: at + this.shift, resources }
     const event = readFunction(this.view, at, place)
     if (typeof event !== 'number' && event.what === 'sample') this.calls.settle(event.context || undefined)
     this.addOr(event, 'functions')

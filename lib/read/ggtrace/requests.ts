@@ -48,14 +48,15 @@ const FREE: ReadonlySet<number> = new Set([
 ])
 
 /** A FUNCTION record as an event; the number of its purpose where that is not known. */
-export function readFunction(view: DataView, at: number, { names, byte, ...place }: Place): FunctionEvent | number {
+export function readFunction(view: DataView, at: number, place: Place): FunctionEvent | number {
   const number = view.getUint32(at + 20, true)
   const what = FUNCTION_PURPOSES[number]
   if (!what) return number
+  const { startNs, endNs, tid, names, byte, resources } = place
   const name = names.name(view.getUint32(at + 24, true), byte)
   const [context, sequence, output] = [readAddress(view, at + 28), readNumber(view, at + 36), readNumber(view, at + 40)]
   const value = readNumber(view, at + 48) < 0 ? -1 : readU64(view, at + 44)
-  return { kind: 'function', what, name, ...place, context, sequence, output, value }
+  return { kind: 'function', what, name, startNs, endNs, tid, resources, context, sequence, output, value }
 }
 
 /** A SEQUENCE record as an event; the number of its change where that is not known. */

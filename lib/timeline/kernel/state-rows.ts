@@ -1,8 +1,9 @@
 import type { Arg } from '../../model/args.ts'
-import { getOrMake } from '../../model/default-map.ts'
+import { DefaultMap, getOrMake } from '../../model/default-map.ts'
 import type { TokenEvent } from '../../model/events.ts'
 import { duration } from '../../model/units.ts'
 import { type CpuShares, threadText } from '../../model/waits.ts'
+import type { Label } from '../../sink/label.ts'
 import type { StateSpan } from '../../threads/states.ts'
 import type { TrackContext } from '../context.ts'
 import { type ArgMaker, labelOf, PALE } from '../labels.ts'
@@ -17,11 +18,18 @@ const TITLES: Readonly<Record<StateSpan['state'], string>> = {
   blocked: 'blocked',
 }
 
+const STATES = Object.keys(TITLES)
+/** Labels that are kept. */
+const LABELS_MAX = 1 << 12
+
 /** A lane below each worker's: on which CPU its thread runs, and when it waits. Threads of a log that records only states have separate rows. */
 export class StateRows {
   /** By worker, or by row of a thread. */
   private readonly lanes = new Map<number | StateSpan['own'], Lanes>()
   private readonly holes: StateHoles
+  /** By thread, then by CPU and state. */
+  private readonly labels = new DefaultMap<number, Map<number, Label>>(() => new Map())
+  private labelCount = 0
 
   constructor(private readonly context: TrackContext) {
     this.holes = new StateHoles(context.isSummed, (...hole) => this.infer(...hole))
@@ -37,15 +45,34 @@ export class StateRows {
   }
 
   place(span: StateSpan): void {
-    const { tid, state, cpu, wait, by, shares, inferred } = span
+    const isUsual = span.wait === 0 && span.by <= 0 && !span.shares && span.inferred === 0
+    const label = (isUsual ? this.usual(span) : undefined) ?? this.label(span)
+    this.lanesOf(span).place(span.fromNs, span.toNs, label)
+    if (!span.own) this.holes.state(span)
+  }
+
+  /** The label of the states of a thread that differ in their times only: most do. Undefined if there are too many. */
+  private usual(span: StateSpan): Label | undefined {
+    const ofThread = this.labels.of(span.tid)
+    const key = (span.cpu + 1) * STATES.length + STATES.indexOf(span.state)
+    const known = ofThread.get(key)
+    if (known || this.labelCount >= LABELS_MAX) return known
+    const { make } = this.context
+    const { name, category, extra = [] } = this.label(span)
+    const label = make.label({ name, category, args: make.set(extra), colour: undefined })
+    ofThread.set(key, label)
+    this.labelCount++
+    return label
+  }
+
+  private label({ tid, state, cpu, wait, by, shares, inferred }: StateSpan): Label {
     const { make, detail } = this.context
     const extra = [...(cpu < 0 ? [] : [make.int('cpu', cpu)]), make.int('tid', tid), ...make.inferred(inferred)]
     if (shares) extra.push(...takenBy(make, shares))
     else if (by > 0) extra.push(make.text(state === 'woken' ? 'woken_by' : 'taken_first_by', make.names.text(by)))
     const which = state === 'running' ? cpu : wait > 0 ? ` (${make.names.text(wait)})` : ''
     const name = make.names.id(`${TITLES[state]}${which}`)
-    this.lanesOf(span).place(span.fromNs, span.toNs, labelOf(name, 'state', detail === 'names' ? undefined : extra))
-    if (!span.own) this.holes.state(span)
+    return labelOf(name, 'state', detail === 'names' ? undefined : extra)
   }
 
   /** Draws what is inferred, until 1 ns before the next state, which may be written before. */

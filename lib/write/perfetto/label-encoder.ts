@@ -129,7 +129,9 @@ export class LabelEncoder {
     const nameIid = typeof name === 'number' ? this.nameIids.of(name) : 0
     const colourIid = typeof colour === 'number' ? this.colourIids.of(colour) : 0
     const categoryIid = category === '' ? 0 : this.categoryIids.of(category)
-    const knowsArgs = (!args || sequence.argSets.has(args.id)) && (!extra || this.knows(sequence, extra))
+    const knowsArgs =
+      (!args || sequence.argSets.has(args.id) || this.knows(sequence, args.args)) &&
+      (!extra || this.knows(sequence, extra))
     if (areKnown(sequence, nameIid, colourIid, categoryIid) && knowsArgs) return
     const interned = out.begin(TracePacket.interned_data)
     if (nameIid !== 0 && sequence.names.add(nameIid)) {

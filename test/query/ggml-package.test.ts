@@ -311,12 +311,13 @@ inParts(test)('calls of any kind, of several contexts', async () => {
     phase: fc.constantFrom('prefill', 'mixed', 'decode', 'decode', 'decode', 'warm-up'),
     flag: fc.boolean(),
     cut: fc.constantFrom('none', 'none', 'one', 'each', 'all'),
+    missing: fc.constantFrom(0, 0, 0, 0, 0, 0, 1, 3), // calls before it that the log does not contain
   })
   await fc.assert(
     fc.asyncProperty(fc.array(made, { minLength: 1, maxLength: 30 }), async (list) => {
       const now = { target: 0, other: 0 }
       const positions = { target: 0, other: 0 }
-      const calls = list.flatMap((of): MadeCall[] => {
+      const callsOf = (of: (typeof list)[0]): MadeCall[] => {
         const { kind, gap, took, tokens, sequences, advance, result, inferred, flag, phase, cut } = of
         const row = kind === 'other' ? 'other' : 'target'
         const times = (ns: number) => {
@@ -350,6 +351,11 @@ inParts(test)('calls of any kind, of several contexts', async () => {
           phase: 'decode',
         } as const
         return [...prompts, ...drafts, verification]
+      }
+      let number = 0
+      const calls = list.flatMap((of) => {
+        number += of.missing
+        return callsOf(of).map((call) => ({ ...call, call: number++ }))
       })
       const log = logOf(calls)
       const trace = await traceOf(log, {}, ['calls'])

@@ -65,6 +65,8 @@ export class Calls {
   private readonly order = new CallOrder((event) => this.place(event))
   private readonly hidden = new Set<TokenEvent>()
   private span: PhaseSpan | undefined
+  /** The number of the call after the latest. */
+  private next = 0
   private hasCalls = false
 
   constructor(
@@ -120,6 +122,8 @@ export class Calls {
   }
 
   private beginsText(event: TokenEvent): boolean {
+    if (event.call > this.next && this.next > 0) this.areas.requests.interrupt()
+    this.next = Math.max(this.next, event.call + 1)
     if (event.phase === 'warm-up') return false
     return this.areas.requests.beginsText(event, this.roles.of(event.batch?.context ?? 0) === 'draft')
   }

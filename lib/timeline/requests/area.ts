@@ -68,6 +68,11 @@ export class RequestArea {
     return this.beginnings.begin(event, this.changes.until(batch?.context ?? 0, startNs), isDraft)
   }
 
+  /** Calls are missing here. */
+  interrupt(): void {
+    this.beginnings.interrupt()
+  }
+
   /** Takes a call, after it was drawn. */
   call(event: TokenEvent): void {
     this.caches.call(event)

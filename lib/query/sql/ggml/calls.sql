@@ -118,10 +118,20 @@ SELECT id, sequence, position, tokens FROM _ggml_call_slices WHERE spans IS NULL
 -- For each call that TPOT and TTFT may count: the end of the call of its llama_context before it, as far as it is known.
 CREATE PERFETTO TABLE _ggml_call_times AS
 WITH
-  counted AS (
-    SELECT *, ts + dur AS end_ts
+  -- Calls are missing where their numbers have a gap: the time since the call before is not known.
+  numbered AS (
+    SELECT
+      *,
+      ifnull(
+        call > 1 + max(call) OVER (PARTITION BY run_id ORDER BY nth ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0
+      ) AS is_after_gap
     FROM _ggml_call_slices
-    WHERE phase != 'warm-up' AND NOT (is_failed AND phase IN ('decode', 'mixed'))
+  ),
+  known AS (
+    SELECT *, ts + dur AS end_ts, sum(is_after_gap) OVER (PARTITION BY run_id ORDER BY nth) AS gaps FROM numbered
+  ),
+  counted AS (
+    SELECT * FROM known WHERE phase != 'warm-up' AND NOT (is_failed AND phase IN ('decode', 'mixed'))
   ),
   -- An end that is not known makes the time of the next call unknown.
   parted AS (
@@ -136,7 +146,7 @@ WITH
     SELECT
       *,
       max(end_ts) OVER (
-        PARTITION BY run_id, context, part ORDER BY nth ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        PARTITION BY run_id, context, gaps, part ORDER BY nth ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       ) AS before_ts
     FROM parted
   ),
@@ -157,6 +167,7 @@ SELECT
   ts,
   end_ts,
   is_cut,
+  gaps,
   phase IN ('decode', 'mixed') AS is_decoding,
   min(
     max(
@@ -377,7 +388,7 @@ WITH
     SELECT * FROM _ggml_call_times WHERE role IS NOT 'draft' OR NOT is_decoding
   ),
   first_decodes AS (
-    SELECT run_id, min(nth) AS nth FROM counted WHERE is_decoding GROUP BY run_id
+    SELECT run_id, min(nth) AS nth FROM counted WHERE is_decoding OR gaps > 0 GROUP BY run_id
   ),
   first_tokens AS (
     SELECT run_id, end_ts, max(counted.nth) AS nth

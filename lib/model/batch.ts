@@ -5,7 +5,7 @@ const known = new WeakMap<readonly TraceEvent[], readonly number[]>()
 
 /**
  * Places of the events of a batch that are no operators. Most events are operators, and kinds are slow to read where events have many
- * shapes: each batch is looked through once, and not by each pass. It is not changed afterwards.
+ * shapes: each batch is looked through once, and not by each pass. A batch must not be changed afterwards.
  */
 export function othersIn(batch: readonly TraceEvent[]): readonly number[] {
   let others = known.get(batch)

@@ -101,7 +101,7 @@ export class EventBounds {
       checked = this.checkOne(event, i, batch, checked)
     }
     const sound = checked ?? batch
-    if (sound === batch) noteOthers(batch, others)
+    if (!checked) noteOthers(batch, others)
     this.lastNs = this.lastOf(sound)
     return sound
   }

@@ -40,17 +40,21 @@ function shaped(
   extra?: Label['extra'],
   arrowsOut?: Label['arrowsOut'],
   arrowsIn?: Label['arrowsIn'],
+  flows?: Label['flows'],
+  flowEnds?: Label['flowEnds'],
+  launched?: Label['launched'],
 ): Label {
   return {
-    // what is read for each slice, also where the label is known, before what is read once
-    ...{ id, extra, flows: undefined, flowEnds: undefined, arrowsOut, arrowsIn, launched: undefined },
+    // Fields that are read for each slice come first, those that are read once per label last.
+    ...{ id, extra, flows, flowEnds, arrowsOut, arrowsIn, launched },
     ...{ name, category, args, colour },
   }
 }
 
-/** An argument of the frequent kinds. It has the fields of all of them: objects of one shape are fast. */
+/** An integer argument; `key` is the id of its name. */
 export const intArg = (key: number, int: number): Arg => argOf(key, int, undefined, undefined, undefined)
 
+/** An argument of the frequent kinds. It has the fields of all of them: objects of one shape are fast. */
 function argOf(
   key: number,
   int: number | undefined,
@@ -135,8 +139,15 @@ export class ArgMaker {
   }
 
   /** A label that differs from `label` in these fields. */
-  with({ id, name, category, args, colour }: Label, extra: Label['extra'], arrowsIn?: Label['arrowsIn']): Label {
-    return shaped(id, name, category, args, colour, extra, undefined, arrowsIn)
+  with(
+    { id, name, category, args, colour }: Label,
+    extra: Label['extra'],
+    arrowsIn?: Label['arrowsIn'],
+    flows?: Label['flows'],
+    flowEnds?: Label['flowEnds'],
+    launched?: Label['launched'],
+  ): Label {
+    return shaped(id, name, category, args, colour, extra, undefined, arrowsIn, flows, flowEnds, launched)
   }
 
   /** The argument that lists inferred facts, if any. */

@@ -77,7 +77,7 @@ export class Timeline implements EventPass<void> {
     for (let i = 0; i < batch.length; i++) {
       const event = batch[i]!
       const isOperator = others !== undefined && others[next] !== i
-      if (!isOperator) next++
+      if (!isOperator) next++ // the next one of `others`
       if (this.waiting) this.waiting.push(event)
       else if (isOperator) this.ggml.operator(event as OperatorEvent)
       else this.place(event)

@@ -250,12 +250,9 @@ class Gaps {
 
   /** Adds a gap after all others. */
   add(startNs: number, endNs: number): void {
-    if (this.starts.length >= GAPS_MAX) {
-      this.starts.splice(0, GAPS_MAX / 2)
-      this.ends.splice(0, GAPS_MAX / 2)
-    }
     this.starts.push(startNs)
     this.ends.push(endNs)
+    this.trim()
   }
 
   /**
@@ -270,6 +267,13 @@ class Gaps {
       starts.splice(at + 1, 0, endNs)
       ends.splice(at, 0, startNs)
     } else starts[at] = endNs
+    this.trim()
     return true
+  }
+
+  private trim(): void {
+    if (this.starts.length <= GAPS_MAX) return
+    this.starts.splice(0, GAPS_MAX / 2)
+    this.ends.splice(0, GAPS_MAX / 2)
   }
 }

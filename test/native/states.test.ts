@@ -110,7 +110,7 @@ llama('thread states, as an ordinary user (needs linux-x64 and cc)', () => {
     async () => {
       const hog = startHog()
       // One worker: two would spin at barriers for as long as the other one waits for its CPU. Most turns
-      // of the hog are between operators: of 60 calls it hit 3 to 19, of 300 always enough.
+      // of the hog are between operators: in 60 calls it hit 3 to 19 operators, in 300 enough.
       const before = [...AS_USER, 'taskset', ...ON_CPU]
       const recorded = record(['decode', 0, 300], { before, threads: 1 })
       const { log, recording } = await recorded.finally(() => hog.kill('SIGKILL'))

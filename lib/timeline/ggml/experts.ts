@@ -145,7 +145,7 @@ export class Experts {
     for (let i = 0; i < ids.length; i++) hash = (Math.imul(hash, 31) + ids[i]!) | 0
     const next = this.labels.get(hash)
     for (let known = next; known; known = known.next) if (sameIds(ids, known.ids)) return known
-    if (this.labelCount >= LABELS_MAX) return
+    if (this.labelCount >= LABELS_MAX) return undefined
     const { make, names, detail } = this.context
     const { name, category, colour } = newLabel(ids, k, 1)
     const args = detail === 'names' ? undefined : make.set(this.choiceArgs(ids, k, colour))

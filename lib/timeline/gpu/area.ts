@@ -14,14 +14,13 @@ import type {
   UntimedWork,
 } from '../../model/gpu-events.ts'
 import { type JoinedProfile, KERNEL_FIGURES, type KernelProfileEvent } from '../../model/kernel-profiles.ts'
-import type { Label } from '../../sink/label.ts'
 import type { GpuQueue } from '../../sink/writer.ts'
 import { arrowIds, submissionArrows } from '../arrow-ids.ts'
 import type { TrackContext } from '../context.ts'
 import { NodeArgs } from '../ggml/node-args.ts'
 import { NodeNames } from '../ggml/node-names.ts'
 import { sumArgs, sumName } from '../ggml/sums.ts'
-import { type ArgMaker, labelOf, PALE } from '../labels.ts'
+import { type ArgMaker, intArg, labelOf, PALE } from '../labels.ts'
 import { LAYOUT } from '../layout.ts'
 import type { NestedRows } from '../nested.ts'
 import { specOf } from '../place.ts'
@@ -108,8 +107,8 @@ export class GpuArea {
     if (event.summed) extra.push(...this.sumArgs(event.name, call!, event.summed))
     else if (detail !== 'names') {
       if (ofNode) extra.push(...ofNode.args, make.name('kernel', event.name))
-      if (call !== undefined) extra.push({ key: this.keys.call, int: call })
-      if (correlation >= 0) extra.push({ key: this.keys.correlation, int: correlation })
+      if (call !== undefined) extra.push(intArg(this.keys.call, call))
+      if (correlation >= 0) extra.push(intArg(this.keys.correlation, correlation))
       for (const arg of this.factArgs(facts)) extra.push(arg)
       if (event.profile) extra.push(...this.profiles.of(event.profile))
       if (signature !== 0 && detail === 'full') extra.push(make.name('signature', signature))
@@ -143,27 +142,23 @@ export class GpuArea {
     const { name, startNs, endNs, pid, correlation, launched, result, facts, call } = event
     const { make } = this.context
     const extra = this.correlationArg(correlation)
-    if (call !== undefined) extra.push({ key: this.keys.call, int: call })
-    if (launched > 0) extra.push({ key: this.keys.work, int: launched })
+    if (call !== undefined) extra.push(intArg(this.keys.call, call))
+    if (launched > 0) extra.push(intArg(this.keys.work, launched))
     if (result !== 0) extra.push(make.int('result', result))
     if (facts) extra.push(...this.factArgs(facts))
     if (event.untimed) extra.push(...this.untimedArgs(event.untimed))
-    const { id, category, args } = make.common(name, 'api')
     const flows = this.arrowIds(event.flows)
     const flowEnds = this.arrowIds(event.flowEnds)
     const work = launched > 0 ? this.workId(pid, correlation) : undefined
     const arrowsIn = event.isOfGraph ? [submissionArrows(this.context.input, correlation).fromGraph] : undefined
-    const label: Label = {
-      ...{ id, name, category, args, colour: undefined, extra: make.shown(extra) },
-      ...{ flows, flowEnds, arrowsOut: undefined, arrowsIn, launched: work },
-    }
+    const label = make.with(make.common(name, 'api'), make.shown(extra), arrowsIn, flows, flowEnds, work)
     this.rowsOf(event).place(startNs, endNs, label)
   }
 
   private summedCall(event: ApiEvent, summed: SummedWork): void {
     const { name, startNs, endNs, launched, call } = event
     const extra = [...this.sumArgs(name, call!, summed)]
-    if (launched > 0 && extra.length > 0) extra.push({ key: this.keys.work, int: launched })
+    if (launched > 0 && extra.length > 0) extra.push(intArg(this.keys.work, launched))
     const label = labelOf(this.sumName(name, summed), 'api_sum', extra, this.context.names.id(PALE))
     this.rowsOf(event).place(startNs, endNs, label)
   }
@@ -243,7 +238,7 @@ export class GpuArea {
   }
 
   private correlationArg(correlation: number): Arg[] {
-    return correlation < 0 ? [] : [{ key: this.keys.correlation, int: correlation }]
+    return correlation < 0 ? [] : [intArg(this.keys.correlation, correlation)]
   }
 
   private factArgs(facts: Facts): readonly Arg[] {

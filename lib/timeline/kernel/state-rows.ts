@@ -20,7 +20,7 @@ const TITLES: Readonly<Record<StateSpan['state'], string>> = {
 
 const STATES = Object.keys(TITLES)
 /** Labels that are kept. */
-const LABELS_MAX = 1 << 12
+const LABELS_MAX = 1 << 10
 
 /** A lane below each worker's: on which CPU its thread runs, and when it waits. Threads of a log that records only states have separate rows. */
 export class StateRows {
@@ -53,14 +53,13 @@ export class StateRows {
 
   /** The label of the states of a thread that differ in their times only: most do. Undefined if there are too many. */
   private usual(span: StateSpan): Label | undefined {
-    const ofThread = this.labels.of(span.tid)
     const key = (span.cpu + 1) * STATES.length + STATES.indexOf(span.state)
-    const known = ofThread.get(key)
+    const known = this.labels.get(span.tid)?.get(key)
     if (known || this.labelCount >= LABELS_MAX) return known
     const { make } = this.context
-    const { name, category, extra = [] } = this.label(span)
-    const label = make.label({ name, category, args: make.set(extra), colour: undefined })
-    ofThread.set(key, label)
+    const { name, category, colour, extra = [] } = this.label(span)
+    const label = make.label({ name, category, args: make.set(extra), colour })
+    this.labels.of(span.tid).set(key, label)
     this.labelCount++
     return label
   }

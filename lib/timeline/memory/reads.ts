@@ -29,7 +29,7 @@ export class Reads {
   private readonly firsts: number[] = []
   private readonly counts: number[] = []
   private readonly bytes: number[] = []
-  /** Sources, one after the other, as what is next to each other is in the CPU's cache: the counter of their buffer, the offset in it. */
+  /** Sources of all operators, so that they are near each other in memory: the counter of their buffer, and the offset in it. */
   private readonly buffersRead: Counter[] = []
   private readonly offsets: number[] = []
 

@@ -169,10 +169,10 @@ export class RequestArea {
     add('accepted_tokens', event.acceptedTokens, draftedTokens > 0)
     add('lost_tokens', lost?.tokens)
     add('lost_from', lost?.position)
-    if (lost?.reason) args.push({ key: make.names.id('lost_why'), name: lost.reason })
+    if (lost?.reason) args.push(make.name('lost_why', lost.reason))
     addTime('stated_prompt', stated?.promptNs)
     addTime('stated_generation', stated?.generationNs)
-    if (event.error) args.push({ key: make.names.id('error'), name: event.error })
+    if (event.error) args.push(make.name('error', event.error))
     args.push(...make.inferred(event.inferred))
     return args
   }

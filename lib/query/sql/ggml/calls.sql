@@ -122,9 +122,7 @@ WITH
   numbered AS (
     SELECT
       *,
-      ifnull(
-        call > 1 + max(call) OVER (PARTITION BY run_id ORDER BY nth ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0
-      ) AS is_after_gap
+      ifnull(call > 1 + lag(call) OVER (PARTITION BY run_id ORDER BY nth), 0) AS is_after_gap
     FROM _ggml_call_slices
   ),
   known AS (
@@ -387,13 +385,14 @@ WITH
   counted AS (
     SELECT * FROM _ggml_call_times WHERE role IS NOT 'draft' OR NOT is_decoding
   ),
-  first_decodes AS (
+  -- The first decode call, or the first one after missing calls: TTFT ends before it.
+  after_prompts AS (
     SELECT run_id, min(nth) AS nth FROM counted WHERE is_decoding OR gaps > 0 GROUP BY run_id
   ),
   first_tokens AS (
     SELECT run_id, end_ts, max(counted.nth) AS nth
     FROM counted
-    LEFT JOIN first_decodes AS decode USING (run_id)
+    LEFT JOIN after_prompts AS decode USING (run_id)
     WHERE NOT is_cut AND (decode.nth IS NULL OR counted.nth < decode.nth)
     GROUP BY run_id
   ),

@@ -2,9 +2,10 @@ import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from '@jest/globals'
 import { hasLlama } from './llama/testbed.ts'
+import './live.ts'
 
 /**
- * A part of the benchmark of diagnosis: causes that a busy machine does not hide. All of them, and what they are measured with, are in
+ * A part of the benchmark of diagnosis: causes that a busy machine rarely hides. All of them, and what they are measured with, are in
  * scripts/diagnosis/README.md.
  */
 const CAUSES = [

@@ -129,9 +129,7 @@ export class LabelEncoder {
     const nameIid = typeof name === 'number' ? this.nameIids.of(name) : 0
     const colourIid = typeof colour === 'number' ? this.colourIids.of(colour) : 0
     const categoryIid = category === '' ? 0 : this.categoryIids.of(category)
-    const knowsArgs =
-      (!args || sequence.argSets.has(args.id) || this.knows(sequence, args.args)) &&
-      (!extra || this.knows(sequence, extra))
+    const knowsArgs = (!args || this.knows(sequence, args.args)) && (!extra || this.knows(sequence, extra))
     if (areKnown(sequence, nameIid, colourIid, categoryIid) && knowsArgs) return
     const interned = out.begin(TracePacket.interned_data)
     if (nameIid !== 0 && sequence.names.add(nameIid)) {
@@ -139,7 +137,7 @@ export class LabelEncoder {
     }
     if (categoryIid !== 0 && sequence.categories.add(categoryIid))
       this.entry(InternedData.event_categories, categoryIid, category)
-    if (args && sequence.argSets.add(args.id)) for (const arg of args.args) this.internArg(sequence, arg)
+    if (args) for (const arg of args.args) this.internArg(sequence, arg)
     if (extra) for (const arg of extra) this.internArg(sequence, arg)
     if (colourIid !== 0 && sequence.colours.add(colourIid)) {
       this.entry(InternedData.correlation_id_str, colourIid, this.names.text(colour as number))

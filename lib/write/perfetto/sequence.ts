@@ -12,7 +12,6 @@ export class Sequence {
   readonly categories = new IidSet()
   readonly argNames = new IidSet()
   readonly argTexts = new IidSet()
-  readonly argSets = new IidSet()
   readonly colours = new IidSet()
   readonly labels = new IidSet()
   /** By id of labels: places in {@link Begins}; 0: none. */

@@ -51,8 +51,9 @@ export function makeFolder() {
   onEnd(() => rmSync(folder, { recursive: true, force: true }))
   mkdirSync(join(folder, 'cache'))
   const linked = [`-L${LIBS}`, `-Wl,-rpath,${LIBS}`, '-lllama', '-lggml', '-lggml-base', '-lpthread']
-  compile('test/llama/run.c', join(folder, 'run'), `-I${at('vendor/llama/include')}`, ...linked)
-  compile('scripts/diagnosis/witness.c', join(folder, 'witness.so'), '-shared', '-fPIC', '-ldl')
+  const headers = `-I${at('vendor/llama/include')}`
+  compile('test/llama/run.c', join(folder, 'run'), headers, ...linked)
+  compile('scripts/diagnosis/witness.c', join(folder, 'witness.so'), headers, '-shared', '-fPIC', '-ldl')
   return folder
 }
 

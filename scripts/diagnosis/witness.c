@@ -12,7 +12,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
-struct batch { int32_t tokens; void * pointers[6]; };
+#include "ggml-backend.h"
+#include "llama.h"
 
 /* Times in ns. `resumed`: when the witness had written the call down, and the program continued. */
 struct call {
@@ -33,8 +34,8 @@ static int64_t now(void) {
     return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
 }
 
-#define NEXT(name, result, ...)                           \
-    static result (*next)(__VA_ARGS__);                   \
+#define NEXT(name)                     \
+    static __typeof__(name) * next;    \
     if (!next) *(void **) &next = dlsym(RTLD_NEXT, #name)
 
 /* The kernel's sum over this process's threads of the time in which they were runnable and had no CPU. */
@@ -95,28 +96,34 @@ static void end(struct call * call) {
     depth--;                               \
     return result
 
-int llama_decode(void * context, struct batch batch) {
-    NEXT(llama_decode, int, void *, struct batch);
+int32_t llama_decode(struct llama_context * context, struct llama_batch batch) {
+    NEXT(llama_decode);
     CALL(context, batch);
 }
 
-int llama_process(void * context, int type, void * batch) {
-    NEXT(llama_process, int, void *, int, void *);
+/* Declared by headers of llama.cpp 0.7.0, which are not at hand. */
+int32_t llama_process(struct llama_context * context, int type, void * batch);
+
+int32_t llama_process(struct llama_context * context, int type, void * batch) {
+    NEXT(llama_process);
     CALL(context, type, batch);
 }
 
-int ggml_backend_sched_graph_compute_async(void * scheduler, void * graph) {
-    NEXT(ggml_backend_sched_graph_compute_async, int, void *, void *);
+enum ggml_status ggml_backend_sched_graph_compute_async(ggml_backend_sched_t scheduler, struct ggml_cgraph * graph) {
+    NEXT(ggml_backend_sched_graph_compute_async);
     const int64_t start = now();
-    const int status = next(scheduler, graph);
+    const enum ggml_status status = next(scheduler, graph);
     graphs_ns += now() - start;
     return status;
 }
 
+/* Declared by no header of llama.cpp's that is installed. */
+void ggml_barrier(struct ggml_threadpool * pool);
+
 /* Backends are loaded by dlopen, which RTLD_NEXT does not search: the function of the library that calls. */
-void ggml_barrier(void * pool) {
-    static void (*_Atomic next)(void *);
-    void (*found)(void *) = atomic_load(&next);
+void ggml_barrier(struct ggml_threadpool * pool) {
+    static __typeof__(ggml_barrier) * _Atomic next;
+    __typeof__(ggml_barrier) * found = atomic_load(&next);
     if (!found) {
         Dl_info info;
         void * library = dladdr(__builtin_return_address(0), &info) ? dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_LAZY) : NULL;
@@ -129,8 +136,8 @@ void ggml_barrier(void * pool) {
     atomic_fetch_add_explicit(&barriers_ns, now() - start, memory_order_relaxed);
 }
 
-void llama_sampler_apply(void * sampler, void * candidates) {
-    NEXT(llama_sampler_apply, void, void *, void *);
+void llama_sampler_apply(struct llama_sampler * sampler, llama_token_data_array * candidates) {
+    NEXT(llama_sampler_apply);
     const int64_t start = sampling++ ? 0 : now();
     next(sampler, candidates);
     if (--sampling == 0) samplers_ns += now() - start;

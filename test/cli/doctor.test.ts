@@ -63,7 +63,7 @@ linuxTest.each([
 
 linuxTest('a program that contains ggml itself cannot be recorded if it has no symbols', () => {
   const source =
-    'const char * name = "llama_decode"; int llama_decode(void) { return 0; } int main(void) { return llama_decode(); }'
+    '#include "stand-in.h"\nconst char * name = "llama_decode"; int32_t llama_decode(struct llama_context * c, struct llama_batch b) { return c && b.n_tokens; } int main(void) { return llama_decode(0, (struct llama_batch){.n_tokens = 1}); }'
   compile('inside/llama-bench', source, '-s')
   expect(doctor(at('inside'))).toMatchObject({
     code: 1,

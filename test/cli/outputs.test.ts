@@ -22,10 +22,9 @@ useProgram()
 
 /** Waits for a line on standard input, then computes, says so, and waits for another one. */
 const WAITS = `#include <stdio.h>
-struct batch { int tokens; void * rest[6]; };
-int llama_decode(void * context, struct batch batch);
+#include "stand-in.h"
 int main(void) {
-  struct batch batch = {.tokens = 1};
+  struct llama_batch batch = {.n_tokens = 1};
   puts("ready"); fflush(stdout);
   if (getchar() != '\\n') return 1;
   llama_decode(0, batch);

@@ -1,9 +1,10 @@
-import { execFileSync, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { beforeAll, expect, test } from '@jest/globals'
+import { cc } from '../compile.ts'
 import { at, CLI, folder, NODE, run, useFolder } from './helpers.ts'
 
 export const canRun = (command: string, ...args: string[]) => spawnSync(command, args, { stdio: 'ignore' }).status === 0
@@ -13,17 +14,16 @@ export const linuxTest = unless(false)
 export const rootTest = unless(process.getuid?.() !== 0)
 
 /** Stands in for libllama: the functions that the recorder stands before, exported and called through the linker. */
-export const LLAMA = `
-struct batch { int tokens; void * rest[6]; };
-int ggml_backend_graph_compute_async(void * b, void * g) { (void) b; (void) g; return 0; }
-int llama_decode(void * context, struct batch batch) { (void) context; return batch.tokens - 1; }`
+export const LLAMA = `#include "stand-in.h"
+enum ggml_status ggml_backend_graph_compute_async(struct ggml_backend * b, struct ggml_cgraph * g) { (void) b; (void) g; return GGML_STATUS_SUCCESS; }
+int32_t llama_decode(struct llama_context * context, struct llama_batch batch) { (void) context; return batch.n_tokens - 1; }`
 
 export const CALLER = `#include <stdio.h>
-struct batch { int tokens; void * rest[6]; };
-int llama_decode(void * context, struct batch batch);
+#include "stand-in.h"
 int main(int argc, char ** argv) {
-  struct batch batch = {.tokens = 1};
-  int code = argc > 5 ? 9 : llama_decode(argv, batch) + llama_decode(argv, batch);
+  struct llama_batch batch = {.n_tokens = 1};
+  struct llama_context * context = (void *) argv;
+  int code = argc > 5 ? 9 : llama_decode(context, batch) + llama_decode(context, batch);
   puts("said");
   return code;
 }`
@@ -33,7 +33,7 @@ export const WITH_LLAMA = () => [`-L${folder}`, '-l:libllama.so', `-Wl,-rpath,${
 
 export const compile = (name: string, source: string, ...flags: string[]) => {
   writeFileSync(at(`${name}.c`), source)
-  execFileSync('cc', ['-O1', at(`${name}.c`), '-o', at(name), ...flags])
+  cc('-O1', at(`${name}.c`), '-o', at(name), ...flags)
 }
 
 export const script = (name: string, text: string) => {

@@ -142,9 +142,13 @@ describe('without a ggml call, it says why', () => {
   })
 
   linuxTest('ggml built in', () => {
-    const source = `${LLAMA}\nint main(void) { struct batch b = {1}; return llama_decode(0, b); }`
+    const source = `${LLAMA}\nint main(void) { struct llama_batch b = {.n_tokens = 1}; return llama_decode(0, b); }`
     compile('exporting', source, '-rdynamic')
-    compile('hiding', source.replace('int llama_decode', 'const char * name = "llama_decode";\nint llama_decode'), '-s')
+    compile(
+      'hiding',
+      source.replace('int32_t llama_decode', 'const char * name = "llama_decode";\nint32_t llama_decode'),
+      '-s',
+    )
     const why = { exporting: 'perhaps it had nothing to compute', hiding: 'it has no symbols, by which' }
     for (const [name, reason] of Object.entries(why)) {
       expect(reasons([`./${name}`])).toEqual([

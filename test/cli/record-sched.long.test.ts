@@ -53,7 +53,7 @@ const STORM = `#define _GNU_SOURCE
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
-int main() {
+int main(void) {
   cpu_set_t one; CPU_ZERO(&one); CPU_SET(sched_getcpu(), &one); sched_setaffinity(0, sizeof one, &one);
   int there[2], back[2]; char byte = 0; pid_t parent = getppid();
   if (pipe(there) || pipe(back)) return 1;

@@ -11,19 +11,18 @@ import { canRun, compile, linuxTest, useProgram, WITH_LLAMA } from './record-hel
 
 /** Its decode calls sleep so long: what else runs on the machine changes little of it. */
 const SLEEPING_LLAMA = `#include <unistd.h>
-struct batch { int tokens; void * rest[6]; };
+#include "stand-in.h"
 int sleep_us;
-int ggml_backend_graph_compute_async(void * b, void * g) { (void) b; (void) g; return 0; }
-int llama_decode(void * context, struct batch batch) { (void) context; usleep(sleep_us); return batch.tokens - 1; }`
+enum ggml_status ggml_backend_graph_compute_async(struct ggml_backend * b, struct ggml_cgraph * g) { (void) b; (void) g; return GGML_STATUS_SUCCESS; }
+int32_t llama_decode(struct llama_context * context, struct llama_batch batch) { (void) context; usleep(sleep_us); return batch.n_tokens - 1; }`
 const SLEEPER = `#include <stdlib.h>
-struct batch { int tokens; void * rest[6]; };
+#include "stand-in.h"
 extern int sleep_us;
-int llama_decode(void * context, struct batch batch);
 int main(int argc, char ** argv) {
-  struct batch batch = {.tokens = 1};
+  struct llama_batch batch = {.n_tokens = 1};
   int code = argc > 3;
   sleep_us = 1000 * atoi(argv[1]);
-  for (int i = 0; i < atoi(argv[2]); i++) code += llama_decode(argv, batch);
+  for (int i = 0; i < atoi(argv[2]); i++) code += llama_decode((void *) argv, batch);
   return code;
 }`
 

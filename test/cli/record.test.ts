@@ -39,7 +39,7 @@ int main(int argc, char ** argv) {
 const ENVIRONMENT = `#include <stdio.h>
 extern char ** environ;
 __attribute__((weak)) int own_function(void);
-int main() {
+int main(void) {
   for (char ** e = environ; *e; e++) puts(*e);
   return own_function ? own_function() : 1;
 }`
@@ -100,7 +100,7 @@ describe('the program', () => {
   })
 
   linuxTest('has the environment that it would have had, and LD_PRELOAD of its user in force', () => {
-    compile('libown.so', 'int own_function(void) { return 42; }', '-shared', '-fPIC')
+    compile('libown.so', 'int own_function(void); int own_function(void) { return 42; }', '-shared', '-fPIC')
     compile('environment', ENVIRONMENT)
     const wanted = (env: Record<string, string>) => {
       const plain = spawnSync(at('environment'), { env: { ...process.env, ...env }, encoding: 'utf8' })
@@ -279,7 +279,7 @@ describe('the log', () => {
   })
 
   linuxTest('of a program that is killed is told of, too', () => {
-    compile('dies', CALLER.replace('return code', 'return *(volatile char *) 0'), ...WITH_LLAMA())
+    compile('dies', CALLER.replace('return code', 'return code + *(volatile char *) 0'), ...WITH_LLAMA())
     const { stderr, status } = direct(...NODE, CLI, 'record', '-o', 'killed.ggtrace', './dies')
     expect([status, stderr.split('\n')[0]]).toEqual([139, './dies was ended by SIGSEGV'])
     expect(stderr).toMatch(/next: ggml2perfetto killed\.ggtrace/)

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import type { GpuEvent } from '../../lib/core.ts'
+import { cc } from '../compile.ts'
 import type { ModelSpec, Preset } from '../llama/gguf.mjs'
 import { presets } from '../llama/gguf.mjs'
 import { cudaEnvironment, ensureLlama, hasLlama, model, run } from '../llama/testbed.ts'
@@ -200,13 +201,13 @@ cuda('the recorder with CUDA, on a GPU that does not exist (needs linux-x64, cc,
     const linked = (runtime: string) => [`-L${BED}`, `-l:${runtime}`, `-Wl,-rpath,${BED}`]
     const shared = (name: string, more: readonly string[]) => {
       const library = inFolder(name)
-      execFileSync('cc', ['-shared', '-fPIC', '-o', library, ...more])
+      cc('-shared', '-fPIC', '-o', library, ...more)
       return library
     }
 
     test.each(['local', 'global'])('two runtimes, %s: each library calls its own', (mode) => {
       const program = inFolder('runtimes')
-      execFileSync('cc', ['-o', program, source('runtimes.c'), '-ldl'])
+      cc('-o', program, source('runtimes.c'), '-ldl')
       const libraries = ['libcudart.so.13', 'libcudart_other.so.13'].map((runtime, i) =>
         shared(`lib${i}.so`, ['-DLIBRARY', source('runtimes.c'), ...linked(runtime)]),
       )
@@ -272,7 +273,7 @@ cuda('the recorder with CUDA, on a GPU that does not exist (needs linux-x64, cc,
 
     test('without CUDA, its functions fail as without a driver', () => {
       const program = inFolder('absent')
-      execFileSync('cc', ['-o', program, fileURLToPath(new URL('absent.c', import.meta.url)), '-ldl'])
+      cc('-o', program, fileURLToPath(new URL('absent.c', import.meta.url)), '-ldl')
       const output = (env: Environment) => execFileSync(program, { env: { ...process.env, ...env }, encoding: 'utf8' })
       expect([output({}), output({ LD_PRELOAD: RECORDER, GGML2PERFETTO_OUT: newLog() })]).toEqual([
         '-1 -1 -1 -1 -1 ',

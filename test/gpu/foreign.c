@@ -3,14 +3,15 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
+#include "../llama/stand-in.h"
+
 enum { BYTES = 12345 };
 
 int cudaMemsetAsync(void * to, int value, size_t size, void * stream);
 
-int ggml_backend_sched_graph_compute_async(void * sched, void * graph);
-int ggml_backend_sched_graph_compute_async(void * sched, void * graph) {
+enum ggml_status ggml_backend_sched_graph_compute_async(struct ggml_backend_sched * sched, struct ggml_cgraph * graph) {
     static char memory[BYTES];
-    static int (*real)(void *, void *);
+    static __typeof__(ggml_backend_sched_graph_compute_async) * real;
     if (!real) *(void **) &real = dlsym(RTLD_NEXT, "ggml_backend_sched_graph_compute_async");
     cudaMemsetAsync(memory, 0, BYTES, NULL);
     return real(sched, graph);

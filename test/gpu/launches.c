@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "ggml-backend.h"
+#include "ggml-cuda.h"
 #include "llama.h"
 
 enum { LAUNCHES = 2000, TURNS = 200 };
@@ -15,8 +16,9 @@ int cudaMemsetAsync(void * to, int value, size_t size, void * stream);
 int cudaGetDeviceCount(int * count);
 
 /* As a program that ggml-cuda is linked into: what other libraries launch is not recorded. */
-void ggml_backend_cuda_reg(void);
-void ggml_backend_cuda_reg(void) {}
+ggml_backend_reg_t ggml_backend_cuda_reg(void) {
+    return NULL;
+}
 
 static double now(void) {
     struct timespec time;

@@ -79,7 +79,7 @@ int main(int argc, char ** argv) {
         }
         if (is_plan) memcpy(weight->data, weights, sizeof weights), memcpy(input->data, rows, sizeof rows);
         else ggml_backend_tensor_set(weight, weights, 0, sizeof weights), ggml_backend_tensor_set(input, rows, 0, sizeof rows);
-        enum ggml_status (*compute)(struct ggml_context *, struct ggml_cgraph *, int) = NULL;
+        __typeof__(ggml_graph_compute_with_ctx) * compute = NULL;
         if (is_plan) *(void **) &compute = cpu_function("ggml_graph_compute_with_ctx");
         const enum ggml_status status = is_plan     ? compute(context, graph, 2)
                                         : scheduler ? ggml_backend_sched_graph_compute(scheduler, graph)

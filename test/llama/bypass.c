@@ -53,7 +53,7 @@ int main(int count, char ** arguments) {
     if (!library) return fputs(dlerror(), stderr), 1;
     volatile int result = -1;
     if (strcmp(way, "address") == 0) {
-        int32_t (*decode)(struct llama_context *, struct llama_batch);
+        __typeof__(llama_decode) * decode;
         *(void **) &decode = dlsym(library, "llama_decode");
         result = decode(NULL, batch);
     } else {

@@ -1,8 +1,9 @@
-import { execFileSync, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { copyFileSync, linkSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { cc } from '../compile.ts'
 
 /**
  * The newest llama.cpp that Debian has, its own tools, in a folder made of Debian's packages. Fetched where it is missing.
@@ -94,10 +95,10 @@ export function whyNoHip(): string | undefined {
 export function placeHip(folder: string): void {
   linkSync(join(BACKEND, LIBRARIES, 'ggml/backends0/libggml-hip.so'), join(folder, 'libggml-hip.so'))
   const libraries = ['llama', 'ggml', 'ggml-base'].map((name) => join(ROOT, LIBRARIES, `lib${name}.so.0`))
-  const flags = ['-std=gnu11', '-O2', `-I${join(HEADERS, 'usr/include')}`, '-Wl,--allow-shlib-undefined']
+  const flags = ['-O2', `-I${join(HEADERS, 'usr/include')}`, '-Wl,--allow-shlib-undefined']
   for (const name of ['run', 'planted']) {
     const source = fileURLToPath(new URL(`${name}.c`, import.meta.url))
-    execFileSync('cc', [...flags, source, '-o', join(folder, name), ...libraries, '-lpthread'])
+    cc(...flags, source, '-o', join(folder, name), ...libraries, '-lpthread')
   }
 }
 

@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ggml-cpu.h"
 #include "llama.h"
 
 enum { SLOTS = 4, CONTEXT_TOKENS = 512 };
@@ -141,7 +142,7 @@ static void open_context(struct slot * slot, int threads) {
     slot->is_prompted = false;
     slot->context = llama_init_from_model(slot->model, params);
     if (!slot->context) fail("no context", "llama_init_from_model");
-    struct ggml_threadpool * (*create)(struct ggml_threadpool_params *) = cpu_function("ggml_threadpool_new");
+    __typeof__(ggml_threadpool_new) * create = cpu_function("ggml_threadpool_new");
     struct ggml_threadpool_params pool = ggml_threadpool_params_default(threads);
     pool.poll = 0;
     slot->pool = create(&pool);
@@ -149,7 +150,7 @@ static void open_context(struct slot * slot, int threads) {
 }
 
 static void close_context(struct slot * slot) {
-    void (*destroy)(struct ggml_threadpool *) = cpu_function("ggml_threadpool_free");
+    __typeof__(ggml_threadpool_free) * destroy = cpu_function("ggml_threadpool_free");
     llama_detach_threadpool(slot->context);
     destroy(slot->pool);
     llama_free(slot->context);

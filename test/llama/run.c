@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ggml-cpu.h"
+#include "ggml-rpc.h"
 #include "gguf.h"
 #include "llama.h"
 
@@ -69,7 +71,7 @@ static struct options options = {
 };
 
 /* llama_decode, as the program found it. */
-static int32_t (*decode_function)(struct llama_context * context, struct llama_batch batch) = llama_decode;
+static __typeof__(llama_decode) * decode_function = llama_decode;
 
 /* One context and what its thread needs. */
 struct session {
@@ -345,7 +347,7 @@ static void * cpu_function(const char * name) {
 /* The CPU backend is loaded at run time: its functions are reached through its registry. */
 static void attach_pool(struct session * session) {
     struct ggml_threadpool_params params = ggml_threadpool_params_default(options.threads);
-    struct ggml_threadpool * (*create)(struct ggml_threadpool_params *) = cpu_function("ggml_threadpool_new");
+    __typeof__(ggml_threadpool_new) * create = cpu_function("ggml_threadpool_new");
     if (options.pool_cpu >= 0) {
         cpu_set_t cpus;
         CPU_ZERO(&cpus);
@@ -359,7 +361,7 @@ static void attach_pool(struct session * session) {
 }
 
 static void detach_pool(struct session * session) {
-    void (*destroy)(struct ggml_threadpool *) = cpu_function("ggml_threadpool_free");
+    __typeof__(ggml_threadpool_free) * destroy = cpu_function("ggml_threadpool_free");
     llama_detach_threadpool(session->context);
     destroy(session->pool);
 }
@@ -539,7 +541,7 @@ static void * rpc_function(const char * name) {
 }
 
 static void use_server(void) {
-    ggml_backend_reg_t (*add_server)(const char * address);
+    __typeof__(ggml_backend_rpc_add_server) * add_server;
     *(void **) &add_server = rpc_function("ggml_backend_rpc_add_server");
     ggml_backend_register(add_server(options.rpc));
 }
@@ -552,7 +554,7 @@ static void * wait_for_end(void * unused) {
 
 /* What llama.cpp's ggml-rpc-server calls. */
 static void serve(void) {
-    void (*start)(const char * address, const char * cache, size_t threads, size_t count, ggml_backend_dev_t * devices);
+    __typeof__(ggml_backend_rpc_start_server) * start;
     ggml_backend_dev_t device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
     pthread_t thread;
     *(void **) &start = rpc_function("ggml_backend_rpc_start_server");

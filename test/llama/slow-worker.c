@@ -15,8 +15,12 @@ static int find(struct dl_phdr_info * library, size_t size, void * real) {
     return 0; /* several are tried out, the last one is used */
 }
 
-void ggml_barrier(void * threadpool) {
-    void (*real)(void *) = NULL;
+/* Declared by no header of llama.cpp's that is installed. */
+struct ggml_threadpool;
+void ggml_barrier(struct ggml_threadpool * threadpool);
+
+void ggml_barrier(struct ggml_threadpool * threadpool) {
+    __typeof__(ggml_barrier) * real = NULL;
     dl_iterate_phdr(find, &real);
     real(threadpool);
     if (gettid() == getpid()) return;

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { C_FLAGS, INCLUDE } from '../compile.ts'
 import { cachedModel, type Model, type ModelSpec, type Preset } from './gguf.mjs'
 
 /**
@@ -16,14 +17,14 @@ import { cachedModel, type Model, type ModelSpec, type Preset } from './gguf.mjs
 
 const pathOf = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 const HOME = pathOf('../../vendor/llama')
-const FLAGS = ['-std=gnu11', '-O2', '-g', '-Wall', '-Wextra', '-Werror']
+const FLAGS = [...C_FLAGS, '-O2', '-g']
 const execute = promisify(execFile)
 
 /** Where llama.cpp's libraries and headers lie. */
 export const LIB = join(HOME, 'lib')
 /** The same libraries, with ggml-rpc, which is compiled. */
 export const RPC_LIB = join(HOME, 'rpc')
-export const INCLUDE = join(HOME, 'include')
+export { INCLUDE }
 
 export interface Load {
   readonly event: 'load'
@@ -260,7 +261,7 @@ const compile = async (name: string, { compiler, lib }: typeof X64) => {
   await mkdir(folder, { recursive: true })
   const temporary = `${path}.${randomUUID()}.tmp`
   const linked = [`-L${lib}`, `-Wl,-rpath,${lib}`, '-lllama', '-lggml', '-lggml-base', '-lpthread']
-  await execute(compiler, [...FLAGS, `-I${INCLUDE}`, source, '-o', temporary, ...linked])
+  await execute(compiler, [...FLAGS, source, '-o', temporary, ...linked])
   await rename(temporary, path)
   return path
 }

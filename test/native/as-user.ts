@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import {
   accessSync,
   chmodSync,
@@ -14,6 +14,7 @@ import { constants, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, expect, test } from '@jest/globals'
+import { cc } from '../compile.ts'
 import { hasLlama, model, type Run, runHosts } from '../llama/testbed.ts'
 import { inFolder, RECORDER, type Recording, readLog, useRecorder } from './recording.ts'
 
@@ -41,7 +42,7 @@ function mayPerf(...users: readonly (readonly string[])[]): boolean {
   try {
     chmodSync(folder, 0o755)
     const program = join(folder, 'may-perf')
-    execFileSync('cc', ['-o', program, fileURLToPath(new URL('../llama/may-perf.c', import.meta.url))])
+    cc('-o', program, fileURLToPath(new URL('../llama/may-perf.c', import.meta.url)))
     return users.every(([command, ...args]) => spawnSync(command ?? program, [...args, program]).status === 0)
   } finally {
     rmSync(folder, { recursive: true })
@@ -102,7 +103,7 @@ export function useRecorderOfUser(): (steps: readonly (string | number)[], optio
 /** The beginning of a command whose program may not make these system calls. */
 export function denied(calls: readonly string[], error: 'EPERM' | 'ENOSYS' = 'EPERM'): string[] {
   const deny = inFolder('deny')
-  execFileSync('cc', ['-O1', '-o', deny, fileURLToPath(new URL('../llama/deny.c', import.meta.url))])
+  cc('-O1', '-o', deny, fileURLToPath(new URL('../llama/deny.c', import.meta.url)))
   return [deny, `${constants.errno[error]}`, calls.join()]
 }
 

@@ -1,9 +1,10 @@
-import { execFileSync, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from '@jest/globals'
+import { cc } from '../compile.ts'
 
 const NATIVE = fileURLToPath(new URL('../../native', import.meta.url))
 const canCompile = process.platform === 'linux' && spawnSync('cc', ['--version']).status === 0
@@ -12,7 +13,7 @@ const canCompile = process.platform === 'linux' && spawnSync('cc', ['--version']
   const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-batch-'))
   const program = join(folder, 'batch')
   const sources = ['test/batch.c', 'recorder/batch.c'].map((name) => join(NATIVE, name))
-  execFileSync('cc', ['-Wall', '-pthread', '-fsanitize=address,undefined', `-I${NATIVE}`, '-o', program, ...sources])
+  cc('-pthread', '-fsanitize=address,undefined', `-I${NATIVE}`, '-o', program, ...sources)
   const { status, stderr } = spawnSync(program, { encoding: 'utf8' })
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
   rmSync(folder, { recursive: true })

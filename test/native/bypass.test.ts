@@ -3,7 +3,8 @@ import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { hasLlama, INCLUDE } from '../llama/testbed.ts'
+import { cc } from '../compile.ts'
+import { hasLlama } from '../llama/testbed.ts'
 import { inFolder, newLog, RECORDER, readLog, useRecorder } from './recording.ts'
 
 /** Why functions of llama.cpp are not seen: the reason that the log names is the one that is so. */
@@ -19,10 +20,10 @@ llama('calls of llama_decode that pass no hook', () => {
     () => string,
   ]
   beforeAll(() => {
-    const cc = (...args: string[]) => execFileSync('cc', ['-O2', `-I${INCLUDE}`, SOURCE, ...args])
-    cc('-DLIBRARY', '-shared', '-fPIC', '-o', library())
-    cc('-DUSER', '-shared', '-fPIC', '-o', user(), library(), `-Wl,-rpath,${dirname(library())}`)
-    cc('-o', program(), '-ldl')
+    const compile = (...args: string[]) => cc('-O2', SOURCE, ...args)
+    compile('-DLIBRARY', '-shared', '-fPIC', '-o', library())
+    compile('-DUSER', '-shared', '-fPIC', '-o', user(), library(), `-Wl,-rpath,${dirname(library())}`)
+    compile('-o', program(), '-ldl')
   })
 
   async function missing(way: string, loaded: string): Promise<string | number | undefined> {

@@ -2,21 +2,12 @@
  * A program that makes five calls of a library that looks like llama.cpp, and does nothing else: for systems that llama.cpp's own
  * libraries are too new for, or are not built for. Counts its calls and their tokens. -DMODULE: that library.
  */
-#include <stdint.h>
 #include <stdio.h>
 
-struct llama_batch {
-    int32_t n_tokens;
-    int32_t * token;
-    float * embd;
-    int32_t * pos, * n_seq_id, ** seq_id;
-    int8_t * logits;
-};
-
-int32_t llama_decode(void * context, struct llama_batch batch);
+#include "../llama/stand-in.h"
 
 #ifdef MODULE
-int32_t llama_decode(void * context, struct llama_batch batch) {
+int32_t llama_decode(struct llama_context * context, struct llama_batch batch) {
     return context && batch.n_tokens > 0 ? 0 : 1;
 }
 #else
@@ -25,7 +16,7 @@ int main(void) {
     int calls = 0, decoded = 0;
     for (int i = 0; i < 5; i++) {
         struct llama_batch batch = {.n_tokens = i ? 1 : 3, .token = tokens};
-        if (llama_decode(tokens, batch) != 0) return 1;
+        if (llama_decode((void *) tokens, batch) != 0) return 1;
         calls++;
         decoded += batch.n_tokens;
     }

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { summarize } from '../../lib/index.ts'
 import { inputOf } from '../../lib/node.ts'
+import { cc } from '../compile.ts'
 import { hasLlama, LIB, model, run, runner } from '../llama/testbed.ts'
 import { BPFTRACE, canBpftrace } from '../machine.ts'
 import { inFolder, NANO, newLog, RECORDER, readLog, useRecorder } from './recording.ts'
@@ -70,7 +71,7 @@ function trace(script: string, command: readonly string[], ...args: readonly str
 
 const program = (name: string, source: string, ...options: readonly string[]) => {
   writeFileSync(inFolder(`${name}.c`), source)
-  execFileSync('cc', ['-O1', '-pthread', ...options, '-o', inFolder(name), inFolder(`${name}.c`)])
+  cc('-O1', '-pthread', ...options, '-o', inFolder(name), inFolder(`${name}.c`))
   return inFolder(name)
 }
 
@@ -160,50 +161,57 @@ ebpf('llama.cpp by uprobes (needs root, bpftrace, linux-x64 and cc)', () => {
 
 /** Has the symbols of llama.cpp 0.7.0, or (OLD) of 0.5.0. A batch has as many tokens as it has room for. */
 const CALLS = `
+#include "stand-in.h"
 #define F(type) __attribute__((noipa)) type
-struct llama_batch { int n; void * lists[6]; };
 struct batch_ext { int n, room; };
+#ifndef OLD
+/* Of 0.7.0, which stand-in.h does not have. */
+int _ZN15llama_batch_ext9add_tokenEi(struct batch_ext * batch, int sequence);
+void _ZN15llama_batch_ext5clearEv(struct batch_ext * batch);
+void _ZN15llama_batch_extC1EP13llama_context(struct batch_ext * batch, struct llama_context * context);
+int32_t llama_process(struct llama_context * context, int type, struct batch_ext * batch);
+#endif
 static volatile int result;
 #ifndef OLD
 F(int) _ZN15llama_batch_ext9add_tokenEi(struct batch_ext * batch, int sequence) { return batch->n < batch->room ? batch->n++ : -1 + 0 * sequence; }
 F(void) _ZN15llama_batch_ext5clearEv(struct batch_ext * batch) { batch->n = 0; }
-F(void) _ZN15llama_batch_extC1EP13llama_context(struct batch_ext * batch, void * context) { batch->n = 0; batch->room = context ? 3 : 0; }
-F(int) llama_process(void * context, int type, struct batch_ext * batch) { return result + 0 * (type + batch->n); }
+F(void) _ZN15llama_batch_extC1EP13llama_context(struct batch_ext * batch, struct llama_context * context) { batch->n = 0; batch->room = context ? 3 : 0; }
+F(int32_t) llama_process(struct llama_context * context, int type, struct batch_ext * batch) { return result + 0 * (type + batch->n + !context); }
 #endif
-F(int) llama_decode(void * context, struct llama_batch batch) {
+F(int32_t) llama_decode(struct llama_context * context, struct llama_batch batch) {
 #ifndef OLD
   struct batch_ext inner;
   _ZN15llama_batch_extC1EP13llama_context(&inner, context);
   _ZN15llama_batch_ext9add_tokenEi(&inner, 0);
   if (llama_process(context, 1, &inner) > 5) return -1;
 #endif
-  return result + 0 * batch.n;
+  return result + 0 * (batch.n_tokens + !context);
 }
-F(int) llama_encode(void * context, struct llama_batch batch) { return result + 0 * batch.n; }
+F(int32_t) llama_encode(struct llama_context * context, struct llama_batch batch) { return result + 0 * (batch.n_tokens + !context); }
 int split(void) __asm__("llama_decode.cold"); /* as compilers name what they take out of a function */
 F(int) split(void) { return result; }
-int main() {
-  int context = split();
-  llama_decode(&context, (struct llama_batch){ .n = 7 });
-  llama_encode(&context, (struct llama_batch){ .n = 4 });
+int main(void) {
+  struct llama_context * const context = (void *) &result + split();
+  llama_decode(context, (struct llama_batch){ .n_tokens = 7 });
+  llama_encode(context, (struct llama_batch){ .n_tokens = 4 });
 #ifndef OLD
   struct batch_ext one, two;
-  _ZN15llama_batch_extC1EP13llama_context(&one, &context);
-  _ZN15llama_batch_extC1EP13llama_context(&two, &context);
+  _ZN15llama_batch_extC1EP13llama_context(&one, context);
+  _ZN15llama_batch_extC1EP13llama_context(&two, context);
   for (int i = 0; i < 5; i++) _ZN15llama_batch_ext9add_tokenEi(&one, 0); /* the last two have no room */
   _ZN15llama_batch_ext9add_tokenEi(&two, 0);
-  llama_process(&context, 1, &one);
-  llama_process(&context, 0, &one);
-  llama_process(&context, 1, &two);
+  llama_process(context, 1, &one);
+  llama_process(context, 0, &one);
+  llama_process(context, 1, &two);
   _ZN15llama_batch_ext5clearEv(&one);
   for (int i = 0; i < 2; i++) _ZN15llama_batch_ext9add_tokenEi(&one, 0);
   result = 1;
-  llama_process(&context, 1, &one);
-  _ZN15llama_batch_extC1EP13llama_context(&one, &context);
-  llama_process(&context, 1, &one);
+  llama_process(context, 1, &one);
+  _ZN15llama_batch_extC1EP13llama_context(&one, context);
+  llama_process(context, 1, &one);
 #endif
   result = -3;
-  return llama_decode(&context, (struct llama_batch){ .n = 1 }) != -3;
+  return llama_decode(context, (struct llama_batch){ .n_tokens = 1 }) != -3;
 }`
 
 ebpf('programs without libraries by uprobes (needs root, bpftrace, linux-x64 and cc)', () => {
@@ -267,7 +275,7 @@ ebpf('the kernel by tracepoints (needs root, bpftrace, linux-x64 and cc)', () =>
 #include <sys/wait.h>
 #include <unistd.h>
 static void * work(void * name) { pthread_setname_np(pthread_self(), name); usleep(2000); printf("%ld ", syscall(SYS_gettid)); return NULL; }
-int main() {
+int main(void) {
   pthread_t one; char * names[] = {"a|b = c: 1", "x ==> y"};
   for (int i = 0; i < 2; i++) { pthread_create(&one, NULL, work, names[i]); pthread_join(one, NULL); }
   fflush(stdout);
@@ -304,7 +312,7 @@ int main() {
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
-int main() {
+int main(void) {
   char * pages = mmap(NULL, 500 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   madvise(pages, 500 * 4096, MADV_NOHUGEPAGE);
   for (int i = 0; i < 500; i++) pages[i * 4096 + 100] = 1;

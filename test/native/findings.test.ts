@@ -6,6 +6,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals'
 import { analyze, type Finding } from '../../lib/index.ts'
 import { inputOf, record } from '../../lib/node.ts'
 import { expectChecks } from '../analyze/findings/made-run.ts'
+import { cc } from '../compile.ts'
 import { hasControlGroups, withCpuLimit } from '../control-group.ts'
 import type { ModelSpec } from '../llama/gguf.mjs'
 import { hasLlama, LIB, model, type RunOptions, run, runner } from '../llama/testbed.ts'
@@ -42,8 +43,7 @@ llama('the first finding of a run (needs linux-x64 and cc)', () => {
   useRecorder()
 
   beforeAll(() => {
-    const flags = ['-O1', '-shared', '-fPIC', '-o', inFolder('lazy-map.so'), join(SOURCES, 'lazy-map.c'), '-ldl']
-    execFileSync('cc', flags)
+    cc('-O1', '-shared', '-fPIC', '-o', inFolder('lazy-map.so'), join(SOURCES, 'lazy-map.c'), '-ldl')
   })
 
   async function findingsOf(path: string, args: readonly string[], options: RunOptions = {}): Promise<Finding[]> {

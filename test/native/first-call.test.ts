@@ -1,8 +1,9 @@
-import { execFileSync, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { cc } from '../compile.ts'
 import { buildRecorder, RECORDER, readLog } from './recording.ts'
 
 /**
@@ -16,8 +17,9 @@ const linux = process.platform === 'linux' && canBuild ? describe : describe.ski
 /** What looks like llama.cpp. The recorder asks for its version when it begins: until a constructor runs, there is no answer. */
 const LLAMA = `#include <stdatomic.h>
 #include <unistd.h>
+#include "stand-in.h"
 atomic_bool has_begun, is_constructing;
-int llama_decode(void * context) { return 0; }
+int32_t llama_decode(struct llama_context * context, struct llama_batch batch) { return context ? batch.n_tokens : 0; }
 const char * ggml_version(void) {
     atomic_store(&has_begun, 1);
     while (!atomic_load(&is_constructing)) usleep(1000);
@@ -27,11 +29,11 @@ const char * ggml_version(void) {
 const char * llama_version(void) { return "test"; }
 `
 const CALLING = `#include <stdatomic.h>
+#include "stand-in.h"
 extern atomic_bool is_constructing;
-int llama_decode(void * context);
 __attribute__((constructor)) static void construct(void) {
     atomic_store(&is_constructing, 1);
-    llama_decode(0);
+    llama_decode(0, (struct llama_batch){.n_tokens = 1});
 }
 `
 const LOADING = `#include <dlfcn.h>
@@ -44,24 +46,30 @@ __attribute__((constructor)) static void construct(void) {
     dlopen(INNER, RTLD_NOW);
 }
 `
-const HIDDEN =
-  '__attribute__((visibility("hidden"))) int ggml_init(void) { return 0; } int inner(void) { return ggml_init(); }\n'
+const HIDDEN = `#pragma GCC visibility push(hidden)
+#include "stand-in.h"
+struct ggml_context * ggml_init(struct ggml_init_params params) { return params.mem_buffer; }
+#pragma GCC visibility pop
+extern int inner(void);
+int inner(void) { return ggml_init((struct ggml_init_params){.mem_buffer = 0}) != 0; }
+`
 const PROGRAM = `#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
+#include "stand-in.h"
 extern atomic_bool has_begun, is_constructing;
-int llama_decode(void * context);
 static void * load(void * path) {
     while (!atomic_load(&has_begun)) usleep(1000);
     return dlopen(path, RTLD_NOW);
 }
 int main(int count, char ** arguments) {
+    if (count != 2) return 1;
     pthread_t thread;
     void * library;
     pthread_create(&thread, NULL, load, arguments[1]);
-    llama_decode(0);
+    llama_decode(0, (struct llama_batch){.n_tokens = 1});
     pthread_join(thread, &library);
     return puts(library ? "loaded" : "not loaded"), 0;
 }
@@ -74,16 +82,16 @@ linux('the first call beside a thread that loads a library (needs linux and cc)'
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-first-call-'))
     buildRecorder()
-    const cc = (text: string, name: string, ...flags: readonly string[]) => {
+    const compile = (text: string, name: string, ...flags: readonly string[]) => {
       writeFileSync(inFolder('source.c'), text)
-      execFileSync('cc', ['-O1', '-w', '-fPIC', '-pthread', inFolder('source.c'), '-o', inFolder(name), ...flags])
+      cc('-O1', '-fPIC', '-pthread', inFolder('source.c'), '-o', inFolder(name), ...flags)
     }
     const linked = [`-L${folder}`, '-lllama', `-Wl,-rpath,${folder}`, '-ldl']
-    cc(LLAMA, 'libllama.so', '-shared')
-    cc(HIDDEN, 'hidden.so', '-shared')
-    cc(CALLING, 'calling.so', '-shared', ...linked)
-    cc(LOADING, 'loading.so', '-shared', `-DINNER="${inFolder('hidden.so')}"`, ...linked)
-    cc(PROGRAM, 'program', ...linked)
+    compile(LLAMA, 'libllama.so', '-shared')
+    compile(HIDDEN, 'hidden.so', '-shared')
+    compile(CALLING, 'calling.so', '-shared', ...linked)
+    compile(LOADING, 'loading.so', '-shared', `-DINNER="${inFolder('hidden.so')}"`, ...linked)
+    compile(PROGRAM, 'program', ...linked)
   })
   afterAll(() => rmSync(folder, { recursive: true }))
 

@@ -3,6 +3,7 @@ import { mkdirSync, readdirSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from '@jest/globals'
+import { cc } from '../compile.ts'
 import { hasLlama, hostsProgram, LIB, model, type Run, run, runHosts, runPython } from '../llama/testbed.ts'
 import { inLong, inParts, isLong, someOf } from '../long.ts'
 import {
@@ -94,7 +95,7 @@ llama('workers (needs linux-x64 and cc)', () => {
   inLong(test)('that have no CPU when the program ends have told of all their operators, too', async () => {
     const slow = inFolder('slow-worker.so')
     const source = fileURLToPath(new URL('../llama/slow-worker.c', import.meta.url))
-    execFileSync('cc', ['-O1', '-shared', '-fPIC', '-o', slow, source, '-ldl'])
+    cc('-O1', '-shared', '-fPIC', '-o', slow, source, '-ldl')
     const { path } = await model(NANO)
     const log = newLog()
     mkdirSync(dirname(log))

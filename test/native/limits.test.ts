@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { mkdirSync, statSync } from 'node:fs'
 import { constants } from 'node:os'
 import { dirname } from 'node:path'
@@ -9,6 +8,7 @@ import { inputOf, openTrace, summarizeFile } from '../../lib/node.ts'
 import type { ModelSpec } from '../llama/gguf.mjs'
 import { hasLlama, model, type RunOptions, runHosts } from '../llama/testbed.ts'
 import '../live.ts'
+import { cc } from '../compile.ts'
 import { inLong, inParts, someOf } from '../long.ts'
 import { denied } from './as-user.ts'
 import {
@@ -159,7 +159,7 @@ llama('logs that are limited while they are written (needs linux-x64 and cc)', (
   inLong(test)('a guard records less when the disk slows decode down, and says so', async () => {
     const slow = inFolder('slow-disk.so')
     const source = fileURLToPath(new URL('../llama/slow-disk.c', import.meta.url))
-    execFileSync('cc', ['-O1', '-shared', '-fPIC', '-o', slow, source, '-ldl'])
+    cc('-O1', '-shared', '-fPIC', '-o', slow, source, '-ldl')
     // It decides every 64 calls.
     const steps = ['open', 0, 1, 'decode', 0, 200]
     const env = { GGML2PERFETTO_GUARD: '100 %', ...ring, SLOW_DISK_MS: '6' }

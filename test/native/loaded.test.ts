@@ -1,8 +1,9 @@
-import { execFileSync, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { cc } from '../compile.ts'
 import { buildRecorder, RECORDER } from './recording.ts'
 
 /** Libraries that a program loads: the recorder looks at them (native/recorder/hooks-libraries.c), and the loader finds the same ones. */
@@ -10,11 +11,12 @@ import { buildRecorder, RECORDER } from './recording.ts'
 const canBuild = ['cc', 'make'].every((tool) => spawnSync(tool, ['--version'], { stdio: 'ignore' }).status === 0)
 const linux = process.platform === 'linux' && canBuild ? describe : describe.skip
 
-const FOUND = 'int found(void) { return 7; }\n'
-const BETWEEN = 'int found(void); int between(void) { return found(); }\n'
+const FOUND = 'int found(void); int found(void) { return 7; }\n'
+const BETWEEN = 'int found(void), between(void); int between(void) { return found(); }\n'
 /** Where the loader searches depends on the library that calls. */
 const OPENER = `#include <dlfcn.h>
 #include <stdio.h>
+void open_by_library(const char * file);
 void open_by_library(const char * file) {
     void * library = dlopen(file, RTLD_NOW);
     printf("%s\\n", library && dlsym(library, "found") ? "found" : "not found");
@@ -29,19 +31,19 @@ linux('libraries that a program loads (needs linux and cc)', () => {
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-loaded-'))
     buildRecorder()
-    const cc = (text: string, name: string, ...flags: readonly string[]) => {
+    const compile = (text: string, name: string, ...flags: readonly string[]) => {
       writeFileSync(inFolder('source.c'), text)
-      execFileSync('cc', ['-O1', '-fPIC', inFolder('source.c'), '-o', inFolder(name), ...flags])
+      cc('-O1', '-fPIC', inFolder('source.c'), '-o', inFolder(name), ...flags)
     }
     for (const name of ['deep', 'other', 'new', 'old']) mkdirSync(inFolder(name))
-    cc(FOUND, 'deep/libfound.so', '-shared')
-    cc(BETWEEN, 'other/libbetween.so', '-shared', `-L${inFolder('deep')}`, '-lfound')
+    compile(FOUND, 'deep/libfound.so', '-shared')
+    compile(BETWEEN, 'other/libbetween.so', '-shared', `-L${inFolder('deep')}`, '-lfound')
     for (const [tags, kind] of [
       ['new', '--enable-new-dtags'], // DT_RUNPATH
       ['old', '--disable-new-dtags'], // DT_RPATH
     ] as const) {
-      cc(OPENER, `${tags}/libopener.so`, '-shared', `-Wl,-rpath,${inFolder('deep')},${kind}`, '-ldl')
-      cc(
+      compile(OPENER, `${tags}/libopener.so`, '-shared', `-Wl,-rpath,${inFolder('deep')},${kind}`, '-ldl')
+      compile(
         PROGRAM,
         `${tags}/program`,
         `-L${inFolder(tags)}`,

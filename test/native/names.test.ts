@@ -3,7 +3,8 @@ import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from '@jest/globals'
-import { hasLlama, LIB } from '../llama/testbed.ts'
+import { cc } from '../compile.ts'
+import { hasLlama } from '../llama/testbed.ts'
 import { inFolder, newLog, RECORDER, readLog, useRecorder } from './recording.ts'
 
 /** Names of tensors in a ggml that was built with another GGML_MAX_NAME: whole, and compared as a whole. */
@@ -19,10 +20,10 @@ llama('names of tensors', () => {
   test.each([64, 128, 200])('of at most %i bytes', async (bytes) => {
     const folder = inFolder(`names-${bytes}`)
     mkdirSync(folder)
-    const flags = ['-std=gnu11', '-O1', '-Wall', '-Werror', `-DGGML_MAX_NAME=${bytes}`, `-I${LIB}/../include`, SOURCE]
-    execFileSync('cc', [...flags, '-DMODULE', '-shared', '-fPIC', '-o', join(folder, 'libnamed.so')])
+    const flags = ['-O1', `-DGGML_MAX_NAME=${bytes}`, SOURCE]
+    cc(...flags, '-DMODULE', '-shared', '-fPIC', '-o', join(folder, 'libnamed.so'))
     const program = join(folder, 'program')
-    execFileSync('cc', [...flags, `-L${folder}`, `-Wl,-rpath,${folder}`, '-lnamed', '-o', program])
+    cc(...flags, `-L${folder}`, `-Wl,-rpath,${folder}`, '-lnamed', '-o', program)
     const log = newLog()
     mkdirSync(dirname(log), { recursive: true })
     const env = { ...process.env, LD_PRELOAD: RECORDER, GGML2PERFETTO_OUT: log, GGML2PERFETTO_LEVEL: 'graph' }

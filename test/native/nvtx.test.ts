@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { convert } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
+import { cc } from '../compile.ts'
 import { hasLlama, model } from '../llama/testbed.ts'
 import { inLong } from '../long.ts'
 import {
@@ -107,10 +108,10 @@ withHeaders("a program that uses NVIDIA's NVTX headers (needs nvtx3/ of a CUDA t
   beforeAll(() => {
     buildRecorder()
     const source = fileURLToPath(new URL('nvtx-program.c', import.meta.url))
-    const flags = ['-std=gnu11', '-O1', '-Wall', '-Wextra', '-Werror', `-I${INCLUDE}`, source, '-ldl', '-pthread']
+    const flags = ['-O1', `-I${INCLUDE}`, source, '-ldl', '-pthread']
     const module = join(folder, 'module.so')
-    execFileSync('cc', ['-DMODULE', '-shared', '-fPIC', ...flags, '-o', module])
-    execFileSync('cc', [...flags, module, '-o', program])
+    cc('-DMODULE', '-shared', '-fPIC', ...flags, '-o', module)
+    cc(...flags, module, '-o', program)
   })
 
   const announce = (env: Record<string, string>, ...args: string[]) => {

@@ -1,8 +1,9 @@
-import { execFileSync, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
+import { cc } from '../compile.ts'
 import { hasLlama, model } from '../llama/testbed.ts'
 import { inFolder, RECORDER, type Recording, readLog, useRecorder } from './recording.ts'
 
@@ -48,7 +49,7 @@ llama(`graphs that are built for each call (needs linux-x64, cc, and node-llama-
 
   beforeAll(async () => {
     path = (await model('tinyMoe')).path
-    execFileSync('cc', ['-std=gnu11', '-O2', HOST, '-o', inFolder('any-version'), '-ldl'])
+    cc('-O2', HOST, '-o', inFolder('any-version'), '-ldl')
     recording = await record(inFolder('renewed.ggtrace'))
     // With a list of ops, each graph is hashed as a whole.
     hashed = await record(inFolder('hashed.ggtrace'), { GGML2PERFETTO_OPS: opsOf(recording).join(',') })

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { GgtraceWriter } from '../../lib/core.ts'
 import { convert, summarize } from '../../lib/index.ts'
 import { inputOf } from '../../lib/node.ts'
+import { cc } from '../compile.ts'
 import { hasLlama, model } from '../llama/testbed.ts'
 import { NANO, recordHosts, useRecorder } from './recording.ts'
 
@@ -91,15 +92,14 @@ beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-redact-'))
   program = join(folder, 'redact')
   const native = fileURLToPath(new URL('../../native', import.meta.url))
-  execFileSync('cc', [
-    '-Wall',
+  cc(
     '-fsanitize=address,undefined',
     `-I${native}`,
     '-o',
     program,
     `${native}/test/redact.c`,
     `${native}/common/redact.c`,
-  ])
+  )
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 

@@ -6,6 +6,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals'
 import { RULES } from '../../lib/analysis.ts'
 import { type Analysis, analyze, type Finding } from '../../lib/index.ts'
 import { inputOf } from '../../lib/node.ts'
+import { cc } from '../compile.ts'
 import { canBuild, OPENMP, ownCpu } from '../llama/own-cpu.ts'
 import { ensureLlama, hasLlama, model, type RunOptions, run } from '../llama/testbed.ts'
 import { CPU, CPUS } from '../machine.ts'
@@ -60,7 +61,7 @@ openmp('threads of OpenMP (needs c++ with -fopenmp, and two CPUs)', () => {
 
   perfTest('a second runtime, whose threads wait on the CPUs', async () => {
     const library = inFolder('second-openmp.so')
-    execFileSync('cc', ['-O1', '-shared', '-fPIC', '-Wall', '-Werror', SECOND, '-o', library, '-ldl', '-pthread'])
+    cc('-O1', '-shared', '-fPIC', SECOND, '-o', library, '-ldl', '-pthread')
     const gomp = execFileSync('cc', ['-print-file-name=libgomp.so.1'], { encoding: 'utf8' }).trim()
     const second = inFolder('libgomp-second.so.1')
     // The loader takes a library of the same SONAME for the same: those of wheels have other ones.

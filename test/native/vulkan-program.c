@@ -14,17 +14,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "../llama/stand-in.h"
 #include "recorder/vulkan-api.h"
 
-struct llama_batch {
-    int32_t n_tokens;
-    int32_t * token;
-    float * embd;
-    int32_t * pos, * n_seq_id, ** seq_id;
-    int8_t * logits;
-};
-
-int32_t llama_decode(void * context, struct llama_batch batch);
 VkResult vkCreateInstance(const void * info, const void * allocator, VkInstance * instance);
 PFN_vkVoidFunction vkGetInstanceProcAddr(VkInstance instance, const char * name);
 VkResult vkCreateDevice(VkPhysicalDevice physical, const VkDeviceCreateInfo * info, const void * allocator, VkDevice * device);
@@ -62,7 +54,7 @@ static uint64_t ticks_at(uint64_t host) {
     return (host / 8) & (bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1);
 }
 
-int32_t llama_decode(void * context, struct llama_batch batch) {
+int32_t llama_decode(struct llama_context * context, struct llama_batch batch) {
     return context && batch.n_tokens > 0 ? 0 : 1;
 }
 
@@ -307,7 +299,7 @@ int main(int count, char ** arguments) {
         vkCreateCommandPool(device, &(VkCommandPoolCreateInfo){.queueFamilyIndex = i}, NULL, &pools[i]);
         vkAllocateCommandBuffers(device, &(VkCommandBufferAllocateInfo){.commandPool = pools[i], .commandBufferCount = BUFFERS_MAX / FAMILIES}, buffers[i]);
     }
-    if (llama_decode(tokens, (struct llama_batch){.n_tokens = 1, .token = tokens})) return 1;
+    if (llama_decode((void *) tokens, (struct llama_batch){.n_tokens = 1, .token = tokens})) return 1;
     for (int i = 0; i < 8; i++) {
         const VkFence fence = 1 + (VkFence) i;
         record(buffers[i % FAMILIES][0]);

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { analyze, convert } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
+import { cc } from '../compile.ts'
 import type { ModelSpec, Preset } from '../llama/gguf.mjs'
 import { ensureLlama, hasLlama, model, type Run, run, vulkanEnvironment } from '../llama/testbed.ts'
 import { buildRecorder, expectSameTimes, NANO, RECORDER, readLog } from './recording.ts'
@@ -233,13 +233,7 @@ vulkan('the recorder with Vulkan, on the CPU (needs linux-x64, cc and mesa-vulka
 
   test('without labels: submissions, and the reason', async () => {
     const unlabelled = join(folder, 'unlabelled.so')
-    execFileSync('cc', [
-      '-shared',
-      '-fPIC',
-      '-o',
-      unlabelled,
-      fileURLToPath(new URL('../llama/unlabelled.c', import.meta.url)),
-    ])
+    cc('-shared', '-fPIC', '-o', unlabelled, fileURLToPath(new URL('../llama/unlabelled.c', import.meta.url)))
     const { of, kernels, fact } = await record(NANO, {}, `${unlabelled}:${RECORDER}`)
     expect(kernels).toEqual([])
     expect(of('gpu').filter(({ what }) => what === 'graph').length).toBeGreaterThan(CALLS.length)

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,7 +6,8 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { type Analysis, analyze, eventsOf, Names } from '../../lib/index.ts'
 import { NO_PAGE, UNKNOWN_PAGE } from '../../lib/model/page-events.ts'
 import { inputOf } from '../../lib/node.ts'
-import { ensureLlama, hasLlama, INCLUDE, LIB } from '../llama/testbed.ts'
+import { cc } from '../compile.ts'
+import { ensureLlama, hasLlama, LIB } from '../llama/testbed.ts'
 import { buildRecorder, RECORDER } from '../native/recording.ts'
 import { expectedOf, type Found } from './expected.ts'
 import { findKernel, runGuest } from './guest.ts'
@@ -17,7 +17,6 @@ import { findKernel, runGuest } from './guest.ts'
 const pathOf = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 const kernel = hasLlama() ? findKernel() : undefined
 const guest = kernel === undefined ? describe.skip : describe
-const FLAGS = ['-std=gnu11', '-O2', '-Wall', '-Wextra', '-Werror']
 const CPU = 'libggml-cpu-x64.so'
 
 guest('two NUMA nodes (needs qemu-system-x86_64, and a kernel of Debian)', () => {
@@ -29,9 +28,9 @@ guest('two NUMA nodes (needs qemu-system-x86_64, and a kernel of Debian)', () =>
     await ensureLlama()
     buildRecorder()
     const [init, host] = [join(folder, 'init'), join(folder, 'host')]
-    execFileSync('cc', [...FLAGS, '-static', pathOf('init.c'), '-o', init])
+    cc('-O2', '-static', pathOf('init.c'), '-o', init)
     const linked = ['-L', LIB, `-l:${CPU}`, '-l:libggml-base.so']
-    execFileSync('cc', [...FLAGS, '-I', INCLUDE, pathOf('host.c'), ...linked, '-o', host])
+    cc('-O2', pathOf('host.c'), ...linked, '-o', host)
     const record = (name: string) =>
       `/out/${name}.json LD_LIBRARY_PATH=/lib LD_PRELOAD=/lib/libggml2perfetto.so GGML2PERFETTO_OUT=/out/${name}.ggtrace /bin/host 4`
     const run = await runGuest({

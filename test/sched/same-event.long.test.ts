@@ -26,19 +26,18 @@ const PROGRAM = `#define _GNU_SOURCE
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
-struct batch { int tokens; void * rest[6]; };
-int llama_decode(void * context, struct batch batch);
+#include "stand-in.h"
 static void * work(void * arg) { for (volatile int i = 0; i < 20000; i++); return arg; }
 int main(void) {
-  struct batch batch = {.tokens = 1};
+  struct llama_batch batch = {.n_tokens = 1};
   cpu_set_t one; CPU_ZERO(&one); CPU_SET(sched_getcpu(), &one); sched_setaffinity(0, sizeof one, &one);
-  llama_decode(&batch, batch);
+  llama_decode((void *) &batch, batch);
   for (int i = 0; i < ${THREADS}; i++) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, work, NULL) || pthread_join(thread, NULL)) return 1;
     usleep(500);
   }
-  llama_decode(&batch, batch);
+  llama_decode((void *) &batch, batch);
   return 0;
 }`
 

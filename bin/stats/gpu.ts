@@ -66,7 +66,9 @@ function timeTable({ time, idle }: Pick<GpuDevice, 'time' | 'idle'>, title: stri
 /** Why the GPU waited for launches. */
 function hostTable({ host_wait, idle }: Pick<GpuDevice, 'host_wait' | 'idle'>): StatsTable {
   return tableOf(host_wait ?? [], {}, [
-    text('the program, while the GPU waited for it', ({ what }) => what),
+    text('the program, while the GPU waited for it', ({ what, device }) =>
+      device === null ? what : `${what} (${device})`,
+    ),
     number('time', ({ time_ns }) => duration(time_ns)),
     number('share', ({ time_ns }) => percent(time_ns / (idle?.host_wait.time_ns ?? 0))),
   ])

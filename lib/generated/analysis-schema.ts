@@ -76,7 +76,7 @@ export const ANALYSIS_TYPES: { readonly [name: string]: JsonFields } = {
   GpuTime: {"total_ns":"number","computation_ns":"number","exposed_communication_ns":"number","exposed_copy_ns":"number","idle_ns":"number","busy_ns":"number","communication_ns":"number","copy_ns":"number","communication_overlap_share":{"any":["number","null"]},"tracelens":{"fields":{"computation_ns":"number","exposed_communication_ns":"number","exposed_copy_ns":"number","copy_ns":"number"}}},
   GpuGaps: {"host_wait":{"of":"GpuGapSum"},"kernel_wait":{"of":"GpuGapSum"},"other":{"of":"GpuGapSum"}},
   GpuGapSum: {"count":"number","time_ns":"number"},
-  GpuHostTime: {"what":{"is":["state","compiling pipelines","preparing graphs","waiting","copying","allocating","sampling","text","media","submitting","graphs elsewhere","rest of calls","outside calls","launch latency"]},"time_ns":"number"},
+  GpuHostTime: {"what":{"is":["state","another GPU","between graphs","compiling pipelines","preparing graphs","waiting","copying","allocating","sampling","text","media","submitting","graphs elsewhere","rest of calls","outside calls","launch latency"]},"device":{"any":["number","null"]},"time_ns":"number"},
   GpuCalls: {"work":"number","time":{"of":"GpuTime"},"idle":{"any":[{"of":"GpuGaps"},"null"]},"host_wait":{"any":[{"list":{"of":"GpuHostTime"}},"null"]},"transfers":{"list":{"of":"GpuTransfer"}}},
   GpuTransfer: {"direction":"string","from":"string","to":"string","count":"number","bytes":"number","time_ns":"number","exposed_ns":{"any":["number","null"]},"gb_per_s":{"any":["number","null"]},"unknown_sizes":"number"},
   GpuKind: {"kind":"string","count":"number","time_ns":"number","share":"number"},

@@ -1,3 +1,6 @@
+import type { Analysis } from '../analysis.ts'
+import type { GpuHostTime } from '../gpu/figures.ts'
+import { devicesOf } from './gpu-device.ts'
 import { confidenceOf, found, type Limit, type Rule } from './rule.ts'
 import { percent, time } from './words.ts'
 
@@ -9,6 +12,18 @@ const SHARE: Limit = {
 const PREEMPTED: Limit = {
   value: 0.05,
   why: 'a thread that loses its CPU in calls (preempted) loses it between them, too: the program is not the cause',
+}
+
+/** What a program does outside of calls. */
+const OUTSIDE: readonly GpuHostTime['what'][] = ['outside calls', 'sampling', 'text', 'state', 'media']
+
+/** Time outside of calls in which all GPUs wait: a call may end before its work does. Undefined without recorded work of a GPU. */
+function idleGpuNs(analysis: Analysis): number | undefined {
+  const times = devicesOf(analysis).flatMap(({ host_wait }) => (host_wait ? [host_wait] : []))
+  if (times.length === 0) return undefined
+  const outsideOf = (list: readonly GpuHostTime[]) =>
+    list.reduce((sum, { what, time_ns }) => sum + (OUTSIDE.includes(what) ? time_ns : 0), 0)
+  return Math.min(...times.map(outsideOf))
 }
 
 /** Tokens wait for the program between calls. */
@@ -24,16 +39,19 @@ export const betweenCalls: Rule = {
     if (!slope) return []
     const { tpot, between_calls, points } = slope
     if (!(tpot.mean_ns > 0) || between_calls.mean_ns < 0) return []
-    const share = between_calls.mean_ns / tpot.mean_ns
-    const sentence = `${percent(share)} of the time per token is between calls: ${time(between_calls.mean_ns)} of ${time(tpot.mean_ns)}`
+    const idleNs = idleGpuNs(analysis)
+    const ns = Math.min(between_calls.mean_ns, (idleNs ?? Infinity) / points)
+    const share = ns / tpot.mean_ns
+    const noGpu = idleNs === undefined ? '' : ', while no GPU works'
+    const sentence = `${percent(share)} of the time per token is between calls${noGpu}: ${time(ns)} of ${time(tpot.mean_ns)}`
     if (share < SHARE.value) return [{ figure: sentence }]
     const preempted = analysis.scheduling?.workers.filter(({ worker }) => worker === 0) ?? []
     if (preempted.some(({ preempted_ns, call_time_ns }) => preempted_ns >= PREEMPTED.value * call_time_ns))
       return [{ figure: `${sentence}, in which other threads had its CPU, too` }]
     return found(sentence, {
-      time_ns: between_calls.mean_ns * points,
+      time_ns: ns * points,
       ...confidenceOf(analysis, points),
-      evidence: { between_share: share, between_ns: between_calls.mean_ns, tpot_ns: tpot.mean_ns, calls: points },
+      evidence: { between_share: share, between_ns: ns, tpot_ns: tpot.mean_ns, calls: points },
       check: { command: 'ggml2perfetto stats <logs>', evidence: 'between_ns' },
     })
   },

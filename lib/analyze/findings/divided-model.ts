@@ -16,6 +16,7 @@ export const dividedModel: Rule = {
   id: 'divided-model',
   title: 'CPU and another backend wait for each other',
   limits: { share: SHARE },
+  covers: ['gpu-launches'],
   advice: (program) => {
     const experts = program.unless(EXPERTS, 'for MoE only the experts on the CPU (--cpu-moe)')
     return `Only one of them computes at a time. ${either('Offload more layers (-ngl)', experts)}; less of the model on the slower one is the only gain`

@@ -11,6 +11,7 @@ import { firstCall } from './first-call.ts'
 import { gpuCommunication } from './gpu-communication.ts'
 import { gpuCopies } from './gpu-copies.ts'
 import { gpuLaunches } from './gpu-launches.ts'
+import { gpuTurns } from './gpu-turns.ts'
 import { logOutput } from './log-output.ts'
 import { losses } from './losses.ts'
 import { lowL2Hits } from './low-l2-hits.ts'
@@ -71,6 +72,7 @@ export const RULES: readonly Rule[] = [
   flashAttentionOff,
   dividedModel,
   gpuLaunches,
+  gpuTurns,
   gpuCommunication,
   gpuCopies,
   unusedTensorCores,

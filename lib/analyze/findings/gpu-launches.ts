@@ -1,5 +1,5 @@
 import { plural } from '../../model/units.ts'
-import type { GpuDevice } from '../gpu/figures.ts'
+import type { GpuDevice, GpuHostTime } from '../gpu/figures.ts'
 import { confidenceIn, devicesOf, evidenceOf, nameOf, workOf } from './gpu-device.ts'
 import { found, type Limit, type Rule } from './rule.ts'
 import { percent } from './words.ts'
@@ -9,16 +9,17 @@ const SHARE: Limit = {
   why: 'programs that launch ahead of the GPU, in PyTorch without graphs too, wait for up to a tenth of the time, where steps begin',
 }
 
-/** Graphs of another backend, for which the GPU waits wherever its launches are: their placement is the cause. */
-const ELSEWHERE = 'graphs elsewhere'
+/** For these, a GPU waits wherever its launches are: the placement of the model is the cause. */
+const ELSEWHERE: readonly GpuHostTime['what'][] = ['graphs elsewhere', 'between graphs', 'another GPU']
+const isElsewhere = ({ what }: GpuHostTime) => ELSEWHERE.includes(what)
 
 /** Most of what a recorded program did in this time. */
 function meanwhile(hostTimes: GpuDevice['host_wait'], allNs: number): string {
-  const most = hostTimes?.find(({ what }) => what !== ELSEWHERE)
+  const most = hostTimes?.find((time) => !isElsewhere(time))
   return most ? `; the program meanwhile: ${most.what} (${percent(most.time_ns / allNs)})` : ''
 }
 
-/** A GPU is idle as the host has not launched its next work, and no other backend computes. */
+/** A GPU is idle as the host has not launched its next work, and neither another backend nor another GPU computes. */
 export const gpuLaunches: Rule = {
   id: 'gpu-launches',
   title: 'A GPU waits for the host to launch its work',
@@ -32,7 +33,7 @@ export const gpuLaunches: Rule = {
       const { idle, time, host_wait } = device
       if (!idle) return []
       const { time_ns: waitNs, count } = idle.host_wait
-      const elsewhereNs = host_wait?.find(({ what }) => what === ELSEWHERE)?.time_ns ?? 0
+      const elsewhereNs = (host_wait ?? []).filter(isElsewhere).reduce((sum, { time_ns }) => sum + time_ns, 0)
       const time_ns = waitNs - elsewhereNs
       const share = time_ns / time.total_ns
       const sentence = `${nameOf(analysis, device)} waits for launches ${percent(share)} of the time`

@@ -28,7 +28,7 @@ export const movedOperators: Rule = {
   limits: { splits: ONE },
   advice:
     'Choose what the device supports (types of the KV cache, flash attention, a later version), or place the weights on it; each split waits for the one before',
-  covers: ['divided-model'],
+  covers: ['divided-model', 'gpu-launches'],
   look: (analysis) =>
     placedPhases(analysis).flatMap(({ placement, time, row }) => {
       const moved = placement.moved.filter(
@@ -76,7 +76,7 @@ export const layersOnCpu: Rule = {
   limits: { layers: ONE, room: ROOM },
   advice:
     'Offload more layers (-ngl), as many as the memory of the device has room for; of MoE only the experts on the CPU (--n-cpu-moe). Without a device, see why its backend finds none (driver, build, visible devices)',
-  covers: ['divided-model'],
+  covers: ['divided-model', 'gpu-launches'],
   look: (analysis) =>
     placedPhases(analysis).flatMap(({ placement, time, row }) => {
       const devices = devicesOf(placement)

@@ -113,13 +113,16 @@ export interface GpuGaps {
 
 /**
  * What the recorded program did on any of its threads while the GPU waited for it; the sum is `idle.host_wait.time_ns`. Of activities at the same
- * time the first in this order counts: `compiling pipelines`, `preparing graphs` (CUDA's: captured, instantiated, updated), `waiting` (for a GPU: it ends a little after the work), `copying` between host and
+ * time the first in this order counts: `another GPU` (it works, or the program submits a graph to it; where one thread launches the work of both), `between graphs`
+ * (copies and waits between the splits of a graph, without those after a first one on the CPU), `compiling pipelines`, `preparing graphs` (CUDA's: captured, instantiated, updated), `waiting` (for a GPU: it ends a little after the work), `copying` between host and
  * backend buffers, `allocating` a graph or memory, `sampling`, `text` (tokenizing, detokenizing), `state` (saved or restored), `media` (images, sound),
  * `submitting` (graph runs that put work into command buffers, and submissions), `graphs elsewhere` (on another backend, such as the CPU),
  * `rest of calls` (building graphs, setting inputs, …), `outside calls`. `launch latency` is the time from the launch to the start of its work.
  */
 export interface GpuHostTime {
   readonly what:
+    | 'another GPU'
+    | 'between graphs'
     | 'compiling pipelines'
     | 'preparing graphs'
     | 'waiting'
@@ -134,6 +137,8 @@ export interface GpuHostTime {
     | 'rest of calls'
     | 'outside calls'
     | 'launch latency'
+  /** Number of the GPU that it waits for; null for all but `another GPU`. */
+  readonly device: number | null
   readonly time_ns: number
 }
 

@@ -1,7 +1,7 @@
 import { DefaultMap, getOrMake } from '../../model/default-map.ts'
 import { TimesNs } from '../common/sketches.ts'
 import type { GpuQueueLength } from './figures.ts'
-import type { HostTimes } from './host-activity.ts'
+import { type HostTimes, Intervals } from './host-activity.ts'
 import { type HostRanges, RANGE_KINDS, type RangeCursor } from './host-ranges.ts'
 import type { Launches } from './launches.ts'
 import type { StepList } from './steps.ts'
@@ -126,6 +126,8 @@ export interface DeviceMeasure {
   /** Of the work of calls. */
   readonly callSweep: TimeSweep
   readonly queue: LaunchQueue
+  /** Time in which it works; undefined where no other device may wait for it. */
+  readonly working: Intervals | undefined
   /** Launches whose work begins before them. */
   launchesAfterWork: number
   /** Pieces of work whose launch is known. */
@@ -174,14 +176,25 @@ export function measure(
   ranges.sort()
   join(work, launches)
   for (const [pid, launch] of launches) sites.attribute(launch, ranges, pid)
-  const devices = work.devices.map(
-    (): DeviceMeasure => ({
-      ...{ sweep: new TimeSweep(host?.another()), callSweep: new TimeSweep(host?.another()) },
+  const isOfOneThread = [...launches.values()].every(({ runs }) => runs.every(({ tid }) => tid === runs[0]!.tid))
+  const working = host && isOfOneThread && work.devices.length > 1 ? work.devices.map(() => new Intervals()) : undefined
+  const devices = work.devices.map(({ index, device, pid }): DeviceMeasure => {
+    const others = work.devices.flatMap((other) =>
+      working && other.index !== index && other.pid === pid
+        ? [{ device: other.device, intervals: working[other.index]! }]
+        : [],
+    )
+    return {
+      ...{
+        sweep: new TimeSweep(host?.ofDevice(device, others)),
+        callSweep: new TimeSweep(host?.ofDevice(device, others)),
+      },
       ...{ queue: new LaunchQueue(), launchesAfterWork: 0, launched: 0 },
+      working: working?.[index],
       sites: new DefaultMap(() => ({ launches: 0, work: 0, timeNs: 0 })),
       steps: steps.list.map(() => new TimeSweep()),
-    }),
-  )
+    }
+  })
   const streams = work.streams.map(() => ({ gaps: new GapSums(), queue: new LaunchQueue(), endNs: NaN, busyNs: 0 }))
   const durations = new Map(
     work.devices.flatMap((device) =>
@@ -240,6 +253,7 @@ function divide(
     const launched = at === NONE ? undefined : launches.get(stream.pid)!
     const launchNs = launched ? launched.start(at) : NaN
     const device = devices[stream.of.index]!
+    device.working?.add(startNs, endNs)
     device.sweep.take(startNs, endNs, kind, launchNs, transfer)
     if (work.isOfCall(id)) device.callSweep.take(startNs, endNs, kind, launchNs, transfer)
     addGap(streams[stream.index]!, startNs, endNs, launchNs)

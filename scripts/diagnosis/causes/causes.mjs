@@ -1,5 +1,15 @@
 /** All causes, in the order of the table. */
-import { attentionOff, cacheType, expertsOnCpu, fewLayers, oddHeads, outputOnCpu, weightType } from './devices.mjs'
+import {
+  attentionOff,
+  cacheType,
+  expertsOnCpu,
+  fewLayers,
+  gpusByTurns,
+  halfOffload,
+  oddHeads,
+  outputOnCpu,
+  weightType,
+} from './devices.mjs'
 import { sameExperts, sortedExperts } from './experts.mjs'
 import { copiedWeights, newPipelines, starvedGpu } from './gpu.mjs'
 import { hog, hogOnOne } from './hog.mjs'
@@ -69,6 +79,8 @@ export const CAUSES = [
   weightType,
   expertsOnCpu,
   fewLayers,
+  halfOffload,
+  gpusByTurns,
   outputOnCpu,
   attentionOff,
   starvedGpu,

@@ -8,14 +8,17 @@ const LONG = { ...BASE, context: 2048 }
 const MOE = { ...BASE, feedForward: 4096, experts: 8, expertsUsed: 4 }
 const PLACED = { tokens: 12, threads: 1 }
 
-const placed = ({ spec = BASE, args, rule, prompt = 8, ...cause }) => ({
+const DEEP = { ...BASE, layers: 8, width: 512, feedForward: 2048, heads: 8 }
+
+/** `args` and `more`, further variables of the environment, may depend on the number of the run. */
+const placed = ({ spec = BASE, args, more = () => ({}), rule, prompt = 8, ...cause }) => ({
   isUndisturbed: true,
   rules: [rule],
   async create({ folder, build, number }) {
-    const { env } = build
+    const options = { ...PLACED, prompt: prompt + 4 * number, args: typeof args === 'function' ? args(number) : args }
     return {
-      command: build.decode({ model: await modelIn(folder, spec), ...PLACED, prompt: prompt + 4 * number, args }),
-      env,
+      command: build.decode({ model: await modelIn(folder, spec), ...options }),
+      env: { ...build.env, ...more(number) },
     }
   },
   ...cause,
@@ -64,6 +67,26 @@ export const fewLayers = placed({
   spec: LARGE,
   args: ['--gpu-layers', '1'],
   rule: 'layers-on-cpu',
+})
+/** Of 8 layers and the output, the device has 3 to 5. */
+export const halfOffload = placed({
+  id: 'half-offload',
+  title: 'half of the layers, which stay on the CPU',
+  // With lavapipe, the layers of the CPU do not count.
+  builds: ['cuda'],
+  spec: DEEP,
+  args: (number) => ['--gpu-layers', `${3 + (number % 3)}`],
+  rule: 'layers-on-cpu',
+})
+/** On 2 to 4 GPUs. */
+export const gpusByTurns = placed({
+  id: 'gpus-by-turns',
+  title: 'a model that is divided by layers over several GPUs',
+  builds: ['cuda'],
+  spec: { ...DEEP, weights: 'F16' },
+  args: ALL,
+  more: (number) => ({ BED_DEVICES: `${2 + (number % 3)}` }),
+  rule: 'gpu-turns',
 })
 export const outputOnCpu = placed({
   id: 'output-on-cpu',

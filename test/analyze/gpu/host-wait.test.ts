@@ -49,7 +49,7 @@ test('what the program did while the GPU waited for it: by the most specific act
   const { gpu } = analysis
   const [device] = gpu!.devices
   expect(device!.idle!.host_wait).toEqual({ count: 1, time_ns: 800 })
-  expect(device!.host_wait).toEqual([
+  expect(device!.host_wait!.map(({ what, time_ns }) => ({ what, time_ns }))).toEqual([
     { what: 'rest of calls', time_ns: 10 + 20 + 10 + 30 + 100 },
     { what: 'outside calls', time_ns: 30 + 100 },
     { what: 'launch latency', time_ns: 120 },
@@ -70,6 +70,85 @@ test('what the program did while the GPU waited for it: by the most specific act
     time_ns: 700,
     evidence: { launches_share: 0.7, host_wait_ns: 800, elsewhere_ns: 100 },
   })
+})
+
+/** A token of a model of which two GPUs compute half of the layers each; `tids`: the threads that launch. */
+const divided = (tids: readonly [number, number] = [1, 1]): EventInput => ({
+  name: 'made',
+  *events(names) {
+    const place = { context: -1, contextName: 0, stream: 1, streamName: 0, pid: -1, signature: 0, facts: {} }
+    const work = (device: number, correlation: number, startNs: number, endNs: number): TraceEvent => ({
+      ...{
+        kind: 'gpu',
+        what: 'kernel',
+        name: names.id('mul_mat'),
+        startNs,
+        endNs,
+        correlation,
+        device,
+        ...place,
+        call: 0,
+      },
+    })
+    const launch = (correlation: number, startNs: number, tid: number): TraceEvent => ({
+      ...{ ...SHARED, kind: 'api', library: 'cuda', name: names.id('cudaLaunchKernel'), startNs, endNs: startNs + 10 },
+      ...{ correlation, launched: 1, tid },
+    })
+    const graph = (
+      split: number,
+      backend: string,
+      startNs: number,
+      endNs: number,
+      submission?: number,
+    ): TraceEvent => ({
+      ...{ kind: 'graph', backend: names.id(backend), nodes: 1, split, call: 0, startNs, endNs, inferred: 0 },
+      ...(submission !== undefined && { submissions: [submission] }),
+    })
+    yield [{ kind: 'input', format: 'ggtrace', clock: 'MONOTONIC', originNs: 0n, attributes: {} }]
+    yield [{ kind: 'facts', attributes: { gpus: '0 Fake GPU, 1 Fake GPU' } }]
+    yield [
+      launch(1, 0, tids[0]),
+      graph(0, 'CPU', 100, 120),
+      launch(2, 210, tids[0]),
+      graph(1, 'CUDA0', 200, 240, 2),
+      launch(3, 1270, tids[1]),
+      graph(2, 'CUDA1', 1260, 1300, 3),
+      graph(3, 'CPU', 1800, 1900),
+      launch(4, 1970, tids[1]),
+      graph(4, 'CUDA1', 1950, 1990, 4),
+      launch(5, 2100, tids[0]),
+      { kind: 'token', call: 0, phase: 'decode', tokens: 1, startNs: 50, endNs: 2200, tid: 1, inferred: 0 },
+    ]
+    // GPU 0 works until 1200, then GPU 1 until 1700, and again from 2000; GPU 0 goes on at 2150.
+    yield [work(0, 1, 10, 20), work(1, 1, 10, 20), work(0, 2, 250, 1200), work(1, 3, 1310, 1700)]
+    yield [work(1, 4, 2000, 2050), work(0, 5, 2150, 2160)]
+  },
+})
+
+const timesOf = async (input: EventInput) =>
+  (await analyze(input)).gpu!.devices.map(({ host_wait }) =>
+    Object.fromEntries(host_wait!.map(({ what, device, time_ns }) => [`${what} ${device ?? ''}`.trim(), time_ns])),
+  )
+
+test('a GPU waits for another one while that one works, or gets a graph, and for what is between graphs', async () => {
+  const [first, second] = await timesOf(divided())
+  // Before its first graph, the CPU looks up inputs: what follows that is none of a division.
+  expect(first).toEqual({
+    'outside calls': 30,
+    'rest of calls': 50 + 80 + 10 + 50,
+    'graphs elsewhere': 20 + 100,
+    submitting: 10,
+    'launch latency': 40 + 50,
+    'another GPU 1': 40 + 390 + 40 + 50,
+    'between graphs': 60 + 10 + 100 + 50,
+  })
+  expect(second).toMatchObject({ 'another GPU 0': 40 + 950, 'between graphs': 10 + 60 + 100 + 50 })
+})
+
+test('of GPUs that two threads use, it is not known whether one waits for the other', async () => {
+  const [first, second] = await timesOf(divided([1, 2]))
+  expect(first!['another GPU 1']).toBe(80) // graphs that the program submits to it
+  expect(second!['another GPU 0']).toBe(40)
 })
 
 test('of other formats it is not known', async () => {

@@ -18,43 +18,68 @@ import { known, number, type Section, tableOf, text } from './section.ts'
 
 /**
  * The inputs of each run: an Analysis is one, a log of another process than those before it begins one, and inputs that name no process
- * (recordings of the scheduler, companions, models) belong to the run before them.
+ * (recordings of the scheduler, companions, models) belong to the run before them. A client of ggml-rpc and its server are one run.
  */
 export async function runsOf({ inputs, from }: StatsInputs): Promise<string[][]> {
   if (inputs.length < 2 || inputs.includes('-')) return [[...inputs]]
-  const runs: { readonly key: string; readonly inputs: string[] }[] = []
+  const runs: { readonly key: string; readonly connections: string[]; readonly inputs: string[] }[] = []
   let leading: string[] = []
   for (const input of inputs) {
-    const key = await processOf(input, from as string | undefined)
-    const known = key === undefined ? runs.at(-1) : runs.find((run) => run.key === key)
-    if (known) known.inputs.push(input)
-    else if (key === undefined) leading.push(input)
+    const { key, connections } = await processOf(input, from as string | undefined)
+    const isKnown = (run: (typeof runs)[number]) =>
+      run.key === key || run.connections.some((connection) => connections.includes(connection))
+    const known = key === undefined ? runs.at(-1) : runs.find(isKnown)
+    if (known) {
+      known.inputs.push(input)
+      known.connections.push(...connections)
+    } else if (key === undefined) leading.push(input)
     else {
-      runs.push({ key, inputs: [...leading, input] })
+      runs.push({ key, connections: [...connections], inputs: [...leading, input] })
       leading = []
     }
   }
   return runs.length > 0 ? runs.map(({ inputs }) => inputs) : [[...inputs]]
 }
 
-/** Process and boot that a log names; the path of an Analysis. */
-async function processOf(path: string, from: string | undefined): Promise<string | undefined> {
+interface OfProcess {
+  /** Process and boot that a log names; the path of an Analysis; undefined: neither. */
+  readonly key: string | undefined
+  /** Connections of ggml-rpc: the address of each end. */
+  readonly connections: readonly string[]
+}
+
+const OF_NONE: OfProcess = { key: undefined, connections: [] }
+/** Batches of a log that are read at most. */
+const BATCHES_MAX = 16
+
+async function processOf(path: string, from: string | undefined): Promise<OfProcess> {
   const opened = await openAny(path)
   if (opened.kind === 'analysis') {
     await opened.source.return()
-    return `analysis ${path}`
+    return { key: `analysis ${path}`, connections: [] }
   }
   // A description of a model is of no process, and no log.
   if (isModel(opened.head)) {
     await opened.source.return()
-    return undefined
+    return OF_NONE
   }
-  for await (const [first] of eventsOf(await asLog(opened), new Names(), { from })) {
-    if (first?.kind !== 'input') return undefined
-    const { pid, boot_id = '' } = first.attributes
-    return pid === undefined ? undefined : `${pid} ${boot_id}`
+  const names = new Names()
+  let key: string | undefined
+  const connections = new Set<string>()
+  let batches = 0
+  for await (const batch of eventsOf(await asLog(opened), names, { from })) {
+    const [first] = batch
+    if (batches === 0) {
+      if (first?.kind !== 'input' || first.attributes['pid'] === undefined) return OF_NONE
+      const { pid, boot_id = '' } = first.attributes
+      key = `${pid} ${boot_id}`
+    }
+    for (const event of batch)
+      if (event.kind === 'rpc' && event.client > 0)
+        connections.add(`${names.text(event.client)} ${names.text(event.server)}`)
+    if (connections.size > 0 || ++batches === BATCHES_MAX) break
   }
-  return undefined
+  return { key, connections: [...connections] }
 }
 
 /** Options for one run. */

@@ -23,11 +23,12 @@ import type { ModelFigures, Roofline } from './model/figures.ts'
 import { numaOf } from './numa/assemble-numa.ts'
 import { placementOf } from './placement/assemble-placement.ts'
 import type { PowerFigures } from './power/figures.ts'
+import type { RpcFigures } from './rpc/figures.ts'
 import { type Contents, ContentsPass } from './run/contents.ts'
 import { runOf } from './run/facts.ts'
 import type { RunFacts } from './run/figures.ts'
 import { lossesIn } from './run/losses.ts'
-import { mainLog } from './run/main-log.ts'
+import { isOfServer, mainLog } from './run/main-log.ts'
 import type { Summary } from './summary/figures.ts'
 import { SummaryPass } from './summary/summary.ts'
 import type { SchedulingFigures } from './threads/figures.ts'
@@ -165,16 +166,18 @@ export function documentOf(
   unknown: UnknownOf,
   modelOf: (log: ModelLog) => ModelParts,
 ): Analysis {
-  const main = mainLog(logs)
+  const ofServers = logs.some((log) => !isOfServer(log)) ? logs.filter(isOfServer) : []
+  const own = logs.filter((log) => !ofServers.includes(log))
+  const main = mainLog(own)
   const { summary, figures, accesses = NO_ACCESSES } = main
   const undetermined = [
     ...unknown(summary, figures.scheduling),
     ...inferredFigures(figures.inferred, figures.inferredOfCalls),
     ...withoutParts(figures.callsLeftOut),
   ]
-  const gpu = gpuOf(logs)
+  const gpu = gpuOf(own)
   undetermined.push(...(gpu?.undetermined ?? []))
-  const run = runOf(main, logs, undetermined)
+  const run = runOf(main, own, undetermined)
   const log = { ...figures, run, gpus: gpusOf(summary), rows: figures.operators.rows }
   const { model, rooflines, undetermined: ofModel } = modelOf(log)
   const memory = memoryOf(figures)
@@ -208,7 +211,7 @@ export function documentOf(
     placement: placementOf(figures, summary.attributes),
     numa: numaOf(figures.numa, summary.attributes),
     weight_memory: weightMemoryOf(figures.weightMemory, summary.attributes),
-    rpc: figures.rpc,
+    rpc: rpcOf([main, ...ofServers]),
     page_faults: accesses.page_faults,
     data_accesses: accesses.data_accesses,
     ...requests,
@@ -226,6 +229,16 @@ export function documentOf(
       ...figures.unknownSeries,
     ],
     ...seriesOf(figures),
+  }
+}
+
+/** Messages of the run's process, and those that its servers recorded. */
+function rpcOf(logs: readonly AnalysedLog[]): RpcFigures | null {
+  const found = logs.flatMap(({ figures: { rpc } }) => rpc ?? [])
+  if (found.length === 0) return null
+  return {
+    peers: found.flatMap(({ peers }) => peers),
+    left_out: found.reduce((sum, { left_out }) => sum + left_out, 0),
   }
 }
 

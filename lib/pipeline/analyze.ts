@@ -12,7 +12,7 @@ import { checkMachine } from '../analyze/model/assemble-model.ts'
 import type { PeakFigures } from '../analyze/model/figures.ts'
 import { checkCacheTypes } from '../analyze/model/static.ts'
 import { PowerPass } from '../analyze/power/power-pass.ts'
-import { refuseSeveral } from '../analyze/run/main-log.ts'
+import { isOfServer, refuseSeveral } from '../analyze/run/main-log.ts'
 import { SummaryPass } from '../analyze/summary/summary.ts'
 import { ThreadHistory } from '../analyze/threads/thread-history.ts'
 import { unknownScheduling } from '../analyze/threads/undetermined.ts'
@@ -115,7 +115,7 @@ async function analysed(
     analysed.sort((a, b) => logs.indexOf(a.log) - logs.indexOf(b.log))
     const unplaced = later.map(({ name }): Undetermined => ({ what: 'scheduling', why: `${name}: ${TOO_LATE}` }))
     const logsOf = analysed.map((pass) => pass.finish())
-    refuseSeveral(logsOf)
+    refuseSeveral(logsOf.filter((log) => !isOfServer(log)))
     const unknown: UnknownOf = (summary, scheduling) => [
       ...unknownScheduling(summary, scheduling, threads),
       ...unplaced,

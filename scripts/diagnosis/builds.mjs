@@ -1,7 +1,7 @@
 /**
  * The builds of llama.cpp that the benchmark runs: `pool`, npm's of vendor/llama, whose workers are threads of ggml; `openmp`, Debian's
  * newest, whose workers are those of libgomp; and `own`, npm's with a CPU backend that is built here for libgomp, and the same program as
- * `pool`, for causes that need a program with other options; `vulkan` and `cuda`, npm's with a second backend. Debian's programs run in a root folder of their own (scripts/fetch-debian.mjs),
+ * `pool`, for causes that need a program with other options; `vulkan`, `cuda` and `rpc`, npm's with a second backend. Debian's programs run in a root folder of their own (scripts/fetch-debian.mjs),
  * in which the working folder of the benchmark has the same path as outside.
  */
 import { execFileSync } from 'node:child_process'
@@ -94,7 +94,18 @@ async function cuda(folder) {
   return withDevice('cuda', cudaEnvironment(bed))(folder)
 }
 
-const BUILDS = { pool, openmp, own, vulkan, cuda }
+/** npm's build with ggml-rpc, and a command that serves the CPU by it. */
+async function rpc(folder) {
+  const { ensureLlama, RPC_LIB } = await testbed()
+  await ensureLlama({ rpc: true })
+  return {
+    name: 'rpc',
+    decode: ({ args = [], ...options }) => decode(folder, RPC_LIB, { ...options, args }),
+    serve: (address) => [join(folder, 'run'), '--lib', RPC_LIB, '--serve', address],
+  }
+}
+
+const BUILDS = { pool, openmp, own, vulkan, cuda, rpc }
 
 /** Returns a build by its name, fetched or built where it is missing. */
 export function buildsIn(folder) {

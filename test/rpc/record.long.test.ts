@@ -8,12 +8,14 @@ import { beforeAll, describe, expect, test } from '@jest/globals'
 import { convert, eventsOf, type Input, type TraceEvent } from '../../lib/index.ts'
 import { randomOf } from '../../lib/model/random.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
-import { ensureLlama, hasLlama, model, RPC_LIB, run, runner } from '../llama/testbed.ts'
+import { run, useFolder } from '../cli/helpers.ts'
+import { ensureLlama, hasLlama, model, RPC_LIB, run as runModel, runner } from '../llama/testbed.ts'
 import { NANO, newLog, RECORDER, readLog, useRecorder } from '../native/recording.ts'
 import { summariesOf } from './exchange.ts'
 
 /** A client of ggml-rpc and its server, both recorded; and the clocks of both, related by their messages. */
 
+useFolder()
 const hasCompiler = spawnSync('g++', ['--version'], { stdio: 'ignore' }).status === 0
 const llama = hasLlama() && hasCompiler ? describe : describe.skip
 
@@ -99,7 +101,7 @@ async function decode(
   const { path } = await model(NANO)
   const server = await serve(before, logs?.server, host)
   const args = ['--lib', RPC_LIB, '--rpc', server.address, '--gpu-layers', '99', '--threads', '1', '--decode', '12']
-  const { result, code } = await run(path, args, { env: recorded(logs?.client) })
+  const { result, code } = await runModel(path, args, { env: recorded(logs?.client) })
   const { served, ...ended } = await server.stop()
   return { hash: result?.hash, codes: [code, ended.code], served }
 }
@@ -175,6 +177,27 @@ llama('ggml-rpc (needs linux-x64, cc and g++)', () => {
       ])
     } finally {
       trace.close()
+    }
+  })
+
+  test('is one run for why, in which calls wait for the server, with what that computes of it', () => {
+    const why = (...names: readonly string[]) => run(['why', ...names])
+    const alone = why(logs.client)
+    expect([alone.code, alone.stdout.split('\n')[0]]).toEqual([
+      0,
+      expect.stringMatching(/; \d+ % of decode waits for RPC0\S*: .* is in the log of the server$/),
+    ])
+    for (const names of [
+      [logs.client, logs.server],
+      [logs.server, logs.client],
+    ]) {
+      const { code, stdout } = why(...names)
+      expect([code, stdout.split('\n')[0]]).toEqual([
+        0,
+        expect.stringMatching(
+          /; \d+ % of decode waits for RPC0\S*: .*; its server computes [\d.]+ % of such time, messages and their transfer take [\d.]+ %$/,
+        ),
+      ])
     }
   })
 

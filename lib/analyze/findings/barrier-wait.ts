@@ -15,7 +15,7 @@ const LAST: Limit = {
 }
 const CALLS: Limit = { value: 8, why: 'in fewer calls one worker is the last in up to 93 % by chance: `any` applies' }
 const ANY: Limit = {
-  value: 0.25,
+  value: 0.2,
   why: 'where the last worker changes from step to step: small models on idle CPUs lose up to 15 % so, as their steps take microseconds',
 }
 const OPEN: Limit = {
@@ -58,14 +58,14 @@ function lookAt(analysis: Analysis, { phase, calls, time_ns }: CallTime): Looked
       ? `; ${percent(openNs / lostNs)} of it is after the last arrival, at an open barrier`
       : '')
   const least = isOne && calls >= CALLS.value ? SHARE.value : ANY.value
-  if (share < least) return [{ figure: sentence }]
+  if (share < least) return [{ figure: `${percent(share)} of ${phase} is waiting at barriers` }]
   const waitNs = rows.flatMap(({ workers }) => workers).reduce((sum, { wait_ns }) => sum + wait_ns, 0)
   const blockedNs = rows.reduce((sum, { blocked_ns }) => sum + (blocked_ns ?? 0), 0)
   const workers = Math.max(...rows.map((row) => row.workers.length))
   // While one is blocked, all others wait; what is stopped at an open barrier waits there itself.
   const otherNs = waitNs - openNs * workers - (workers - 1) * blockedNs
   if (blockedNs >= BLOCKED.value * workers * time_ns && otherNs < least * workers * time_ns)
-    return [{ figure: `${sentence}; workers are blocked in operators meanwhile` }]
+    return [{ figure: `at barriers of ${phase}, workers wait for others that are blocked in operators` }]
   const { confidence, confidence_reason } = confidenceOf(analysis, calls)
   return found(sentence, {
     time_ns: lostNs,

@@ -47,7 +47,7 @@ export const betweenCalls: Rule = {
     if (share < SHARE.value) return [{ figure: sentence }]
     const preempted = analysis.scheduling?.workers.filter(({ worker }) => worker === 0) ?? []
     if (preempted.some(({ preempted_ns, call_time_ns }) => preempted_ns >= PREEMPTED.value * call_time_ns))
-      return [{ figure: `${sentence}, in which other threads had its CPU, too` }]
+      return [{ figure: 'between calls, other threads had the CPU of the program, as in calls' }]
     return found(sentence, {
       time_ns: ns * points,
       ...confidenceOf(analysis, points),

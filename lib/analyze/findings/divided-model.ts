@@ -46,7 +46,11 @@ export const dividedModel: Rule = {
       const others = named.join(', ') || 'another backend'
       const [waits, computes] = [backendNs / time_ns, cpuNs / time_ns]
       const sentence = `${percent(waits)} of ${phase} waits for ${others}, ${percent(computes)} computes on the CPU: one after the other`
-      if (Math.min(waits, computes) < SHARE.value) return [{ figure: sentence }]
+      const less =
+        waits < computes
+          ? `${percent(waits)} of ${phase} waits for ${others}`
+          : `${percent(computes)} of ${phase} computes on the CPU, beside ${others}`
+      if (Math.min(waits, computes) < SHARE.value) return [{ figure: less }]
       return found(sentence, {
         time_ns: Math.min(backendNs, cpuNs),
         ...confidenceOf(analysis, calls),

@@ -26,6 +26,7 @@ import { adviceOf } from './program.ts'
 import { promptProcessedAgain } from './prompt-processed-again.ts'
 import { queueTime } from './queue-time.ts'
 import { remoteMemory } from './remote-memory.ts'
+import { remoteWait } from './remote-wait.ts'
 import { requestStalled } from './request-stalled.ts'
 import { roofline } from './roofline.ts'
 import type { Looked, Rule } from './rule.ts'
@@ -71,6 +72,7 @@ export const RULES: readonly Rule[] = [
   layersOnCpu,
   flashAttentionOff,
   dividedModel,
+  remoteWait,
   gpuLaunches,
   gpuTurns,
   gpuCommunication,

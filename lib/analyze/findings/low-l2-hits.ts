@@ -24,7 +24,8 @@ export const lowL2Hits: Rule = {
     below: HITS,
     high: 'dram_share',
     from: DRAM,
-    figureOf: (lows) => `matrix products find at least ${percent(Math.min(...lows))} of their sectors in the L2 cache`,
+    figureOf: (lows) =>
+      `matrix products miss the L2 cache for at most ${percent(1 - Math.min(...lows))} of their sectors`,
     sentenceOf: (low, high) => `${low} of the sectors are found in the L2, and the memory is ${high} busy`,
   }),
 }

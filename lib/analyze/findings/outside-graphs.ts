@@ -1,3 +1,4 @@
+import { plural } from '../../model/units.ts'
 import { confidenceOf, found, type Limit, partsNs, phasesOf, type Rule } from './rule.ts'
 import { callsOf, slicesIn } from './sql.ts'
 import { percent, shares } from './words.ts'
@@ -30,7 +31,9 @@ export const outsideGraphs: Rule = {
         const lostNs = partsNs(callTime, ...PARTS)
         const parts = PARTS.map((what) => [what, partsNs(callTime, what) / time_ns] as const)
         const sentence = `${percent(lostNs / time_ns)} of ${phase} computes no graph${shares(parts) === '' ? '' : `: ${shares(parts)}`}`
-        if (lostNs < SHARE.value * time_ns || calls < CALLS.value) return { figure: sentence }
+        if (lostNs < SHARE.value * time_ns) return { figure: sentence }
+        if (calls < CALLS.value)
+          return { figure: `${plural(calls, `${phase} call`)}: too few to judge what is outside of graphs` }
         const graphsNs = time_ns - lostNs
         // What else calls do outside of graphs is in this difference, too.
         const sql = `select (select sum(dur) from ${callsOf(phase)}) - (select sum(s.dur) ${slicesIn(phase, 'graph')})`

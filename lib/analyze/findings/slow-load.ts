@@ -112,7 +112,7 @@ function lookAt(analysis: Analysis, load: LoadFigures): Looked[] {
   const read = cause === 'disk' ? ofDisk : cause === 'unknown' ? rate : ''
   const sentence = `loading takes ${time(time_ns)}, ${percent(causeNs / time_ns)} of it ${CAUSES[cause].is} (most in ${slowest.stage}${read})`
   const isSlow = time_ns >= TIME.value && !(cause === 'unknown' && (slowest.bytes_per_s ?? 0) > RATE.value)
-  if (!isSlow && !(cause === 'disk' && isDisk)) return [{ figure: sentence }]
+  if (!isSlow && !(cause === 'disk' && isDisk)) return [{ figure: `loading takes ${time(time_ns)}` }]
   return found(sentence, {
     advice: adviceOf(CAUSES[cause].advice, analysis),
     time_ns: causeNs,

@@ -11,8 +11,8 @@ const SPEEDUP: Limit = {
 
 const CYCLES: Limit = { value: 8, why: 'drafts that are verified: the acceptance of fewer is chance' }
 
-const acceptance = ({ accepted_tokens, drafted_tokens, acceptance_share }: DraftFigures) =>
-  `${count(accepted_tokens)} of ${plural(drafted_tokens, 'drafted token')} were accepted (${percent(acceptance_share)}): the log does not contain what they cost`
+const acceptance = ({ accepted_tokens, drafted_tokens }: DraftFigures) =>
+  `${count(accepted_tokens)} of ${plural(drafted_tokens, 'drafted token')} were accepted: the log does not contain what they cost`
 
 /** Tokens with drafts take longer than without. */
 export const speculationSlower: Rule = {

@@ -57,11 +57,9 @@ function lookAt(analysis: Analysis, { phase, calls, time_ns }: CallTime): Looked
   })
   if (uneven.length === 0) {
     const [most] = roles
-    return [
-      {
-        figure: `${nameOf(most!)} loses most of ${phase} to an uneven split: ${percent(most!.lostNs / time_ns)} of it`,
-      },
-    ]
+    const share = most!.lostNs / time_ns
+    const lost = `${nameOf(most!)} loses most of ${phase} to an uneven split: ${percent(share)} of it`
+    return [{ figure: share < SHARE.value ? lost : `no operator of ${phase} is split less evenly than the others` }]
   }
   return uneven.flatMap((role) => {
     const [busiest, busyNs] = [...role.computingNs].reduce((a, b) => (b[1] > a[1] ? b : a))

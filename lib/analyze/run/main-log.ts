@@ -1,4 +1,5 @@
 import { UsageError } from '../../errors.ts'
+import type { RpcFigures } from '../rpc/figures.ts'
 import type { Summary } from '../summary/figures.ts'
 
 interface ReadLog {
@@ -8,6 +9,10 @@ interface ReadLog {
 
 /** Does the log contain a call of the model? */
 export const hasCalls = ({ calls }: Summary): boolean => calls.failed > 0 || Object.keys(calls.by_phase).length > 0
+
+/** Is it the log of a server of ggml-rpc: of a second process of a run, whose model another one calls? */
+export const isOfServer = (log: ReadLog & { readonly figures: { readonly rpc: RpcFigures | null } }): boolean =>
+  !hasCalls(log.summary) && (log.figures.rpc?.peers.some(({ side }) => side === 'server') ?? false)
 
 /** The log that has the operators of the run, or its calls; without any, the first one of which something is drawn. */
 export function mainLog<T extends Pick<ReadLog, 'summary'>>(logs: readonly T[]): T {

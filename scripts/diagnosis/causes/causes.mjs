@@ -21,6 +21,7 @@ import { PAIRS } from './pairs.mjs'
 import { noSpinning, passiveWaiting } from './passive.mjs'
 import { hotGpu, powerCap } from './power.mjs'
 import { quota } from './quota.mjs'
+import { remoteBackend } from './remote.mjs'
 import * as requests from './requests.mjs'
 import { debugLog, noReuse, samplingInGraph, slowGrammar, slowSamplers } from './sampling.mjs'
 import { tooManyThreads } from './scaling.mjs'
@@ -83,6 +84,7 @@ export const CAUSES = [
   gpusByTurns,
   outputOnCpu,
   attentionOff,
+  remoteBackend,
   starvedGpu,
   copiedWeights,
   newPipelines,

@@ -92,6 +92,16 @@ describe('findings of runs with known figures', () => {
     expect(found[0]!.sentence).toMatch(/^44 % of decode waits for Vulkan0, 56 % computes on the CPU/)
   })
 
+  test('calls that wait for a backend of another process', async () => {
+    const calls = decodes(20, even(1), { backend: ['RPC0[10.0.0.2:50052]', 80_000] })
+    const [first, ...others] = await checkedFindings(madeRun({ calls, attributes: CPUS }))
+    expect(others).toEqual([])
+    expect(first).toMatchObject({ rule: 'remote-wait', time_ns: 20 * 80_000 })
+    expect(first!.sentence).toMatch(
+      /^44 % of decode waits for RPC0\[10\.0\.0\.2:50052\]: 80 µs of \d+ µs a call; how much /,
+    )
+  })
+
   test.each(['synchronize', 'write-log'] as const)('calls that compute no graph, in part for %s', async (outside) => {
     const calls = decodes(20, even(1), { outsideNs: 80_000, outside })
     const found = await checkedFindings(madeRun({ calls, attributes: CPUS }))

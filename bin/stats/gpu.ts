@@ -18,7 +18,8 @@ function deviceSection(device: GpuDevice, { devices }: GpuFigures, top: number):
   const names = [`GPU ${device.device ?? ''}`.trim(), ...(name === null ? [] : [`(${name})`])]
   const title = `${names.join(' ')}${devices.length > 1 && pid !== null ? `, process ${pid}` : ''}`
   const facts: [string, string][] = [['work', `${plural(device.work, 'piece')}, ${duration(device.work_ns)}`]]
-  if (device.times !== null) facts.push(['times', `${device.times}, not of kernels`])
+  if (device.times === 'durations') facts.push(['times', 'durations only: when the work ran is not known'])
+  else if (device.times !== null) facts.push(['times', `${device.times}, not of kernels`])
   if (latency) facts.push(['launch to start', distributionText(latency)])
   if (queue) facts.push(['launched, not begun', `mean ${threeDigits(queue.mean)}, at most ${count(queue.max)}`])
   const tables = [

@@ -3,13 +3,13 @@ import { count, duration, percent, threeDigits } from '../units.ts'
 import { known, number, type Section, type StatsTable, some, tableOf, text } from './section.ts'
 
 /** Energy by phase and token, clocks and what held them down; undefined without logs of power. */
-export function powerSection({ power }: Analysis): Section | undefined {
+export function powerSection({ power, calls }: Analysis): Section | undefined {
   if (!power) return undefined
   const { devices, energy } = power
   const measured = devices.filter(({ energy }) => energy.length > 0)
   const tables = measured.map((device) => energyTable(titleOf(device), device.energy))
   if (measured.length > 1 && energy.length > 0) tables.push(energyTable('all devices', energy))
-  const clocks = clockTable(devices)
+  const clocks = clockTable(devices, calls.count > 0 ? 'during calls' : 'of all readings')
   return { title: 'power', tables: [...tables, ...(clocks.rows.length > 0 ? [clocks] : [])] }
 }
 
@@ -56,7 +56,7 @@ function joulesText(value: number): string {
 }
 
 /** Devices of which a clock, a limit or the like was read. */
-function clockTable(devices: readonly PowerDevice[]): StatsTable {
+function clockTable(devices: readonly PowerDevice[], when: string): StatsTable {
   const gauge = (figures: GaugeFigures | null, shown: (value: number) => string) =>
     figures === null
       ? ''
@@ -78,5 +78,5 @@ function clockTable(devices: readonly PowerDevice[]): StatsTable {
     number('other', ({ slowed }) => capped(slowed)),
   ])
   const rows = table.rows.filter((cells) => cells.slice(1).some((cell) => cell !== ''))
-  return { title: 'clocks and limits, during calls', ...table, rows }
+  return { title: `clocks and limits, ${when}`, ...table, rows }
 }

@@ -73,6 +73,8 @@ export interface GpuEvent extends GpuPlace {
   /** The call of `llama_decode`; undefined: in none, or not known. */
   readonly call?: number | undefined
   readonly summed?: SummedWork | undefined
+  /** Bits of `Inferred`: `Laid` where only the duration is recorded. */
+  readonly inferred?: number | undefined
 }
 
 /** A wait for a stream, an event or a context; or an event recorded on a stream (duration 0). In any order. */

@@ -30,6 +30,8 @@ export enum Inferred {
   Laid = 8192,
   /** The duration: from the rate. */
   Rate = 16384,
+  /** The start: from a counter that wraps every few seconds. */
+  Turns = 32768,
 }
 
 const WORDS: readonly [number, string][] = [
@@ -48,6 +50,7 @@ const WORDS: readonly [number, string][] = [
   [Inferred.Order, 'time: from the order of the records, to the unit of the times in the log if it has any'],
   [Inferred.Laid, 'start: laid end to end, only durations are recorded'],
   [Inferred.Rate, 'duration: from the rate'],
+  [Inferred.Turns, 'start: a counter that wraps; its whole turns are not known'],
 ]
 
 /** What {@link Inferred} bits mean, separated by semicolons. */

@@ -31,7 +31,7 @@ export const WITHOUT_TIMES: Readonly<Record<Times, string>> = {
 }
 
 /** Bits of an event whose start is no recorded time. */
-const NOT_PLACED = Inferred.Order | Inferred.Laid | Inferred.Place
+const NOT_PLACED = Inferred.Order | Inferred.Laid | Inferred.Place | Inferred.Turns
 
 /** Is the time of an event recorded, so that the time from it to another such event is a duration? `inferred`: {@link Inferred} bits. */
 export function isPlaced(inferred: number): boolean {

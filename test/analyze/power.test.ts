@@ -184,3 +184,20 @@ describe('several figures of the same power', () => {
     expect(power!.energy[0]!.mean_w).toBeCloseTo(watts, 6)
   })
 })
+
+describe('what held clocks down, without calls', () => {
+  const log = () => fixture('cap-no-calls.csv')
+
+  test('is of the readings: nothing is of the time of calls', async () => {
+    const analysis = await analyze(log())
+    expect(JSON.stringify(analysis)).toContain('GPU 0 is held down by its power limit in 100 % of the readings')
+    expect(JSON.stringify(analysis)).not.toContain('of the time of calls')
+    expect(toText([powerSection(analysis)!], 200).join('\n')).toContain('clocks and limits, of all readings')
+  })
+
+  test('with calls is of their time', async () => {
+    const calls = run([['decode', 1, 0.2, 0.8]], 'REALTIME', BigInt(Date.UTC(2026, 8, 11, 10)) * 1_000_000n)
+    const analysis = await analyze([calls, log()], { clocks: { 'cap-no-calls.csv': 'UTC' } })
+    expect(toText([powerSection(analysis)!], 200).join('\n')).toContain('clocks and limits, during calls')
+  })
+})

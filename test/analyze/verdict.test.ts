@@ -193,7 +193,6 @@ test.each([
     'nsys/one-gpu.sqlite.gz',
     /^GPU 0 busy 65 % of 43 ms: waits for launches 34 % of the time: 4 gaps with nothing launched$/,
   ],
-  ['llama-log/vulkan.log', /^nothing unusual: GPU 0 busy 99 % of 58\.3 s$/],
   [
     'chrome-json/h100.json.gz',
     /^GPU 0: 17 pieces of work, [\d.]+ µs in all within [\d.]+ ms: too few for a judgement$/,

@@ -1,14 +1,20 @@
-import type { CappedFigures, PowerDevice } from '../analysis.ts'
+import type { Analysis, CappedFigures, PowerDevice } from '../analysis.ts'
 import { found, type Limit, type Looked } from './rule.ts'
 import { percent } from './words.ts'
 
 /** A device whose clock is held down by what is named; a finding where the share of time is at least the limit. */
-export function lookAtCap(device: PowerDevice, capped: CappedFigures, limit: Limit, by: string): Looked[] {
+export function lookAtCap(
+  { calls }: Analysis,
+  device: PowerDevice,
+  capped: CappedFigures,
+  limit: Limit,
+  by: string,
+): Looked[] {
   const { share, time_ns, clock_hz: clock, free_clock_hz: free } = capped
   const best = free ?? device.max_clock_hz
   const slower = clock !== null && best !== null && best > clock ? 1 - clock / best : null
   const clocks = slower === null ? '' : `: ${MHz(clock!)} instead of ${MHz(best!)}`
-  const figure = `${device.device} is held down by ${by} in ${percent(share)} of the time of calls${clocks}`
+  const figure = `${device.device} is held down by ${by} in ${percent(share)} of the ${calls.count > 0 ? 'time of calls' : 'readings'}${clocks}`
   if (share < limit.value) return [{ figure }]
   return found(figure, {
     // At most: what waits for memory does not need the clock.

@@ -18,11 +18,11 @@ export const powerCap: Rule = {
   advice:
     'The clock cannot rise further with this limit: raise it (nvidia-smi -pl, amd-smi set --power-cap, the BIOS, the mode of a laptop or a Jetson), or accept it: ' +
     'memory-bound phases (decode) lose little, and energy per token is better below the highest clock',
-  look: ({ power }) =>
-    (power?.devices ?? []).flatMap((device) => {
+  look: (analysis) =>
+    (analysis.power?.devices ?? []).flatMap((device) => {
       const { power_capped: capped, power_w, power_limit_w: limit } = device
       const limited = limit === null ? 'its power limit' : `its power limit of ${Math.round(limit)} W`
-      if (capped) return lookAtCap(device, capped, SHARE, limited)
+      if (capped) return lookAtCap(analysis, device, capped, SHARE, limited)
       if (!power_w || limit === null || limit <= 0) return []
       const share = power_w.mean / limit
       const figure = `${device.device} takes ${Math.round(power_w.mean)} W on average, of ${limited}`

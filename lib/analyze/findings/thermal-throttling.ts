@@ -14,11 +14,11 @@ export const thermalThrottling: Rule = {
   advice:
     'Cooling does not suffice: fans, dust, air flow, the room, a passive card in a case without wind. A lower power limit loses less than ' +
     'regulation at the limit of temperature, which is uneven',
-  look: ({ power }) =>
-    (power?.devices ?? []).flatMap((device) => {
+  look: (analysis) =>
+    (analysis.power?.devices ?? []).flatMap((device) => {
       const { thermal_capped: capped, temperature_c: hottest } = device
       if (!capped) return []
       const by = hottest === null ? 'its temperature' : `its temperature (${Math.round(hottest.max)} °C)`
-      return lookAtCap(device, capped, SHARE, by)
+      return lookAtCap(analysis, device, capped, SHARE, by)
     }),
 }

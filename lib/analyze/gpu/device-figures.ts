@@ -26,14 +26,14 @@ const shareOf = (timeNs: number, allNs: number) => (allNs > 0 ? timeNs / allNs :
 /** All figures of a device. */
 export function deviceFigures(device: Device, subject: Of): GpuDevice {
   const { measures, gpus, times } = subject
-  const measured = measures?.devices[device.index]
+  const measured = device.isPlaced ? measures?.devices[device.index] : undefined
   const hasLaunches = measured !== undefined && measured.launched > 0
   const name = gpus.split(/, (?=\d+ )/).find((gpu) => gpu.startsWith(`${device.device} `))
   return {
     device: orNull(device.device),
     pid: orNull(device.pid),
     name: name?.replace(/^\d+ /, '') ?? null,
-    times,
+    times: device.isPlaced ? times : 'durations',
     work: device.work,
     work_ns: device.workNs,
     ...timesOf(measured?.sweep, hasLaunches),
@@ -96,7 +96,7 @@ function streamsOf({ streams }: Device, { measures, names }: Of, hasLaunches: bo
     .slice(0, ROWS_MAX)
     .map((stream) => {
       const { rows } = stream
-      const measured = measures?.streams[stream.index]
+      const measured = stream.of.isPlaced ? measures?.streams[stream.index] : undefined
       return {
         stream: orNull(stream.stream),
         context: orNull(stream.context),

@@ -20,13 +20,16 @@ export interface GpuDevice {
   readonly pid: number | null
   /** Null where it is not recorded. */
   readonly name: string | null
-  /** Where its times are not those of kernels: what CUDA's events are around, `events around nodes` or `events around graph runs`; else null. */
+  /**
+   * Where its times are not those of kernels: what CUDA's events are around, `events around nodes` or `events around graph runs`; `durations`:
+   * when its work ran is not recorded; else null.
+   */
   readonly times: string | null
   /** Pieces of work: kernels, copies, fills, and CUDA graphs that were recorded as a whole. */
   readonly work: number
   /** Sum of their durations; work of several streams overlaps. */
   readonly work_ns: number
-  /** Null for more work than is held (16 million pieces). */
+  /** Null for more work than is held (16 million pieces), and where it is not recorded when its work ran. */
   readonly time: GpuTime | null
   /** `idle_ns` by its cause; null where no launches were recorded. */
   readonly idle: GpuGaps | null

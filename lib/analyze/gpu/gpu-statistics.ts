@@ -4,6 +4,7 @@ import type { ApiEvent, GpuEvent, NvtxGpuEvent } from '../../model/gpu-events.ts
 import type { Names } from '../../model/names.ts'
 import type { NvtxEvent } from '../../model/nvtx-events.ts'
 import type { OwnSliceEvent, OwnTrackEvent } from '../../model/own-events.ts'
+import { WITHOUT_TIMES } from '../../model/times.ts'
 import { plural } from '../../model/units.ts'
 import type { Undetermined } from '../common/figures.ts'
 import type { Statistic } from '../common/statistic.ts'
@@ -311,7 +312,8 @@ export class GpuStatistics implements Statistic<object, Kind> {
     const { isOver, length } = this.work
     if (devices.length === 0) add('devices', 'calls of CUDA or HIP were recorded, but no work of a GPU')
     if (isOver) add('devices.time', `the log contains more than ${length} pieces of GPU work: only sums are known`)
-    else if (devices.some(({ queue }) => queue === null))
+    if (devices.some(({ times }) => times === 'durations')) add('devices.time', WITHOUT_TIMES.durations)
+    if (!isOver && devices.some(({ queue, times }) => queue === null && times !== 'durations'))
       add(
         'devices.launch_latency',
         'the log contains no calls that launched the work',

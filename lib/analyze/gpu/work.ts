@@ -3,6 +3,7 @@ import { orderOf } from '../../bytes/order.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { Facts, GpuEvent, GpuPlace } from '../../model/gpu-events.ts'
 import type { Names } from '../../model/names.ts'
+import { isPlaced } from '../../model/times.ts'
 import { classOf, directionOf, memoryOf } from './classes.ts'
 import { Durations } from './durations.ts'
 import type { GpuKind, GpuTransfer } from './figures.ts'
@@ -117,6 +118,8 @@ export interface Device {
   readonly pid: number
   work: number
   workNs: number
+  /** The starts of all its pieces are recorded. */
+  isPlaced: boolean
   readonly transfers: TransferSums
   readonly streams: Stream[]
   readonly rows: WorkRow[]
@@ -185,7 +188,7 @@ export class GpuWork {
   }
 
   add(event: GpuEvent): void {
-    const { what, startNs, endNs, correlation } = event
+    const { what, startNs, endNs, correlation, inferred = 0 } = event
     const durationNs = endNs - startNs
     const stream = this.streamOf(event)
     const { of: device } = stream
@@ -198,6 +201,7 @@ export class GpuWork {
     row.timeNs += durationNs
     device.work += count
     device.workNs += durationNs
+    if (!isPlaced(inferred)) device.isPlaced = false
     if (this.length >= this.max) {
       this.isOver = true
       return
@@ -250,7 +254,7 @@ export class GpuWork {
   }
 
   private newDevice({ device, pid }: GpuPlace): Device {
-    const sums = { work: 0, workNs: 0, transfers: new TransferSums(this.names), streams: [], rows: [] }
+    const sums = { work: 0, workNs: 0, isPlaced: true, transfers: new TransferSums(this.names), streams: [], rows: [] }
     const made = { index: this.devices.length, device, pid, ...sums }
     this.devices.push(made)
     this.devicesByPid.of(pid).set(device, made)

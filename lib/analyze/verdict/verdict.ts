@@ -1,5 +1,5 @@
 import { duration, plural, threeDigits } from '../../model/units.ts'
-import type { Analysis, Finding } from '../analysis.ts'
+import type { Analysis, Finding, GpuDevice } from '../analysis.ts'
 import { devicesOf, confidenceIn as gpuConfidence, nameOf as gpuNameOf, PIECES_MIN } from '../findings/gpu-device.ts'
 import { confidenceOfRequests } from '../findings/requests.ts'
 import { confidenceOf, phasesOf } from '../findings/rule.ts'
@@ -247,11 +247,18 @@ function ofLittleWork(analysis: Analysis): RunVerdict | undefined {
   const devices = analysis.gpu?.devices ?? []
   const [most] = devices.toSorted((a, b) => b.work_ns - a.work_ns)
   if (!most) return undefined
+  if (most.times === 'durations') return { ...NOTHING, subject: 'gpu', sentence: durationsOf(analysis, most) }
   const ns = most.time?.total_ns ?? 0
   const within = ns > 0 ? ` within ${duration(ns)}` : ''
   const work = `${plural(most.work, 'piece')} of work, ${duration(most.work_ns)} in all${within}`
   const why = most.work < PIECES_MIN ? 'too few for a judgement' : 'when is not known'
   return { ...NOTHING, subject: 'gpu', sentence: `${gpuNameOf(analysis, most)}: ${work}: ${why}` }
+}
+
+/** A log of sums, or of durations. */
+function durationsOf(analysis: Analysis, device: GpuDevice): string {
+  const work = `${duration(device.work_ns)} of work in ${plural(device.work, 'piece')}`
+  return `${gpuNameOf(analysis, device)}: ${work}; the log contains durations only, so the busy share is not known`
 }
 
 /** `GPU 0 waits for launches 34 % of the time` after the name of the device: `: waits for launches 34 % of the time`. */

@@ -10,6 +10,7 @@
 import { isObject, type JsonObject, textOf } from '../../input/json.ts'
 import { bigOf, JsonItems } from '../../input/json-items.ts'
 import { type Facts, type GpuEvent, UNKNOWN_PLACE } from '../../model/gpu-events.ts'
+import { Inferred } from '../../model/inferred.ts'
 import { issueOf } from '../../model/issues.ts'
 import type { Names } from '../../model/names.ts'
 import { EventBatch } from '../common/batches.ts'
@@ -19,6 +20,8 @@ import type { Format } from '../format.ts'
 
 const TEXT_MAX = 1000
 const BACKENDS_MAX = 256
+/** Backends whose operators the profiler lays end to end. */
+const LAID = /^Vulkan/i
 
 export const backendProfiler: Format = {
   name: 'backend-profiler',
@@ -97,6 +100,7 @@ class Profile implements ItemReader {
       ...{ startNs, endNs: startNs + Number(duration), correlation: -1, signature: 0 },
       ...{ ...UNKNOWN_PLACE, device: id, stream: 0, queue: this.names.id(backend) },
       facts: factsOf(record),
+      ...(LAID.test(backend) && { inferred: Inferred.Laid }),
     }
   }
 

@@ -58,7 +58,8 @@ export const openclCsv: Format = {
 }
 
 const INPUT: InputEvent = {
-  ...{ kind: 'input', format: 'opencl-csv', clock: 'unknown', originNs: 0n, title: 'OpenCL kernels' },
+  ...{ kind: 'input', format: 'opencl-csv', clock: 'unknown', originNs: 0n, times: 'durations' },
+  title: 'OpenCL kernels',
   attributes: { times: 'none in the table: kernels are laid end to end' },
   capabilities: { operators: false, requests: true },
 }

@@ -46,7 +46,7 @@ const EtOperator = {
     for (const key of ['tensor', 'kernel', 'shape']) if (fields.get(key)) facts[key] = fields.get(key)!
     const flops = Number(fields.get('flops') || NaN)
     if (Number.isSafeInteger(flops) && flops >= 0) facts['flop'] = flops
-    return { name: op, timeNs: (Number(end) - Number(start)) * 1000, start: BigInt(start) * 1000n, facts }
+    return { name: op, timeNs: (Number(end) - Number(start)) * 1000, start: BigInt(start) * 1000n, facts, inferred: 0 }
   },
 }
 
@@ -62,9 +62,7 @@ class HexagonOperators {
   private readonly devices = new Map<string, { last: number; cycles: number }>()
 
   /** Undefined for a line that cannot be read; `batch` for a batch of operators, which are printed by themselves. */
-  read(
-    text: string,
-  ): (DeviceOperator & { readonly device: string; readonly startNs: number | undefined }) | 'batch' | undefined {
+  read(text: string): (DeviceOperator & { readonly device: string; readonly startNs?: number }) | 'batch' | undefined {
     const [, device, op, rest] = HEXAGON.exec(text) ?? []
     const usec = USEC.exec(rest ?? '')?.[1]
     if (device === undefined || usec === undefined || usec.length > 12) return undefined
@@ -75,13 +73,13 @@ class HexagonOperators {
       const value = fields[i]
       if (value && value !== '----' && !USEC.test(value)) facts[key] = value.slice(0, TEXT_MAX)
     })
-    return { name: op!, timeNs: Number(usec) * 1000, facts, device, startNs: this.start(device, rest!) }
+    return { name: op!, timeNs: Number(usec) * 1000, facts, device, ...this.placeOf(device, rest!) }
   }
 
-  /** Of its device's first operator, in ns; undefined where the line has no counter or no frequency. */
-  private start(device: string, text: string): number | undefined {
+  /** Ns since its device's first operator, without the counter's whole turns; undefined where the line has no counter or no frequency. */
+  private placeOf(device: string, text: string): Pick<DeviceOperator, 'inferred'> & { readonly startNs?: number } {
     const [, start, mhz] = CYCLES.exec(text) ?? []
-    if (start === undefined || !(Number(mhz) > 0)) return undefined
+    if (start === undefined || !(Number(mhz) > 0)) return {}
     const counter = Number(start) % WRAP
     const known = this.devices.get(device)
     const delta = known === undefined ? 0 : (counter - known.last + WRAP) % WRAP
@@ -89,7 +87,7 @@ class HexagonOperators {
     const cycles = (known?.cycles ?? 0) + (delta > WRAP / 2 ? delta - WRAP : delta)
     this.devices.set(device, { last: counter, cycles })
     const ns = Math.round((cycles * 1000) / Number(mhz))
-    return Number.isSafeInteger(ns) ? Math.max(0, ns) : undefined
+    return Number.isSafeInteger(ns) ? { startNs: Math.max(0, ns), inferred: Inferred.Turns } : {}
   }
 }
 
@@ -280,7 +278,7 @@ class OutputLog extends LineReader {
         format: llamaLog.name,
         clock: isTimed ? clock : 'unknown',
         originNs: isTimed ? originNs : 0n,
-        times: isTimed || this.stampNs > 0 ? 'recorded' : 'durations',
+        times: isTimed ? 'recorded' : 'durations',
       },
       attributes: { times },
       title: 'Output of llama.cpp',

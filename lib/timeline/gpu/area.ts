@@ -110,6 +110,7 @@ export class GpuArea {
       if (call !== undefined) extra.push(intArg(this.keys.call, call))
       if (correlation >= 0) extra.push(intArg(this.keys.correlation, correlation))
       for (const arg of this.factArgs(facts)) extra.push(arg)
+      if (event.inferred) extra.push(...make.inferred(event.inferred))
       if (event.profile) extra.push(...this.profiles.of(event.profile))
       if (signature !== 0 && detail === 'full') extra.push(make.name('signature', signature))
     }

@@ -80,6 +80,30 @@ openmp('threads of OpenMP (needs c++ with -fopenmp, and two CPUs)', () => {
     expect([one.threads!.openmp_loaded.length, foundBy('two-openmp-runtimes', one)]).toEqual([1, []])
   })
 
+  /** The rules that take the affinity of one thread for the program's. */
+  const crowdedBy = (analysis: Analysis) =>
+    ['crowded-affinity', 'more-threads-than-cpus'].filter((id) => foundBy(id, analysis).length > 0)
+
+  test.each([{ OMP_PROC_BIND: 'true' }, { OMP_PROC_BIND: 'spread', OMP_PLACES: 'cores' }] as Record<string, string>[])(
+    'workers that OpenMP binds to CPUs of their own: %p',
+    async (env) => {
+      const analysis = await recorded(lib, { env })
+      const places = analysis.threads!.places!.workers.map(({ allowed }) => allowed[0]!.cpus)
+      expect(new Set(places).size).toBe(2)
+      expect(crowdedBy(analysis)).toEqual([])
+      expect(analysis.run.limits!.cpus).toBeGreaterThanOrEqual(2)
+    },
+  )
+
+  test('workers that OpenMP binds to one CPU', async () => {
+    const OMP_PLACES = `{${CPU}},{${CPU}}`
+    const analysis = await recorded(lib, { env: { OMP_PLACES } })
+    const [finding] = foundBy('crowded-affinity', analysis)
+    expect(finding!.evidence).toMatchObject({ cpus: `${CPU}`, workers: '0 and 1' })
+    expect(finding!.sentence).toContain(`, with OMP_PLACES=${OMP_PLACES}: `)
+    expect(analysis.findings.map(({ rule }) => rule)).not.toContain('more-threads-than-cpus')
+  })
+
   perfTest('a number of spins of 0, which makes threads sleep', async () => {
     const [finding] = foundBy('passive-waiting', await recorded(lib, { env: { ...ACTIVE, GOMP_SPINCOUNT: '0' } }))
     expect(finding!.sentence).toContain('with GOMP_SPINCOUNT=0')

@@ -1,4 +1,5 @@
 import type { Analysis, CoreKindFigures } from '../analysis.ts'
+import { bindingOf } from '../run/usable-cpus.ts'
 import { confidenceOf, found, type Limit, partsNs, phasesOf, type Rule } from './rule.ts'
 import { inferredOf, lostIn, mostLost } from './thread-teams.ts'
 import { number, percent } from './words.ts'
@@ -107,7 +108,9 @@ export const crowdedAffinity: Rule = {
     const lostNs = lostIn(analysis, time)
     const share = lostNs / time.time_ns
     const workers = crowded.workers.join(' and ')
-    const sentence = `workers ${workers} may run on CPU ${crowded.cpus} only: ${percent(share)} of ${time.phase} is waiting for each other`
+    const binding = analysis.threads?.runtime === 'openmp' ? bindingOf(analysis.run.variables) : undefined
+    const by = binding ? `, with ${binding.variable}` : ''
+    const sentence = `workers ${workers} may run on CPU ${crowded.cpus} only${by}: ${percent(share)} of ${time.phase} is waiting for each other`
     if (share < LOST.value) return [{ figure: sentence }]
     return found(sentence, {
       time_ns: lostNs,

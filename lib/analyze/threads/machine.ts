@@ -1,5 +1,6 @@
 import { DefaultMap } from '../../model/default-map.ts'
 import { type Cpu, cpuList, cpusOf, type Topology, topologyOf } from '../../model/topology.ts'
+import { listsOf, usableCpusOf } from '../run/usable-cpus.ts'
 import type {
   CoreKindFigures,
   CoreKindTimes,
@@ -101,7 +102,7 @@ function placesOf(facts: Facts, { together, allowed, moves }: WorkerCpus): Place
   const all = [...together].map(([key, ns]): Together => ({ cpus: key.split(' ').map(Number), ns }))
   const allNs = all.reduce((sum, { ns }) => sum + ns, 0)
   const shareOf = (ns: number) => (allNs > 0 ? ns / allNs : 0)
-  const usable = cpusOf(textIn(facts, 'cpus.allowed_list') ?? textIn(facts, 'topology.online') ?? '')
+  const usable = usableCpusOf(facts, listsOf(allowed)) ?? cpusOf(textIn(facts, 'topology.online') ?? '')
   const share = (is: (cpus: readonly number[]) => boolean) =>
     shareOf(all.reduce((sum, { cpus, ns }) => sum + (is(cpus) ? ns : 0), 0))
   const hasKinds = topology !== undefined && [...topology.values()].some(({ kind }) => kind !== undefined)

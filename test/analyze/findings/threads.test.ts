@@ -219,4 +219,49 @@ describe('cores', () => {
     const one = await run(['3', '3'], { ...MACHINE, 'cpus.allowed': '1', 'cpus.allowed_list': '3' })
     expect(of(one)).toEqual(['more-threads-than-cpus'])
   })
+
+  describe('OpenMP binds the thread whose affinity the log contains as the program’s', () => {
+    const bound = async (cpus: readonly number[], allowed: readonly string[], variables: Record<string, string>) => {
+      const facts = { ...MACHINE, 'threads.runtime': 'openmp', 'cpus.allowed': '1', 'cpus.allowed_list': allowed[0]! }
+      const env = Object.fromEntries(Object.entries(variables).map(([name, value]) => [`env.${name}`, value]))
+      const run = madeRun({ calls: decodes(20, [waiting], { cpus, allowed }), attributes: { ...facts, ...env } })
+      const analysis = await analyze(run)
+      return { analysis, rules: of(analysis.findings) }
+    }
+
+    test.each([
+      { OMP_PROC_BIND: 'true' },
+      { OMP_PROC_BIND: 'spread', OMP_PLACES: 'cores' },
+      { OMP_PLACES: '{0},{2}' },
+      { GOMP_CPU_AFFINITY: '0 2' },
+    ] as Record<string, string>[])('workers on CPUs of their own: %p', async (variables) => {
+      const { analysis, rules } = await bound([0, 2], ['0', '2'], variables)
+      expect(rules).toEqual(['barrier-wait'])
+      expect(analysis.run.limits!.cpus).toBeGreaterThanOrEqual(2)
+      expect(analysis.threads!.places!.crowded).toBeNull()
+    })
+
+    test.each([{ OMP_PLACES: '{0},{0}' }, { OMP_PROC_BIND: 'true', GOMP_CPU_AFFINITY: '0' }] as Record<
+      string,
+      string
+    >[])('workers on one CPU, which a variable names: %p', async (variables) => {
+      const { analysis, rules } = await bound([0, 0], ['0', '0'], variables)
+      expect(rules).toEqual(['crowded-affinity'])
+      const variable = Object.entries(variables).at(-1)!.join('=')
+      expect(analysis.findings[0]!.sentence).toContain(`may run on CPU 0 only, with ${variable}: `)
+    })
+
+    test.each([{ OMP_PROC_BIND: 'true' }, { OMP_PROC_BIND: 'spread', OMP_PLACES: 'cores' }, {}] as Record<
+      string,
+      string
+    >[])('a program that may use one CPU only: %p', async (variables) => {
+      expect((await bound([0, 0], ['0', '0'], variables)).rules).toEqual(['more-threads-than-cpus'])
+    })
+
+    test('a variable that another runtime of threads does not read, or that binds nothing', async () => {
+      expect((await bound([0, 0], ['0', '0'], { OMP_PROC_BIND: 'false', OMP_PLACES: '{0}' })).rules).toEqual([
+        'more-threads-than-cpus',
+      ])
+    })
+  })
 })

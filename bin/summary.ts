@@ -3,6 +3,7 @@ import {
   FORMATS,
   hasCalls,
   isCpuBackend,
+  LEFT_CALL,
   type Summary,
   type TokenTimes,
   UsageError,
@@ -198,7 +199,10 @@ function describeFailed(failed: number, failures: Summary['failures']): string {
   const times = (calls: number) => (failures.length > 1 ? `${count(calls)} × ` : '')
   const each = failures
     .slice(0, RESULTS_SHOWN)
-    .map((timesOf) => `${times(timesOf.calls)}result ${timesOf.result}: ${timesOf.meaning}`)
+    .map(
+      ({ calls, result, meaning }) =>
+        `${times(calls)}${result === LEFT_CALL ? meaning : `result ${result}: ${meaning}`}`,
+    )
   return `${plural(failed, 'call')} failed (${each.join(', ')}${failures.length > RESULTS_SHOWN ? ', …' : ''})`
 }
 

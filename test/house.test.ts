@@ -2,7 +2,6 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import ts from 'typescript'
-import { RECORDER_ENVIRONMENT } from '../lib/node/record/environment.ts'
 import { ROOT } from './root.ts'
 import { circlesIn, filesIn, importsOf, nodesOf, parse, place } from './sources.ts'
 
@@ -334,66 +333,3 @@ function isFormat(file: ts.SourceFile, statement: ts.Statement): boolean {
   if (!file.fileName.startsWith('lib/read/') || !ts.isVariableStatement(statement)) return false
   return statement.declarationList.declarations[0]?.type?.getText() === 'Format'
 }
-
-describe('native', () => {
-  /** Folder of a file of native/, such as `recorder`; and the module that a `.c` and its `.h` are: `recorder/calls`. */
-  const folderOf = (path: string) => path.split('/')[1]!
-  const moduleOf = (path: string) => path.replace(/^native\//, '').replace(/(-inside)?\.[ch]$/, '')
-  const included = (path: string) =>
-    [...readFileSync(join(ROOT, path), 'utf8').matchAll(/^#include "(.+)"/gm)].map(([, name]) =>
-      name!.includes('/') ? `native/${name}` : posix.join(posix.dirname(path), name!),
-    )
-
-  test('folders include what stands below them only', () => {
-    const below: Readonly<Record<string, readonly string[]>> = {
-      log: [],
-      common: ['log'],
-      nvtx: ['common', 'log'],
-      recorder: ['nvtx', 'common', 'log'],
-      peaks: [],
-      test: ['log', 'common', 'recorder', 'nvtx'],
-    }
-    const wrong = NATIVE.flatMap((path) =>
-      included(path)
-        .filter((other) => folderOf(other) !== folderOf(path) && !below[folderOf(path)]?.includes(folderOf(other)))
-        .map((other) => `${path} includes ${other}`),
-    )
-    expect(wrong).toEqual([])
-  })
-
-  /** The modules that a file includes, through headers without a `.c` of their own, too. A private header is its module's. */
-  const modulesOf = (path: string): string[] =>
-    included(path).flatMap((other) =>
-      NATIVE.includes(`native/${moduleOf(other)}.c`) ? [moduleOf(other)] : modulesOf(other),
-    )
-
-  test('no files include each other in a circle', () => {
-    const filesOf = (module: string) =>
-      [`native/${module}.c`, `native/${module}.h`].filter((path) => NATIVE.includes(path))
-    expect(circlesIn(NATIVE.map(moduleOf), (module) => filesOf(module).flatMap(modulesOf))).toEqual([])
-  })
-
-  test('no files of the log call each other in a circle', () => {
-    const files = NATIVE.filter((path) => /^native\/log\/.*\.c$/.test(path)).map((path) => {
-      const text = readFileSync(join(ROOT, path), 'utf8')
-      const defined = [...text.matchAll(/^(?!static)\w[\w *]*\b(ggtrace_\w+)\([^;]*?\) \{$/gm)].map(([, name]) => name!)
-      return { path, defined, called: new Set([...text.matchAll(/\b(ggtrace_\w+)\(/g)].map(([, name]) => name!)) }
-    })
-    const calledBy = (path: string) => {
-      const { called } = files.find((file) => file.path === path)!
-      return files.filter(({ defined }) => defined.some((name) => called.has(name))).map((file) => file.path)
-    }
-    const paths = files.map(({ path }) => path)
-    expect(circlesIn(paths, calledBy)).toEqual([])
-  })
-
-  test('the environment is one table on both sides', () => {
-    const header = readFileSync(join(ROOT, 'native/common/environment.h'), 'utf8')
-    const inC = [...header.matchAll(/^#define ENV_\w+ "(GGML2PERFETTO_\w+)"/gm)].map(([, name]) => name!)
-    expect(Object.values(RECORDER_ENVIRONMENT).sort()).toEqual(inC.sort())
-    const strays = [...NATIVE, ...LIB.map(({ fileName }) => fileName)]
-      .filter((path) => !path.startsWith('native/test/') && !/\/environment\.(h|ts)$/.test(path))
-      .filter((path) => /["']GGML2PERFETTO_\w+["']/.test(readFileSync(join(ROOT, path), 'utf8')))
-    expect(strays).toEqual([])
-  })
-})

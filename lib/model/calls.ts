@@ -13,12 +13,20 @@ const MEANINGS: Readonly<Record<number, readonly [short: string, effect: string]
   [-2]: ['fatal error', PART],
 }
 
+/**
+ * In place of the result of a call from which no function returned: an exception or a longjmp of the program left it. Its end is not known, and
+ * is the same as its start (native/log/ggtrace-records.h).
+ */
+export const LEFT_CALL = -0x8000_0000
+const LEFT = 'left by an exception or longjmp'
+
 /** Meaning of a result other than 0, as llama.h defines it: `short` for names, `full` with the effect on the context. */
 export function meaningOf(batch: Pick<CallBatch, 'result' | 'function'>): {
   readonly short: string
   readonly full: string
 } {
   const { result } = batch
+  if (result === LEFT_CALL) return { short: LEFT, full: `${LEFT}; when is not known` }
   if (batch.function === 'ggml_backend_sched_graph_compute')
     return { short: statusWord(result), full: statusWord(result) }
   const isEncode = batch.function === 'llama_encode'
@@ -36,6 +44,11 @@ const STATUS_WORDS: Readonly<Record<number, string>> = { [-2]: 'no memory', [-1]
 /** Meaning of a graph's status other than 0, as ggml.h defines it. */
 export function statusWord(status: number): string {
   return STATUS_WORDS[status] ?? 'unknown status'
+}
+
+/** A failure in words: its result and what that means. */
+export function failureWords(result: number, meaning: string): string {
+  return result === LEFT_CALL ? meaning : `${result}: ${meaning}`
 }
 
 /** Did the call return a result other than 0? It computed nothing, or an unknown part of its batch, and has no rate. */
@@ -122,6 +135,11 @@ export function decodingIn(spans: readonly SequenceSpan[]): readonly SequenceSpa
 export function failureOf({ batch, call, endNs }: TokenEvent, at: Position): IssueEvent | undefined {
   if (!batch || batch.result === 0) return undefined
   const which = call < 0 ? '' : ` (call ${call})`
-  const detail = `${batch.function} returned ${batch.result}: ${meaningOf(batch).short}${which}`
+  const { result, function: name } = batch
+  const { short } = meaningOf(batch)
+  const detail =
+    result === LEFT_CALL
+      ? `${name} did not return: it was ${short}${which}`
+      : `${name} returned ${result}: ${short}${which}`
   return issueOf('call-failed', detail, at, endNs)
 }

@@ -94,7 +94,7 @@ export const ISSUES = {
   ),
   'call-failed': flaw(
     'failed call',
-    'result 1: enlarge the context (-c) or make batches smaller; failed calls are not part of any time or rate',
+    'result 1: enlarge the context (-c) or make batches smaller; failed calls, and those that an exception or longjmp left, are not part of any time or rate',
   ),
   'event-without-time': loss(
     'event without a time',

@@ -86,6 +86,8 @@ enum ggtrace_token_kind { GGTRACE_DECODE = 0, GGTRACE_ENCODE = 1, GGTRACE_WARM_U
 #define GGTRACE_INFERRED_KIND 0x1000u /* a warm-up follows from what the program did after it */
 #define GGTRACE_MAY_WARM_UP 0x2000u   /* if it turns out to be a warm-up, a second record of the call says so */
 #define GGTRACE_FOLLOWS_UNREAD 0x4000u /* no output of the context's call before it was read, as in benchmarks */
+/* `result` of a call from which no function returned: an exception or longjmp left it. Its end is unknown: `end` is its start. */
+#define GGTRACE_LEFT INT32_MIN
 enum ggtrace_direction { GGTRACE_GET = 0, GGTRACE_SET = 1, GGTRACE_BETWEEN = 2 };
 enum ggtrace_part { GGTRACE_ALLOCATE = 0, GGTRACE_RESERVE = 1, GGTRACE_RECORDER = 2 };
 enum ggtrace_state { GGTRACE_RUNNING = 0, GGTRACE_RUNNABLE = 1, GGTRACE_BLOCKED = 2, GGTRACE_ENDED = 3 };

@@ -7,6 +7,7 @@
 #include "nvtx/emit.h"
 #include "recorder/contexts.h"
 #include "recorder/control.h"
+#include "recorder/frames.h"
 #include "recorder/guard.h"
 #include "recorder/libraries.h"
 #include "recorder/recording.h"
@@ -21,6 +22,16 @@ static __thread bool is_inside __attribute__((tls_model("initial-exec")));
 static __thread bool has_encoded __attribute__((tls_model("initial-exec")));
 /* Of this thread's call: its events are not recorded, only the call itself. */
 static __thread bool is_left_out __attribute__((tls_model("initial-exec")));
+/* What is recorded of this thread's call if nothing returns from it: the frame that has the rest is gone then. */
+static __thread struct {
+    struct call_hook hook;
+    void * context;
+    const char * part;
+    uint64_t start;
+    uint32_t kind, tokens, outputs;
+    enum holding holding;
+    bool is_announced, follows_unread;
+} begun __attribute__((tls_model("initial-exec")));
 
 void calls_set_warm_up(bool warm_up) {
     atomic_store_explicit(&is_warming_up, warm_up, memory_order_relaxed);
@@ -39,6 +50,12 @@ uint32_t calls_current(void) {
 }
 
 bool calls_inside(void) {
+    return is_inside;
+}
+
+bool calls_inside_of(const void * context, const void * which) {
+    if (!is_inside) return false;
+    if (begun.hook.which == which && begun.context == context) frames_leave(begun.hook.at);
     return is_inside;
 }
 
@@ -98,7 +115,7 @@ static void write_call(const struct call * call, uint64_t end, int result, uint3
     struct ggtrace_writer * writer = recording_writer(GGTRACE_NO_WORKER);
     if (!writer) return;
     if (call->batch.tokens > 1 && call->batch.outputs >= call->batch.tokens) kind |= GGTRACE_ALL_OUTPUT;
-    ggtrace_resources(writer, &call->resources);
+    if (result != GGTRACE_LEFT) ggtrace_resources(writer, &call->resources);
     ggtrace_token(writer, &(struct ggtrace_token){
         .start = call->start,
         .end = end,
@@ -296,16 +313,20 @@ void calls_pass(uint32_t kind) {
     if (kind == GGTRACE_ENCODE) has_encoded = true;
 }
 
-void calls_begin(struct call * call, void * context, uint32_t kind, const void * caller) {
+static void leave(uint32_t before);
+
+void calls_begin(struct call * call, struct call_hook hook, void * context, uint32_t kind) {
     const bool is_warm_up = atomic_load_explicit(&is_warming_up, memory_order_relaxed);
     const bool has_context = kind == GGTRACE_DECODE || kind == GGTRACE_ENCODE;
     call->context = context;
     call->kind = is_warm_up ? GGTRACE_WARM_UP : kind;
-    if (call->kind == GGTRACE_DECODE && pools(context, caller) && !contexts_is_without_embeddings(context)) call->kind |= GGTRACE_EMBEDS;
-    call->holding = has_context && !is_warm_up ? hold(call, caller) : NOT_HELD;
+    if (call->kind == GGTRACE_DECODE && pools(context, hook.caller) && !contexts_is_without_embeddings(context)) call->kind |= GGTRACE_EMBEDS;
+    call->holding = has_context && !is_warm_up ? hold(call, hook.caller) : NOT_HELD;
     call->follows_unread = has_context && contexts_is_unread(context);
     if (has_context) contexts_set_last_output(context, call->batch.last_output);
     is_inside = true;
+    call->at = hook.at;
+    frames_begin(hook.at, leave, 0);
     has_encoded = false;
     current = is_warm_up || call->holding == HELD_WITHOUT_NUMBER ? GGTRACE_NO_CALL : next_number();
     is_left_out = !control_takes(current) || guard_begin(call->batch.tokens);
@@ -316,22 +337,53 @@ void calls_begin(struct call * call, void * context, uint32_t kind, const void *
     call->start = call->since ? call->since : now;
     struct ggtrace_writer * writer = call->part ? recording_writer(GGTRACE_NO_WORKER) : NULL;
     if (writer) ggtrace_range_begin(writer, now, registry_name(call->part));
+    begun.hook = hook;
+    begun.context = context;
+    begun.part = call->part;
+    begun.start = call->start;
+    begun.kind = call->kind;
+    begun.tokens = call->batch.tokens;
+    begun.outputs = call->batch.outputs;
+    begun.holding = call->holding;
+    begun.is_announced = call->is_announced;
+    begun.follows_unread = call->follows_unread;
 }
 
-void calls_end(struct call * call, int result) {
-    const uint64_t end = clock_now();
-    resources_end(&call->resources);
-    call->resources.time = call->start;
+/* `end` is the call's start if it is unknown: the call was left. */
+static void finish(const struct call * call, uint64_t end, int result) {
     if (call->is_announced) nvtx_emit_pop();
     struct ggtrace_writer * writer = call->part ? recording_writer(GGTRACE_NO_WORKER) : NULL;
-    if (writer) ggtrace_range_end(writer, end);
+    if (writer) ggtrace_range_end(writer, result == GGTRACE_LEFT ? clock_now() : end);
     uint32_t flags = is_left_out ? GGTRACE_LEFT_OUT : 0;
     if (has_encoded && call->kind == GGTRACE_DECODE) flags |= GGTRACE_EMBEDS;
     if (call->follows_unread) flags |= GGTRACE_FOLLOWS_UNREAD;
     if (call->holding) keep(call, end, result, current, flags);
     else write_call(call, end, result, current, call->kind | flags);
     ggtrace_note_call(recording.log, call->start, end);
-    guard_end(call->start, end);
     current = GGTRACE_NO_CALL;
     is_inside = false;
+}
+
+void calls_end(struct call * call, int result) {
+    if (!frames_end(call->at)) return;
+    const uint64_t end = clock_now();
+    resources_end(&call->resources);
+    call->resources.time = call->start;
+    finish(call, end, result);
+    guard_end(call->start, end);
+}
+
+static void leave(uint32_t before) {
+    (void) before;
+    guard_leave();
+    finish(&(struct call){
+        .batch = {.tokens = begun.tokens, .outputs = begun.outputs},
+        .context = begun.context,
+        .kind = begun.kind,
+        .part = begun.part,
+        .holding = begun.holding,
+        .is_announced = begun.is_announced,
+        .follows_unread = begun.follows_unread,
+        .start = begun.start,
+    }, begun.start, GGTRACE_LEFT);
 }

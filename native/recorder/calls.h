@@ -34,6 +34,7 @@ struct call {
     enum holding holding;
     bool is_announced;
     bool follows_unread; /* no output of the context's call before it was read */
+    uintptr_t at; /* of its hook */
     uint64_t since; /* when its graph was allocated, outside of calls; 0: it begins with calls_begin */
     uint64_t start;
     struct ggtrace_resources resources;
@@ -45,7 +46,14 @@ struct call {
  */
 uint32_t calls_read_graph(struct call * call, void * cgraph);
 
-void calls_begin(struct call * call, void * context, uint32_t kind, const void * caller);
+/* The hook that a call passes: a value of its own, its frame address (frames.h), its return address. */
+struct call_hook {
+    const void * which;
+    uintptr_t at;
+    const void * caller;
+};
+
+void calls_begin(struct call * call, struct call_hook hook, void * context, uint32_t kind);
 void calls_end(struct call * call, int result);
 
 /* This thread enters another call function inside its call. */
@@ -73,6 +81,12 @@ uint32_t calls_current(void);
 
 /* Is this thread inside a call? */
 bool calls_inside(void);
+
+/*
+ * The same, at a hook that may begin one. No function calls itself for the same context: then the thread has left the call, from which nothing
+ * returned, and this is another one.
+ */
+bool calls_inside_of(const void * context, const void * which);
 
 /* Are events of this thread recorded now? */
 bool calls_take(void);

@@ -2,20 +2,26 @@
 
 #include "common/clock.h"
 #include "recorder/calls.h"
+#include "recorder/frames.h"
 #include "recorder/parts.h"
 #include "recorder/recording.h"
 #include "recorder/registry.h"
 
 static __thread bool is_inside __attribute__((tls_model("initial-exec")));
 
-uint64_t copies_begin(void) {
+static void leave(uint32_t before) {
+    is_inside = before;
+}
+
+uint64_t copies_begin(uintptr_t here) {
     if (is_inside || !calls_inside() || !calls_take() || recording_level() < LEVEL_GRAPH) return 0;
     is_inside = true;
+    frames_begin(here, leave, false);
     return clock_now();
 }
 
-void copies_end(uint64_t start, const void * tensor, size_t size, uint32_t kind) {
-    if (!start) return;
+void copies_end(uintptr_t here, uint64_t start, const void * tensor, size_t size, uint32_t kind) {
+    if (!start || !frames_end(here)) return;
     const uint64_t end = clock_now();
     is_inside = false;
     struct ggtrace_writer * writer = recording_writer(GGTRACE_NO_WORKER);
@@ -33,8 +39,8 @@ void copies_end(uint64_t start, const void * tensor, size_t size, uint32_t kind)
     parts_end(end, GGTRACE_RECORDER);
 }
 
-void copies_end_between(uint64_t start, const void * from, const void * to) {
-    if (!start) return;
+void copies_end_between(uintptr_t here, uint64_t start, const void * from, const void * to) {
+    if (!start || !frames_end(here)) return;
     const uint64_t end = clock_now();
     is_inside = false;
     struct ggtrace_writer * writer = recording_writer(GGTRACE_NO_WORKER);

@@ -15,8 +15,7 @@
 #include "recorder/registry.h"
 #include "recorder/runs.h"
 
-enum { LAUNCHES = 1 << 16, NODES = 1 << 18, NODE_TRIES = 16, OPEN_MAX = 64, AHEAD_MAX = 64, EXECS_MAX = 4096 };
-enum { NO_NODE = -1 };
+enum { LAUNCHES = 1 << 16, NODES = 1 << 18, NODE_TRIES = 16, OPEN_MAX = 64, AHEAD_MAX = 64, EXECS_MAX = 4096, NO_NODE = -1 };
 
 /* A launch, until others have taken its place: more are made in the time in which CUPTI reports it only if it is stuck. */
 struct launch {
@@ -112,6 +111,11 @@ void cuda_settle(void) {
     loop.graph = NULL;
     loop.index = NO_NODE;
     cuda_events_run_ends();
+}
+
+void cuda_leave(void) {
+    if (loop.graph && loop.index != NO_NODE) settle(loop.index + 1); /* how far the operator of the last launches goes is not known */
+    cuda_captures(false);
 }
 
 /* The index of a node behind the current one; NO_NODE: the tensor is none, such as a source that the backend looks at. */

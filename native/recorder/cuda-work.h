@@ -31,6 +31,9 @@ void cuda_graph_launch_end(const struct cuda_launch * launch);
 void cuda_node(const void * tensor);
 void cuda_settle(void);
 
+/* The thread left the graph run by an exception or longjmp. */
+void cuda_leave(void);
+
 /* Between the begin and the end of a capture, this thread's launches become nodes of a graph. */
 void cuda_captures(bool begins);
 

@@ -81,6 +81,10 @@ static void decide(uint64_t now) {
     restart();
 }
 
+void guard_leave(void) {
+    is_compared = false;
+}
+
 void guard_end(uint64_t start, uint64_t end) {
     if (!is_compared) return;
     is_compared = false;

@@ -12,5 +12,8 @@ void guard_set(uint32_t percent);
 /* A call of llama_decode with that many tokens begins. true: it is not recorded, for comparison. */
 bool guard_begin(uint32_t tokens);
 
+/* The call of this thread was left by an exception or longjmp: its time is unknown. */
+void guard_leave(void);
+
 /* The call of this thread has ended. */
 void guard_end(uint64_t start, uint64_t end);

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "common/system.h"
+#include "recorder/frames.h"
 #include "recorder/libraries.h"
 
 #define HOOK(result, name, ...) \
@@ -19,7 +20,7 @@
 #define CALLER __builtin_return_address(0)
 
 /* `real`: the real function of a hook, looked up at the first call; threads that race find the same one. */
-#define REAL(name)                                                                              \
+#define FOUND(name)                                                                             \
     static _Atomic(void *) name##_real;                                                         \
     void * name##_found = atomic_load_explicit(&name##_real, memory_order_relaxed);             \
     if (__builtin_expect(!name##_found, 0)) {                                                   \
@@ -28,6 +29,10 @@
     }                                                                                           \
     __typeof__(&name) real;                                                                     \
     *(void **) &real = name##_found
+/* The same, in a hook that a program may reach after it left another one. */
+#define REAL(name)        \
+    frames_settle(HERE);  \
+    FOUND(name)
 
 /*
  * Hooks that only note something, before the call or after it; there, `result` is what it returned. LIST holds what has commas together:

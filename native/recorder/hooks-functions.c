@@ -32,14 +32,14 @@ HOOK(void, llama_sampler_apply, void * sampler, void * candidates) {
 /* A chain's members accept the token inside: only the outermost sampler is recorded. Each token of a prompt is accepted, too. */
 HOOK(void, llama_sampler_accept, void * sampler, int32_t token) {
     REAL(llama_sampler_accept);
-    if (!sampler || !functions_are_recorded() || sampling_accepts(__builtin_frame_address(0))) {
+    if (!sampler || !functions_are_recorded() || sampling_accepts(HERE)) {
         real(sampler, token);
         return;
     }
     struct ggtrace_function function;
     sampling_begin(&function, GGTRACE_ACCEPT, sampler);
     real(sampler, token);
-    sampling_accepted(&function);
+    sampling_accepted(HERE, &function);
 }
 
 /* `note` adds to the record of the function what its `result` shows. */

@@ -71,7 +71,7 @@ LOAD_ALL_DATA(OF_VECTOR)
         recorder_ready(CALLER);                                                       \
         functions_note_seen(SEEN_FUNCTIONS);                                          \
         struct stage stage;                                                           \
-        loading_begin(&stage, GGTRACE_CREATE_CONTEXT, NULL);                          \
+        loading_begin(&stage, HERE, GGTRACE_CREATE_CONTEXT, NULL);                    \
         void * context = real(model, parameters);                                     \
         stage.function.context = CONTEXT(context);                                    \
         loading_end(&stage);                                                          \

@@ -39,19 +39,25 @@ static const void * context_of(const void * memory, const void * caller) {
     return context;
 }
 
-/* Older functions call newer ones, and restoring a state clears the memory: only the outermost is recorded. None of them throws. */
+/* Older functions call newer ones, and restoring a state clears the memory: only the outermost is recorded. */
 static __thread bool has_state __attribute__((tls_model("initial-exec")));
 static __thread bool is_clearing __attribute__((tls_model("initial-exec")));
 
-static void clear(void * memory, bool data, void (*real)(void *, bool), const void * caller) {
+static void leave_clear(uint32_t before) {
+    is_clearing = before;
+}
+
+static void clear(void * memory, bool data, void (*real)(void *, bool), uintptr_t here, const void * caller) {
     const bool is_inner = is_clearing || has_state || calls_inside();
     if (is_inner) {
         real(memory, data);
         return;
     }
     is_clearing = true;
+    frames_begin(here, leave_clear, false);
     calls_cleared(context_of(memory, caller), functions_are_recorded());
     real(memory, data);
+    frames_end(here);
     sequences_changed(memory, &(struct ggtrace_sequence){
         .what = GGTRACE_CLEAR, .sequence = -1, .to = -1, .from = -1, .end = -1, .is_done = true});
     is_clearing = false;
@@ -60,7 +66,7 @@ static void clear(void * memory, bool data, void (*real)(void *, bool), const vo
 #define CLEAR(name)                                \
     HOOK(void, name, void * memory, bool data) {   \
         REAL(name);                                \
-        clear(memory, data, real, CALLER);         \
+        clear(memory, data, real, HERE, CALLER);   \
     }
 CLEAR(llama_memory_clear)
 /* It calls these methods, also where the program itself contains llama.cpp: they are virtual. */
@@ -74,10 +80,16 @@ HOOK_BEFORE_VOID(llama_free, calls_forget(context); contexts_forget(context), vo
 
 /* ---- States ---- */
 
-struct state { struct ggtrace_function function; bool is_inner; };
+struct state { struct ggtrace_function function; bool is_inner; uintptr_t at; };
 
-static void state_begin(struct state * state, uint32_t what, const void * context, int32_t sequence) {
+static void leave_state(uint32_t before) {
+    has_state = before;
+}
+
+static void state_begin(struct state * state, uintptr_t here, uint32_t what, const void * context, int32_t sequence) {
     state->is_inner = has_state;
+    state->at = here;
+    frames_begin(here, leave_state, has_state);
     calls_used(context);
     has_state = true;
     functions_begin(&state->function, what);
@@ -88,6 +100,7 @@ static void state_begin(struct state * state, uint32_t what, const void * contex
 
 /* What is restored is not empty: changes of it are recorded, although the context had no call. */
 static void state_end(struct state * state, const void * context, uint64_t bytes) {
+    if (!frames_end(state->at)) return;
     has_state = state->is_inner;
     if (state->function.what == GGTRACE_RESTORE_STATE && bytes) calls_note_restored(context);
     state->function.value = bytes;
@@ -98,7 +111,7 @@ static void state_end(struct state * state, const void * context, uint64_t bytes
     HOOK(result, name, parameters) {                                              \
         REAL(name);                                                               \
         struct state state;                                                       \
-        state_begin(&state, what, context, sequence);                             \
+        state_begin(&state, HERE, what, context, sequence);                       \
         const result done = real(__VA_ARGS__);                                    \
         state_end(&state, context, known_bytes);                                  \
         return done;                                                              \

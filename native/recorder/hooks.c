@@ -31,14 +31,15 @@
  * llama-cpp-python) pass only the C++ methods, which libllama itself calls through its PLT: there, `context` is `this`.
  */
 #define CALL(name, read, kind, ...)                                                             \
-    if (calls_inside()) calls_pass(kind);                                                       \
-    if (calls_inside() || recorder_ready(CALLER) < LEVEL_TOKEN) return real(__VA_ARGS__);      \
+    const bool is_inner = calls_inside_of(context, &name##_real);                               \
+    if (is_inner) calls_pass(kind);                                                             \
+    if (is_inner || recorder_ready(CALLER) < LEVEL_TOKEN) return real(__VA_ARGS__);            \
     functions_note_seen(SEEN_CALLS);                                                            \
     struct call call;                                                                           \
     call.part = NULL;                                                                           \
     call.since = 0;                                                                             \
     read;                                                                                       \
-    calls_begin(&call, context, kind, CALLER);                                                      \
+    calls_begin(&call, (struct call_hook){&name##_real, HERE, CALLER}, context, kind);          \
     const int result = real(__VA_ARGS__);                                                       \
     calls_end(&call, result);                                                                   \
     return result
@@ -117,27 +118,38 @@ static uint64_t allocated_at(const void * scheduler) {
     return start;
 }
 
+static void leave_devices(uint32_t before) {
+    (void) before;
+    cuda_leave();
+}
+
 /* Outside of a call: whisper.cpp, programs that use ggml directly, libraries that bind llama_decode inside. */
-static int schedule(int (*real)(void * scheduler, void * cgraph), void * scheduler, void * cgraph, const void * caller) {
+static int schedule(int (*real)(void * scheduler, void * cgraph), struct call_hook hook, void * scheduler, void * cgraph) {
     struct call call;
-    const bool is_call = !calls_inside() && recorder_ready(caller) >= LEVEL_TOKEN;
+    const bool is_call = !calls_inside_of(scheduler, hook.which) && recorder_ready(hook.caller) >= LEVEL_TOKEN;
     call.since = allocated_at(scheduler);
-    if (is_call) calls_begin(&call, scheduler, calls_read_graph(&call, cgraph), caller);
+    if (is_call) calls_begin(&call, hook, scheduler, calls_read_graph(&call, cgraph));
     placement_report_devices();
-    struct run run;
-    runs_schedule(&run, cgraph, recording_level());
+    struct run outer;
+    const bool is_run = runs_schedule(&outer, hook.at, cgraph, recording_level());
+    if (is_run) frames_begin(hook.at, leave_devices, 0);
     const int status = real(scheduler, cgraph);
-    if (run.is_begun) cuda_settle();
-    runs_scheduled(&run, cgraph, recording_level(), status);
+    if (is_run && frames_end(hook.at)) cuda_settle();
+    runs_scheduled(&outer, is_run, hook.at, cgraph, recording_level(), status);
     if (is_call) calls_end(&call, status);
     return status;
 }
 
 static __thread bool is_scheduling __attribute__((tls_model("initial-exec")));
 
+static void leave_scheduling(uint32_t before) {
+    is_scheduling = before;
+}
+
 HOOK(int, ggml_backend_sched_graph_compute_async, void * scheduler, void * cgraph) {
     REAL(ggml_backend_sched_graph_compute_async);
-    return is_scheduling ? real(scheduler, cgraph) : schedule(real, scheduler, cgraph, CALLER);
+    const struct call_hook hook = {&ggml_backend_sched_graph_compute_async_real, HERE, CALLER};
+    return is_scheduling ? real(scheduler, cgraph) : schedule(real, hook, scheduler, cgraph);
 }
 
 /* It calls the function above. In a program that contains ggml, that may have become a part of it. */
@@ -145,7 +157,9 @@ HOOK(int, ggml_backend_sched_graph_compute, void * scheduler, void * cgraph) {
     REAL(ggml_backend_sched_graph_compute);
     if (!program_has_ggml() || is_scheduling) return real(scheduler, cgraph);
     is_scheduling = true;
-    const int status = schedule(real, scheduler, cgraph, CALLER);
+    frames_begin(HERE, leave_scheduling, false);
+    const int status = schedule(real, (struct call_hook){&ggml_backend_sched_graph_compute_real, HERE, CALLER}, scheduler, cgraph);
+    frames_end(HERE);
     is_scheduling = false;
     return status;
 }
@@ -167,7 +181,7 @@ HOOK(bool, ggml_backend_sched_reserve, void * scheduler, void * cgraph) {
     graphs_may_change();
     const uint64_t start = parts_begin();
     struct stage stage; /* outside of a call */
-    loading_begin(&stage, GGTRACE_RESERVE_GRAPHS, NULL);
+    loading_begin(&stage, HERE, GGTRACE_RESERVE_GRAPHS, NULL);
     if (calls_inside()) stage.function.start = 0;
     else if (recording_level() >= LEVEL_GRAPH) graphs_expect(cgraph);
     const bool has_room = real(scheduler, cgraph);
@@ -190,27 +204,29 @@ void ggml_backend_synchronize(void * backend);
 
 /* Not by its hook: it is the recorder that waits. */
 static void synchronize(void * backend) {
-    REAL(ggml_backend_synchronize);
+    FOUND(ggml_backend_synchronize);
     if (real) real(backend);
 }
 
 /* A graph run of `backend`, which NULL is if there is none. `real` computes it from its two arguments. */
-static int compute(int (*real)(void *, void *), void * first, void * second, void * backend, void * cgraph, const void * caller) {
-    struct run run;
-    runs_begin(&run, backend, cgraph, recorder_ready(caller));
+static int compute(int (*real)(void *, void *), uintptr_t here, const void * caller, void * first, void * second, void * backend, void * cgraph) {
+    struct run outer;
+    runs_begin(&outer, here, backend, cgraph, recorder_ready(caller));
+    frames_begin(here, leave_devices, 0);
     const int status = real(first, second);
-    if (runs_synchronise(&run)) {
+    const bool is_here = frames_end(here);
+    if (runs_synchronise()) {
         if (backend) synchronize(backend);
-        runs_synchronised(&run, cgraph);
+        runs_synchronised(cgraph);
     }
-    cuda_settle();
-    runs_end(&run, status);
+    if (is_here) cuda_settle();
+    runs_end(&outer, here, status);
     return status;
 }
 
 HOOK(int, ggml_backend_graph_compute_async, void * backend, void * cgraph) {
     REAL(ggml_backend_graph_compute_async);
-    return compute(real, backend, cgraph, backend, cgraph, CALLER);
+    return compute(real, HERE, CALLER, backend, cgraph, backend, cgraph);
 }
 
 /*
@@ -219,25 +235,27 @@ HOOK(int, ggml_backend_graph_compute_async, void * backend, void * cgraph) {
  */
 HOOK(int, _ZL30ggml_backend_cpu_graph_computeP12ggml_backendP11ggml_cgraph, void * backend, void * cgraph) {
     REAL(_ZL30ggml_backend_cpu_graph_computeP12ggml_backendP11ggml_cgraph);
-    return runs_current() ? real(backend, cgraph) : compute(real, backend, cgraph, backend, cgraph, CALLER);
+    return runs_current() ? real(backend, cgraph) : compute(real, HERE, CALLER, backend, cgraph, backend, cgraph);
 }
 
 /* ggml without a backend. If the CPU backend calls this, the graph run has begun already. */
 HOOK(int, ggml_graph_compute, void * cgraph, void * plan) {
     REAL(ggml_graph_compute);
-    return runs_current() ? real(cgraph, plan) : compute(real, cgraph, plan, NULL, cgraph, CALLER);
+    return runs_current() ? real(cgraph, plan) : compute(real, HERE, CALLER, cgraph, plan, NULL, cgraph);
 }
 
 /* ---- Operators ---- */
 
 /* ggml-cpu calls this on every worker at the start of every node that is not fused, to ask whether special hardware computes it. */
-HOOK_BEFORE(bool, ggml_cpu_extra_compute_forward,
-    if (!operators_start_plain(tensor) && recording_level() >= LEVEL_OPERATOR) operators_start(params, tensor),
-    LIST(void * params, void * tensor), params, tensor)
+HOOK(bool, ggml_cpu_extra_compute_forward, void * params, void * tensor) {
+    FOUND(ggml_cpu_extra_compute_forward);
+    if (!operators_start_plain(tensor) && recording_level() >= LEVEL_OPERATOR) operators_start(params, tensor);
+    return real(params, tensor);
+}
 
 HOOK(void, ggml_barrier, void * threadpool) {
     if (operators_barrier_plain(threadpool)) return;
-    REAL(ggml_barrier);
+    FOUND(ggml_barrier);
     if (recording_level() >= LEVEL_OPERATOR) operators_barrier(real, threadpool);
     else real(threadpool);
 }
@@ -273,22 +291,22 @@ HOOK_BEFORE_VOID(ggml_backend_buffer_free, if (recording_level() >= LEVEL_GRAPH)
 
 /* ---- Copies ---- */
 
-HOOK_AROUND(ggml_backend_tensor_get, const uint64_t start = copies_begin(), copies_end(start, tensor, size, GGTRACE_GET),
+HOOK_AROUND(ggml_backend_tensor_get, const uint64_t start = copies_begin(HERE), copies_end(HERE, start, tensor, size, GGTRACE_GET),
     LIST(const void * tensor, void * data, size_t offset, size_t size), tensor, data, offset, size)
 
-HOOK_AROUND(ggml_backend_tensor_set, LIST(copies_note_origin(tensor, data, offset, size); const uint64_t start = copies_begin(), load_start = loading_copy_begin()),
-    copies_end(start, tensor, size, GGTRACE_SET); loading_copy_end(load_start, size),
+HOOK_AROUND(ggml_backend_tensor_set, LIST(copies_note_origin(tensor, data, offset, size); const uint64_t start = copies_begin(HERE), load_start = loading_copy_begin()),
+    copies_end(HERE, start, tensor, size, GGTRACE_SET); loading_copy_end(load_start, size),
     LIST(void * tensor, const void * data, size_t offset, size_t size), tensor, data, offset, size)
 
-HOOK_AROUND(ggml_backend_tensor_get_async, const uint64_t start = copies_begin(), copies_end(start, tensor, size, GGTRACE_GET),
+HOOK_AROUND(ggml_backend_tensor_get_async, const uint64_t start = copies_begin(HERE), copies_end(HERE, start, tensor, size, GGTRACE_GET),
     LIST(void * backend, const void * tensor, void * data, size_t offset, size_t size), backend, tensor, data, offset, size)
 
-HOOK_AROUND(ggml_backend_tensor_set_async, LIST(const uint64_t start = copies_begin(), load_start = loading_copy_begin()),
-    copies_end(start, tensor, size, GGTRACE_SET); loading_copy_end(load_start, size),
+HOOK_AROUND(ggml_backend_tensor_set_async, LIST(const uint64_t start = copies_begin(HERE), load_start = loading_copy_begin()),
+    copies_end(HERE, start, tensor, size, GGTRACE_SET); loading_copy_end(load_start, size),
     LIST(void * backend, void * tensor, const void * data, size_t offset, size_t size), backend, tensor, data, offset, size)
 
-HOOK_AROUND(ggml_backend_tensor_copy, const uint64_t start = copies_begin(), copies_end_between(start, from, to),
+HOOK_AROUND(ggml_backend_tensor_copy, const uint64_t start = copies_begin(HERE), copies_end_between(HERE, start, from, to),
     LIST(void * from, void * to), from, to)
 
-HOOK_AROUND(ggml_backend_tensor_copy_async, const uint64_t start = copies_begin(), copies_end_between(start, from, to),
+HOOK_AROUND(ggml_backend_tensor_copy_async, const uint64_t start = copies_begin(HERE), copies_end_between(HERE, start, from, to),
     LIST(void * backend_from, void * backend_to, void * from, void * to), backend_from, backend_to, from, to)

@@ -1,6 +1,7 @@
 #include "recorder/loading.h"
 
 #include "recorder/ends.h"
+#include "recorder/frames.h"
 #include "recorder/recording.h"
 #include "recorder/resources.h"
 
@@ -11,8 +12,14 @@ static __thread struct { uint64_t start, end, bytes; } loose __attribute__((tls_
 
 enum { READS_WEIGHTS = 1 << GGTRACE_LOAD_MODEL | 1 << GGTRACE_LOAD_LORA };
 
-void loading_begin(struct stage * stage, uint32_t what, const char * path) {
+static void leave(uint32_t before) {
+    inside = before;
+}
+
+void loading_begin(struct stage * stage, uintptr_t here, uint32_t what, const char * path) {
     stage->outer = inside;
+    stage->at = here;
+    frames_begin(here, leave, inside);
     stage->copied_before = copied;
     functions_begin(&stage->function, what);
     if (inside & 1u << what) stage->function.start = 0;
@@ -45,6 +52,7 @@ static void write_resources(struct stage * stage) {
 }
 
 void loading_end(struct stage * stage) {
+    if (!frames_end(stage->at)) return;
     inside = stage->outer;
     if (!(inside & READS_WEIGHTS)) write_loose();
     write_resources(stage);

@@ -9,17 +9,18 @@ struct stage {
     struct ggtrace_function function;
     struct ggtrace_resources resources;
     uint32_t outer;
+    uintptr_t at; /* of the hook, see frames.h */
     uint64_t copied_before;
 };
 
-/* A stage begins (GGTRACE_LOAD_MODEL etc.). `path`: of the file that it reads; NULL: none. */
-void loading_begin(struct stage * stage, uint32_t what, const char * path);
+/* A stage begins (GGTRACE_LOAD_MODEL etc.) in the hook of that frame address. `path`: of the file that it reads; NULL: none. */
+void loading_begin(struct stage * stage, uintptr_t here, uint32_t what, const char * path);
 void loading_end(struct stage * stage);
 
 /* `stage`, from here to the end of the block. */
 #define STAGE(what, path)                                     \
     struct stage stage __attribute__((cleanup(loading_end))); \
-    loading_begin(&stage, (what), (path))
+    loading_begin(&stage, HERE, (what), (path))
 
 /* The bytes that were copied to tensors since the stage began. */
 uint64_t loading_copied(const struct stage * stage);

@@ -207,6 +207,11 @@ void operators_graph_end(struct graph * graph, uint64_t now) {
     atomic_fetch_add_explicit(&graph->edges, 1, memory_order_relaxed);
 }
 
+void operators_graph_left(struct graph * graph) {
+    if (!this_worker.barrier_count) this_worker.id = 0; /* when the operator ended, if it did, is not known */
+    operators_graph_end(graph, worker_left_at());
+}
+
 /* Has the graph ended that another thread worked on last? */
 static bool has_ended(const struct worker * other) {
     return other->graph && atomic_load_explicit(&other->graph->edges, memory_order_acquire) != other->edges;

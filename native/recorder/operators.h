@@ -70,6 +70,9 @@ void operators_infer_ends(void);
 void operators_graph_begin(struct graph * graph, uint64_t now);
 void operators_graph_end(struct graph * graph, uint64_t now);
 
+/* That thread left the graph by an exception or longjmp. */
+void operators_graph_left(struct graph * graph);
+
 /* For the child of a fork, which has no other worker. */
 void operators_forked(void);
 

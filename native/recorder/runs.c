@@ -21,10 +21,11 @@ static __thread int splits __attribute__((tls_model("initial-exec"))) = NO_SCHED
 /* The state when a scheduler last asked about a node, see runs_want_every_node. */
 static __thread struct { uint64_t at; int splits; uint32_t operators; } asked __attribute__((tls_model("initial-exec")));
 
-static __thread struct run * current __attribute__((tls_model("initial-exec")));
+/* Kept here, as the frame of the hook may be gone when another hook looks at it. */
+static __thread struct run current __attribute__((tls_model("initial-exec")));
 
 const struct run * runs_current(void) {
-    return current;
+    return current.is_begun ? &current : NULL;
 }
 
 /* Schedulers call ggml_backend_graph_compute_async without passing its hook: their work is recorded as one graph. */
@@ -36,17 +37,25 @@ static void note_bound(void) {
                  "whole: calls of ggml_backend_graph_compute_async are bound inside its library; the parts that a scheduler cuts a graph into are not seen");
 }
 
-void runs_schedule(struct run * run, void * cgraph, int level) {
-    run->is_begun = run->is_recorded = false;
-    if (atomic_load_explicit(&is_bound, memory_order_relaxed)) runs_begin(run, NULL, cgraph, level);
-    splits = 0;
+static void leave_schedule(uint32_t before) {
+    (void) before;
+    splits = NO_SCHEDULER;
 }
 
-void runs_scheduled(const struct run * run, void * cgraph, int level, int status) {
-    const bool has_none = splits == 0 && !run->is_begun;
+bool runs_schedule(struct run * outer, uintptr_t here, void * cgraph, int level) {
+    const bool is_run = atomic_load_explicit(&is_bound, memory_order_relaxed);
+    if (is_run) runs_begin(outer, here, NULL, cgraph, level);
+    splits = 0;
+    frames_begin(here, leave_schedule, 0);
+    return is_run;
+}
+
+void runs_scheduled(const struct run * outer, bool is_run, uintptr_t here, void * cgraph, int level, int status) {
+    const bool has_none = splits == 0 && !is_run;
+    frames_end(here);
     splits = NO_SCHEDULER;
     numa_look();
-    if (run->is_begun) runs_end(run, status);
+    if (is_run) runs_end(outer, here, status);
     else if (has_none && status == 0 && level >= LEVEL_GRAPH && calls_take() && graphs_has_nodes(cgraph)) note_bound();
 }
 
@@ -55,12 +64,11 @@ static void fact(const char * key, const char * value) {
 }
 
 void runs_prepare(int level) {
-    static struct run test;
     if (level >= LEVEL_TOKEN) thread_runtimes_prepare(fact);
-    if (level < LEVEL_OPERATOR || current) return;
-    current = &test; /* the test's graph passes hooks, too */
+    if (level < LEVEL_OPERATOR || current.is_begun) return;
+    current = (struct run){.is_begun = true}; /* the test's graph passes hooks, too */
     reach_find();
-    current = NULL;
+    current.is_begun = false;
 }
 
 static const char * title_of(void * backend) {
@@ -68,17 +76,28 @@ static const char * title_of(void * backend) {
 }
 
 void runs_know_graph(void) {
-    if (!current || current->is_recorded || !current->cgraph || current->graph || recording_level() < LEVEL_GRAPH) return;
-    current->start = clock_now();
-    current->graph = graphs_get(current->cgraph, registry_name(title_of(current->runs_on)), splits != NO_SCHEDULER);
+    const bool is_known = !current.is_begun || current.is_recorded || !current.cgraph || current.graph;
+    if (is_known || recording_level() < LEVEL_GRAPH) return;
+    current.start = clock_now();
+    current.graph = graphs_get(current.cgraph, registry_name(title_of(current.runs_on)), splits != NO_SCHEDULER);
 }
 
-void runs_begin(struct run * run, void * backend, void * cgraph, int level) {
-    current = run;
-    run->is_begun = true;
-    run->graph = NULL;
-    run->runs_on = backend;
-    run->cgraph = cgraph;
+/* The run has no record then: the log of a killed program lacks that of its last run, too. */
+static void leave_run(uint32_t before) {
+    (void) before;
+    if (!current.is_begun) return;
+    current.is_begun = false;
+    if (current.graph && current.has_operators) operators_graph_left(current.graph);
+    if (current.graph) graphs_leave(current.graph);
+    if (current.is_recorded && current.is_announced) nvtx_emit_pop();
+}
+
+void runs_begin(struct run * outer, uintptr_t here, void * backend, void * cgraph, int level) {
+    struct run * run = &current;
+    outer->is_begun = run->is_begun;
+    if (run->is_begun) *outer = *run;
+    *run = (struct run){.is_begun = true, .runs_on = backend, .cgraph = cgraph};
+    frames_begin(here, leave_run, 0);
     ends_register(ENDS_FROM_START);
     run->is_recorded = level >= LEVEL_GRAPH && calls_take();
     if (!run->is_recorded) return;
@@ -101,8 +120,8 @@ void runs_begin(struct run * run, void * backend, void * cgraph, int level) {
     if (run->has_operators) operators_graph_begin(run->graph, run->start);
 }
 
-bool runs_synchronise(const struct run * run) {
-    return run->is_recorded && recording.synchronises && operators_seen() == run->operators_before;
+bool runs_synchronise(void) {
+    return current.is_recorded && recording.synchronises && operators_seen() == current.operators_before;
 }
 
 static void write_node(uint32_t tensor, uint64_t start, uint64_t end) {
@@ -112,13 +131,16 @@ static void write_node(uint32_t tensor, uint64_t start, uint64_t end) {
     ggtrace_operator(writer, tensor, start, end, end, 0);
 }
 
-void runs_synchronised(const struct run * run, void * cgraph) {
+void runs_synchronised(void * cgraph) {
     const uint64_t end = clock_now();
-    write_node(graphs_only_node(cgraph), run->start, end);
+    write_node(graphs_only_node(cgraph), current.start, end);
 }
 
-void runs_end(const struct run * run, int status) {
-    current = NULL;
+void runs_end(const struct run * outer, uintptr_t here, int status) {
+    if (!frames_end(here)) return;
+    const struct run ended = current, * run = &ended;
+    if (outer->is_begun) current = *outer;
+    else current.is_begun = false;
     ends_register(ENDS_FROM_GRAPH);
     if (!run->is_recorded) {
         if (run->graph) graphs_leave(run->graph);

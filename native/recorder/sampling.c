@@ -1,14 +1,15 @@
 #include "recorder/sampling.h"
 
 #include "recorder/contexts.h"
+#include "recorder/frames.h"
 
 static __thread struct {
     const void * context;
     int32_t output;
 } last_read __attribute__((tls_model("initial-exec")));
 
-/* The stack frame of the outermost llama_sampler_accept; NULL: none. After an exception it is that of a function that has ended. */
-static __thread uintptr_t accepting __attribute__((tls_model("initial-exec")));
+/* In llama_sampler_accept. */
+static __thread bool is_accepting __attribute__((tls_model("initial-exec")));
 
 /* A sampler was applied since the last acceptance. */
 static __thread bool has_applied __attribute__((tls_model("initial-exec")));
@@ -40,16 +41,20 @@ void sampling_begin(struct ggtrace_function * function, uint32_t what, const voi
     function->output = last_read.output < 0 ? contexts_last_output(last_read.context) : (uint32_t) last_read.output;
 }
 
-/* The stack grows downwards: an inner function has a lower frame. */
-bool sampling_accepts(const void * frame) {
-    const uintptr_t address = (uintptr_t) frame;
-    if (accepting && address < accepting) return true;
-    accepting = address;
+static void leave(uint32_t before) {
+    is_accepting = before;
+}
+
+bool sampling_accepts(uintptr_t here) {
+    if (is_accepting) return true;
+    is_accepting = true;
+    frames_begin(here, leave, false);
     return false;
 }
 
-void sampling_accepted(struct ggtrace_function * function) {
-    accepting = 0;
+void sampling_accepted(uintptr_t here, struct ggtrace_function * function) {
+    if (!frames_end(here)) return;
+    is_accepting = false;
     if (has_applied) functions_end(function);
     else functions_end_long(function, NULL);
     has_applied = false;

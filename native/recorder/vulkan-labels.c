@@ -10,8 +10,7 @@ enum { KERNEL_BYTES = 128 };
 
 /* The latest labelled node, and the one after it: nodes are labelled in the order of the graph, and names may repeat. */
 static __thread struct {
-    const struct run * run;
-    uint64_t start;
+    uint64_t start; /* of the graph run */
     int latest, next;
     uint32_t part;
 } labels __attribute__((tls_model("initial-exec")));
@@ -36,8 +35,7 @@ bool vulkan_label_find(const char * label, struct labelled * found) {
     int fused = 0;
     for (const char * at = label; at < name; at++) fused += *at == '+';
     const struct graph * graph = run->graph;
-    if (labels.run != run || labels.start != run->start) labels.latest = -1, labels.next = 0;
-    labels.run = run;
+    if (labels.start != run->start) labels.latest = -1, labels.next = 0;
     labels.start = run->start;
     for (int i = 0; i < graph->node_count; i++) {
         const int at = (labels.next + i) % graph->node_count;

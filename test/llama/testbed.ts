@@ -254,21 +254,22 @@ export const model = (preset: Preset | ModelSpec): Promise<Model> => cachedModel
 const compile = async (name: string, { compiler, lib }: typeof X64) => {
   const source = pathOf(name)
   const stamp = await readFile(join(HOME, 'stamp.json'), 'utf8')
-  const key = createHash('sha256').update([await readFile(source, 'utf8'), stamp, lib, ...FLAGS].join('\0'))
+  const flags = FLAGS.filter((flag) => name.endsWith('.c') || !/^-std=|prototypes$/.test(flag)) // C++ has none of these
+  const key = createHash('sha256').update([await readFile(source, 'utf8'), stamp, lib, ...flags].join('\0'))
   const folder = join(tmpdir(), 'ggml2perfetto-runner')
   const path = join(folder, key.digest('hex').slice(0, 16))
   if (existsSync(path)) return path
   await mkdir(folder, { recursive: true })
   const temporary = `${path}.${randomUUID()}.tmp`
   const linked = [`-L${lib}`, `-Wl,-rpath,${lib}`, '-lllama', '-lggml', '-lggml-base', '-lpthread']
-  await execute(compiler, [...FLAGS, source, '-o', temporary, ...linked])
+  await execute(compiler, [...flags, source, '-o', temporary, ...linked])
   await rename(temporary, path)
   return path
 }
 
 const compiled = new Map<string, Promise<string>>()
 
-const program = (name: string, target = X64) => {
+const program = (name: string, target: typeof X64 = X64) => {
   const key = `${name} ${target.compiler}`
   const known = compiled.get(key) ?? compile(name, target)
   compiled.set(key, known)
@@ -296,6 +297,10 @@ export const runFunctions = async (args: readonly string[], options: RunOptions 
 
 /** The command that runs alone.c's program for arm64, with its first argument. */
 export const aloneOnArm64 = async () => [...ARM64.before, await program('alone.c', ARM64), ARM64.lib]
+
+/** Runs leaving.cc's program: with the folder of llama.cpp's libraries, a model, and what each call does. */
+export const runLeaving = async (args: readonly string[], options: RunOptions = {}) =>
+  await gather(await program('leaving.cc', { ...X64, compiler: 'c++' }), args, options)
 
 /** The path of endings.c's program, compiled once. */
 export const endingsProgram = () => program('endings.c')

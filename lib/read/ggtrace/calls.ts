@@ -1,5 +1,5 @@
 import { RECORD_BYTES, RecordType, SPAN_BYTES, TOKEN_KINDS, TokenBits } from '../../log/ggtrace-layout.ts'
-import { failureOf, phaseOf, repeatsVerification } from '../../model/calls.ts'
+import { failureOf, LEFT_CALL, phaseOf, repeatsVerification } from '../../model/calls.ts'
 import { type CallBatch, Inferred, type SequenceSpan, type TokenEvent } from '../../model/events.ts'
 import type { Resources } from '../../model/resources.ts'
 import type { EventBatch } from '../common/batches.ts'
@@ -114,6 +114,7 @@ function callOf(view: DataView, at: number, end: number, { startNs, endNs, tid, 
     inferred:
       (kind === 'decode' || has(TokenBits.inferredKind) ? Inferred.Phase : 0) |
       (isByGraph ? Inferred.Call : 0) |
+      (batch.result === LEFT_CALL ? Inferred.NoEnd : 0) |
       (isByGraph && tokens > 0 ? Inferred.TokenCount : 0),
     batch,
     resources,

@@ -1,6 +1,14 @@
 import type { Arg } from '../../model/args.ts'
 import { CallOrder } from '../../model/call-order.ts'
-import { decodingIn, hasRate, isFailed, isVerification, meaningOf, sequencesOf } from '../../model/calls.ts'
+import {
+  decodingIn,
+  failureWords,
+  hasRate,
+  isFailed,
+  isVerification,
+  meaningOf,
+  sequencesOf,
+} from '../../model/calls.ts'
 import { type CallBatch, type EngineStep, Inferred, type SequenceSpan, type TokenEvent } from '../../model/events.ts'
 import type { FunctionEvent } from '../../model/request-events.ts'
 import { Roles } from '../../model/roles.ts'
@@ -284,7 +292,7 @@ function whatOf(event: TokenEvent): string {
 
 /** Numbers all successful decode calls, also those that are not drawn. */
 function nameOf({ phase, tokens, batch }: TokenEvent, row: Row): string {
-  if (batch && isFailed({ batch })) return `${phase} failed (${batch.result}: ${meaningOf(batch).short})`
+  if (batch && isFailed({ batch })) return `${phase} failed (${failureWords(batch.result, meaningOf(batch).short)})`
   const count = tokens >= 0 ? ` (${tokens} ${nounFor(tokens, 'token')})` : ''
   return phase === 'decode' ? `decode ${++row.decodes}${tokens > 1 ? count : ''}` : `${phase}${count}`
 }

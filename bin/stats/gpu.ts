@@ -45,7 +45,8 @@ function timeTable({ time, idle }: Pick<GpuDevice, 'time' | 'idle'>, title: stri
     ? [
         ['computation', time.computation_ns],
         ['exposed communication', time.exposed_communication_ns],
-        ['exposed copies', time.exposed_copy_ns],
+        ['exposed copies', time.exposed_copy_ns - time.exposed_migration_ns],
+        ['exposed migrations of unified memory', time.exposed_migration_ns],
         ...(idle
           ? ([
               ['idle, waits for launches', idle.host_wait.time_ns, idle.host_wait.count],

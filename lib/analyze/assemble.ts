@@ -289,7 +289,11 @@ function withoutParts({ without, overfull }: InputFigures['callsLeftOut']): Unde
 function missingOf({ ttft_ns, tpot_ns, prefill_tokens_per_s, by_phase, slope, contexts }: CallFigures): Undetermined[] {
   const missing: Undetermined[] = []
   const why = (what: string, why: string, hint?: string) => missing.push({ what: `calls.${what}`, why, hint })
-  if (ttft_ns === null) why('ttft_ns', 'no call before the first decode was recorded, or no times of it')
+  if (ttft_ns === null)
+    why(
+      'ttft_ns',
+      'no call before the first decode was recorded, or no times of it; steps of an engine do not show when requests came',
+    )
   if (prefill_tokens_per_s === null)
     why('prefill_tokens_per_s', 'no prefill call with known tokens and end was recorded')
   if (tpot_ns === null) return [...missing, noDecode('tpot_ns'), noDecode('slope')]

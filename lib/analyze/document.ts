@@ -37,6 +37,8 @@ const ADDED: Readonly<Record<string, unknown>> = {
   ttft_runs: 1,
   further_runs: 0,
   timed: 0,
+  migration_ns: 0,
+  exposed_migration_ns: 0,
   is_clear: false,
 }
 

@@ -41,8 +41,15 @@ export interface EngineStep {
   readonly requests: number
   /** Time in which the CPU launched its work, in ns. */
   readonly launchNs: number
+  /** Requests that decode; the others prefill. */
+  readonly decoding: number
   /** Number of kernels, copies and fills that it launched. */
   readonly gpuWork: number
+  /**
+   * From the start of the first to the end of the last piece of its GPU work, without the wait for the work before it; -1: not known, as its work
+   * or a part of it is not in the log, or ends before the launch does.
+   */
+  readonly workNs: number
   /** What ends last. `launch`: the GPU work ended earlier, or is not known; then the end is a lower bound. */
   readonly endOf: 'GPU work' | 'launch'
   /** Launches whose work is not in the log: with any, the end is a lower bound ({@link Inferred.NoEnd}). */

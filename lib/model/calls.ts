@@ -64,9 +64,18 @@ export function isCut({ inferred }: Pick<TokenEvent, 'inferred'>): boolean {
   return (inferred & (Inferred.NoEnd | Inferred.Call)) === Inferred.NoEnd
 }
 
-/** Can tokens per second be computed from the call's duration? */
+/** Can tokens per second be computed from the time that the call works? */
 export function hasRate(call: TokenEvent): boolean {
-  return call.tokens > 0 && call.endNs > call.startNs && !isFailed(call) && !isCut(call)
+  return call.tokens > 0 && call.endNs > workStartOf(call) && !isFailed(call) && !isCut(call)
+}
+
+/**
+ * When the work of a call begins. A step of an engine is launched while the GPU computes the steps before it: its own work is that of the GPU.
+ * Infinity where that is not known.
+ */
+export function workStartOf({ startNs, endNs, step }: Pick<TokenEvent, 'startNs' | 'endNs' | 'step'>): number {
+  if (!step) return startNs
+  return step.workNs < 0 ? Infinity : endNs - step.workNs
 }
 
 /**

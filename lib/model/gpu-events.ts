@@ -51,11 +51,14 @@ export interface SummedWork {
   readonly toCall: number
 }
 
-/** A kernel, a copy, a fill or a graph that a GPU ran. In any order. */
+/** A kernel, a copy, a fill, a migration or a graph that a GPU ran. In any order. */
 export interface GpuEvent extends GpuPlace {
   readonly kind: 'gpu'
-  /** `graph`: a whole CUDA graph, or a submission, whose kernels were not recorded separately. */
-  readonly what: 'kernel' | 'memcpy' | 'memset' | 'graph'
+  /**
+   * `graph`: a whole CUDA graph, or a submission, whose kernels were not recorded separately; `migration`: the driver moves pages of unified
+   * memory, because they are used elsewhere.
+   */
+  readonly what: 'kernel' | 'memcpy' | 'memset' | 'graph' | 'migration'
   readonly name: number
   readonly startNs: number
   readonly endNs: number

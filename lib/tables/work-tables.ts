@@ -136,7 +136,7 @@ export const gpu = {
   columns: {
     trace_id: TRACE_ID,
     call: CALL,
-    what: text('`kernel`, `memcpy`, `memset`, `graph` or `sync`.'),
+    what: text('`kernel`, `memcpy`, `memset`, `graph`, `migration` or `sync`.'),
     device: smallOrNull('Number of the device.'),
     context: smallOrNull('Number of its context.'),
     stream: smallOrNull('Number of the stream.'),

@@ -151,7 +151,7 @@ cuda('the recorder with CUDA, on a GPU that does not exist (needs linux-x64, cc,
   test.each(MODELS)('%s: the log has what the bed ran, stream by stream', async (preset) => {
     const { works, listed, text, of } = await record(preset)
     const facts = (work: GpuEvent) => work.facts as Readonly<Record<string, string | number>>
-    const kinds = { kernel: 'kernel', memcpy: 'copy', memset: 'fill', graph: 'graph' } as const
+    const kinds = { kernel: 'kernel', memcpy: 'copy', memset: 'fill', graph: 'graph', migration: 'copy' } as const
     const shape = (work: BedWork) =>
       work.kind === 'kernel' ? `${work.grid} ${work.block} ${shortName(work.name)}` : `${work.bytes}`
     for (const stream of new Set(listed.map((work) => work.stream))) {

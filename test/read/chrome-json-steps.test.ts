@@ -100,6 +100,46 @@ describe('the end of a step is that of the last work whose launch began in it', 
   })
 })
 
+/** A step whose requests prefill 1 000 tokens, and others decode. */
+const prompt = (ts: number, dur: number, decoding = 0): Made => {
+  const name = `execute_${1000 + decoding}_context_1(sq1000sk1000)_generation_${decoding}(sq${decoding}sk${900 * decoding})`
+  return { cat: 'user_annotation', name, ts, dur }
+}
+
+describe('a step that is launched while the GPU computes other work', () => {
+  const other = [launch(0, 1, { tid: 9 }), kernel(1, 999, 1)]
+  const callsOf = async (events: readonly Made[]) => (await summarize({ name: 'trace', source: traceOf(events) })).calls
+
+  test('has the speed of its own work; when its requests came is not known', async () => {
+    const calls = await callsOf([...other, prompt(10, 20), launch(11, 2), kernel(1000, 100, 2)])
+    expect(calls).toMatchObject({ prefill_tokens_per_s: 1e7, ttft_ns: null })
+    const rows = await rowsOf(
+      traceOf([...other, prompt(10, 20), launch(11, 2), kernel(1000, 100, 2)]),
+      `select dur, ${arg('work_ns')}, ${arg('tok_per_s')} ${TOKENS}`,
+    )
+    expect(rows).toEqual([[1_090_000, 100_000, 1e7]])
+  })
+
+  test('with requests of both kinds has no speed of prompts', async () => {
+    const events = [...other, prompt(10, 20, 4), launch(11, 2), kernel(1000, 100, 2)]
+    expect(await callsOf(events)).toMatchObject({ prefill_tokens_per_s: null, ttft_ns: null })
+    expect(await rowsOf(traceOf(events), `select ${arg('phase')}, ${arg('decoding')} ${TOKENS}`)).toEqual([
+      ['mixed', 4],
+    ])
+    const two = [...events, prompt(1110, 20, 4), launch(1111, 3), kernel(1140, 60, 3)]
+    expect(await callsOf(two)).toMatchObject({ tpot_ns: 100_000, sequences: 4, decode_tokens_per_s: 40_000 })
+  })
+
+  test('whose work ends before its launch does, or is not in the log, has no speed', async () => {
+    const early = [prompt(10, 2000), launch(11, 2), kernel(1000, 100, 2)]
+    const missing = [prompt(10, 20), launch(11, 2), launch(12, 3), kernel(1000, 100, 2)]
+    for (const events of [early, missing])
+      expect(await callsOf(events)).toMatchObject({ prefill_tokens_per_s: null, ttft_ns: null })
+    const { calls } = await summarize({ name: 'log', source: plainBytes('chrome-json/sglang.json.gz') })
+    expect(calls).toMatchObject({ prefill_tokens_per_s: null, ttft_ns: null })
+  })
+})
+
 describe('what a step says', () => {
   const overlapping = traceOf([
     step(0, 10),

@@ -24,7 +24,10 @@ export interface CallSummary {
   readonly decode_tokens_per_s: number | null
   /** Sequences decoded at once, on average over time. */
   readonly sequences: number | null
-  /** Tokens of all prefill calls, by the time in which at least one of them was running. Prompts of drafts do not count. */
+  /**
+   * Tokens of all prefill calls, by the time in which at least one of them was running. Prompts of drafts do not count. Of steps of an engine, by the
+   * time from their first to their last GPU work.
+   */
   readonly prefill_tokens_per_s: number | null
 }
 

@@ -1,4 +1,4 @@
-import { decodingIn, hasRate, isCut, sequencesOf } from '../../model/calls.ts'
+import { decodingIn, hasRate, isCut, sequencesOf, workStartOf } from '../../model/calls.ts'
 import type { TokenEvent } from '../../model/events.ts'
 import type { TokenTimes } from './figures.ts'
 
@@ -73,24 +73,27 @@ export class Times {
     this.hasDecoded ||= isDecoding
     if (event.phase === 'prefill' && !isDraft) this.addPrefill(event)
     if (isCut(event)) return this.onCall(event, undefined)
-    this.firstCallNs ??= event.startNs
-    if (!this.hasDecoded) this.firstTokenNs = event.endNs
+    // A step of an engine does not show when its requests came.
+    if (!event.step) {
+      this.firstCallNs ??= event.startNs
+      if (!this.hasDecoded) this.firstTokenNs = event.endNs
+    }
     this.onCall(event, isDecoding && fromNs !== undefined ? this.timeDecode(call, fromNs) : undefined)
   }
 
   private addPrefill(event: TokenEvent): void {
     if (!hasRate(event)) return
     this.prefills.tokens += event.tokens
-    this.prefills.busy.add(event.startNs, event.endNs)
+    this.prefills.busy.add(workStartOf(event), event.endNs)
   }
 
   private timeDecode(
     { event, made, isAssumed: isMadeAssumed = false }: TimedCall,
     fromNs: number,
   ): TimedDecode | undefined {
-    const { phase, batch } = event
+    const { phase, batch, step } = event
     // Events of a program may have no batch.
-    const mixed = phase === 'mixed' && batch ? decodingIn(batch.spans).length : undefined
+    const mixed = phase !== 'mixed' ? undefined : batch ? decodingIn(batch.spans).length : step?.decoding
     const { sequences, isAssumed } = mixed === undefined ? sequencesOf(event) : { sequences: mixed, isAssumed: false }
     const tokens = made ?? mixed ?? (event.tokens < 0 ? sequences : event.tokens)
     if (tokens === 0) return undefined

@@ -11,6 +11,7 @@ import { firstCall } from './first-call.ts'
 import { gpuCommunication } from './gpu-communication.ts'
 import { gpuCopies } from './gpu-copies.ts'
 import { gpuLaunches } from './gpu-launches.ts'
+import { gpuMigrations } from './gpu-migrations.ts'
 import { gpuTurns } from './gpu-turns.ts'
 import { logOutput } from './log-output.ts'
 import { losses } from './losses.ts'
@@ -77,6 +78,7 @@ export const RULES: readonly Rule[] = [
   gpuTurns,
   gpuCommunication,
   gpuCopies,
+  gpuMigrations,
   unusedTensorCores,
   lowL2Hits,
   losses,

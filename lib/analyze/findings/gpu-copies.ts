@@ -1,4 +1,5 @@
-import type { GpuDevice, GpuTransfer } from '../gpu/figures.ts'
+import { isMigration } from '../gpu/classes.ts'
+import type { GpuDevice, GpuTime, GpuTransfer } from '../gpu/figures.ts'
 import { confidenceIn, devicesOf, evidenceOf, nameOf, unionOf, workOf } from './gpu-device.ts'
 import { found, type Limit, type Rule } from './rule.ts'
 import { number, percent } from './words.ts'
@@ -10,9 +11,16 @@ const SHARE: Limit = {
 
 /** The copies that make up most of the exposed time, which those that kernels hide do not; undefined where none does. */
 function mostExposed({ transfers, time }: GpuDevice): GpuTransfer | undefined {
-  const most = transfers.toSorted((a, b) => exposedNs(b) - exposedNs(a))[0]
-  return most && 2 * exposedNs(most) > time!.exposed_copy_ns ? most : undefined
+  const copies = transfers.filter(({ direction }) => !isMigration(direction))
+  const most = copies.toSorted((a, b) => exposedNs(b) - exposedNs(a))[0]
+  return most && 2 * exposedNs(most) > ofCopies(time!).exposed ? most : undefined
 }
+
+/** A migration is no copy that a program made. */
+const ofCopies = (time: GpuTime) => ({
+  all: time.copy_ns - time.migration_ns,
+  exposed: time.exposed_copy_ns - time.exposed_migration_ns,
+})
 
 const exposedNs = ({ exposed_ns }: GpuTransfer) => exposed_ns ?? 0
 const nameOfTransfer = ({ direction }: GpuTransfer) => (direction === 'memset' ? 'fills' : direction)
@@ -27,9 +35,10 @@ export const gpuCopies: Rule = {
     'that computation overlaps it. PCIe 4.0 x16 copies some 25 GB/s, 5.0 some 50: what stats shows below is pageable memory, or many small copies',
   look: (analysis) =>
     devicesOf(analysis)
-      .filter(({ time }) => time.copy_ns > 0)
+      .filter(({ time }) => time.copy_ns > time.migration_ns)
       .flatMap((device) => {
-        const { total_ns, exposed_copy_ns: time_ns } = device.time
+        const { total_ns } = device.time
+        const { exposed: time_ns, all: copy_ns } = ofCopies(device.time)
         const share = time_ns / total_ns
         const sentence = `${nameOf(analysis, device)} copies ${percent(share)} of the time, and does nothing else meanwhile`
         if (share < SHARE.value) return { figure: sentence }
@@ -41,7 +50,7 @@ export const gpuCopies: Rule = {
           ...confidenceIn(analysis, device),
           evidence: {
             ...evidenceOf(device),
-            ...{ exposed_share: share, exposed_copy_ns: time_ns, copy_ns: device.time.copy_ns, total_ns },
+            ...{ exposed_share: share, exposed_copy_ns: time_ns, copy_ns, total_ns },
             ...(most && {
               direction: most.direction,
               direction_exposed_ns: exposedNs(most),

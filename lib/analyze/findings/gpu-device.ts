@@ -36,13 +36,13 @@ export function confidenceIn(analysis: Analysis, { work }: GpuDevice): Confidenc
   return { confidence: 'high', confidence_reason: `times of ${work} pieces of work, as the GPU recorded them` }
 }
 
-/** Work of a device in the trace: `ts`, `until`, `launch`, `class` (2: copies and fills, 1: communication, 0: computation). */
+/** Work of a device in the trace: `ts`, `until`, `launch`, `class` (3: migrations, 2: copies and fills, 1: communication, 0: computation). */
 export function workOf({ device, pid, calls }: GpuDevice): string {
   const copies = "'memcpy', 'memset'"
   const communication = "s.name like '%nccl%' or s.name like '%rccl%' or s.name like '%cross_device_reduce%'"
   return (
     `work as (select s.id, s.ts, s.ts + s.dur as until, s.submission_id as launch, ` +
-    `case when extract_arg(s.arg_set_id, 'kind') in (${copies}) or s.name like '__amd_rocclr_%' or s.name like 'MEMORY_COPY_%' ` +
+    `case when extract_arg(s.arg_set_id, 'kind') = 'migration' then 3 when extract_arg(s.arg_set_id, 'kind') in (${copies}) or s.name like '__amd_rocclr_%' or s.name like 'MEMORY_COPY_%' ` +
     `then 2 when ${communication} then 1 else 0 end as class ` +
     `from gpu_slice s join gpu_track t on t.id = s.track_id left join process p using (upid) ` +
     `where extract_arg(t.dimension_arg_set_id, 'gpu') = ${Math.max(0, device ?? 0)}${ofProcess(pid)}` +

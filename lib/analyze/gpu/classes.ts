@@ -2,7 +2,7 @@ import type { GpuEvent } from '../../model/gpu-events.ts'
 import type { GpuCallKind } from './figures.ts'
 
 /** What a piece of work does, for the parts of a GPU's time. */
-export const WorkClass = { Computation: 0, Communication: 1, Copy: 2, Fill: 3 } as const
+export const WorkClass = { Computation: 0, Communication: 1, Copy: 2, Fill: 3, Migration: 4 } as const
 
 /**
  * Kernels of collective communication: TraceLens' rule (TraceLens/util.py, DEFAULT_COMMUNICATION_REGEXES and
@@ -19,6 +19,7 @@ const ROCM_FILL = /^__amd_rocclr_fillBuffer(Aligned)?(\.kd)?$/
 export function classOf(what: GpuEvent['what'], name: string): number {
   if (what === 'memcpy') return WorkClass.Copy
   if (what === 'memset') return WorkClass.Fill
+  if (what === 'migration') return WorkClass.Migration
   if (what === 'graph') return WorkClass.Computation
   if (ROCM_COPY.test(name)) return WorkClass.Copy
   if (ROCM_FILL.test(name)) return WorkClass.Fill
@@ -31,14 +32,23 @@ const LONG: readonly (readonly [RegExp, string])[] = [
   [/Device[-_]to[-_]Device/i, 'DtoD'],
   [/Peer[-_]to[-_]Peer/i, 'PtoP'],
   [/Host[-_]to[-_]Host/i, 'HtoH'],
+  [/Host[-_]to[-_]Array/i, 'HtoA'],
+  [/Array[-_]to[-_]Host/i, 'AtoH'],
+  [/Array[-_]to[-_]Array/i, 'AtoA'],
+  [/Array[-_]to[-_]Device/i, 'AtoD'],
+  [/Device[-_]to[-_]Array/i, 'DtoA'],
 ]
 
-/** Direction of a copy by its name: `Memcpy HtoD (Pageable -> Device)`, `[CUDA memcpy Host-to-Device]`, `MEMORY_COPY_HOST_TO_DEVICE`. */
+/** Direction of a copy or a migration by its name: `Memcpy HtoD (Pageable -> Device)`, `[CUDA memcpy Host-to-Device]`, `MEMORY_COPY_HOST_TO_DEVICE`. */
 export function directionOf(what: GpuEvent['what'], name: string): string {
   if (what === 'memset') return 'memset'
   const short = /\b(HtoD|DtoH|DtoD|PtoP|HtoH|DtoA|AtoD|HtoA|AtoH|AtoA)\b/.exec(name)?.[1]
-  return short ?? LONG.find(([pattern]) => pattern.test(name))?.[1] ?? 'unknown'
+  const direction = short ?? LONG.find(([pattern]) => pattern.test(name))?.[1] ?? 'unknown'
+  return what === 'migration' ? `migration ${direction}` : direction
 }
+
+/** Is this the direction of a migration? */
+export const isMigration = (direction: string): boolean => direction.startsWith('migration ')
 
 /** Memory that PyTorch's profiler names: `Memcpy HtoD (Pageable -> Device)`, `Memset (Device)`; empty where the name has none. */
 export function memoryOf(name: string): readonly [from: string, to: string] {

@@ -73,7 +73,7 @@ export interface GpuCalls {
 /**
  * The time from the start of the first work to the end of the last: computation + exposed communication + exposed copies + idle.
  * Each is a union of intervals: work at the same time counts once. Kernels are communication if their name contains `nccl`, `rccl` or
- * `cross_device_reduce` (as in TraceLens; HTA: begins with `nccl`, `hip` or `hccl`, or contains `ncclKernel`); copies are memcpy, memset and
+ * `cross_device_reduce` (as in TraceLens; HTA: begins with `nccl`, `hip` or `hccl`, or contains `ncclKernel`); copies are memcpy, memset, migrations and
  * the kernels that ROCm copies and fills with; all else is computation. HTA's `compute_time`, `idle_time` and `kernel_time`
  * (get_temporal_breakdown) are `computation_ns`, `idle_ns` and `total_ns`, its `non_compute_time` is the sum of the other two.
  */
@@ -91,6 +91,10 @@ export interface GpuTime {
   readonly communication_ns: number
   /** With or without other work at the same time. */
   readonly copy_ns: number
+  /** Part of `copy_ns`: the driver moves pages of unified memory. */
+  readonly migration_ns: number
+  /** Part of `exposed_copy_ns`: nothing but migrations runs. */
+  readonly exposed_migration_ns: number
   /** Of communication, what computation overlaps: HTA's get_comm_comp_overlap; null without communication. */
   readonly communication_overlap_share: number | null
   /** As TraceLens' `gpu_timeline` divides it: fills of memory are computation there. */
@@ -153,7 +157,7 @@ export interface GpuGapSum {
 
 /** Work of one kind. */
 export interface GpuKind {
-  /** `kernel`, `memset`, `graph`; copies with their direction, such as `memcpy HtoD`. */
+  /** `kernel`, `memset`, `graph`; copies and migrations with their direction, such as `memcpy HtoD`, `migration DtoH`. */
   readonly kind: string
   readonly count: number
   readonly time_ns: number
@@ -208,7 +212,7 @@ export interface GpuQueueLength {
 
 /** Copies or fills in one direction. */
 export interface GpuTransfer {
-  /** `HtoD`, `DtoH`, `DtoD`, `PtoP` (between GPUs), `HtoH`; `memset`; `unknown`. */
+  /** `HtoD`, `DtoH`, `DtoD`, `PtoP` (between GPUs), `HtoH`, those of arrays such as `HtoA`; `memset`; `migration HtoD` and others, of unified memory; `unknown`. */
   readonly direction: string
   /** Memory that they read, such as `pageable` or `pinned`; empty where it is not recorded. */
   readonly from: string

@@ -38,12 +38,14 @@ export class TimeSweep {
   private firstNs = NaN
   private atNs = -Infinity
   /** The latest end, by {@link WorkClass}. */
-  private readonly ends = new Float64Array(4).fill(-Infinity)
+  private readonly ends = new Float64Array(5).fill(-Infinity)
   private computationNs = 0
   private communicationNs = 0
   private copyNs = 0
   private exposedCommunicationNs = 0
   private exposedCopyNs = 0
+  private migrationNs = 0
+  private exposedMigrationNs = 0
   /** The latest end, by {@link TransferSum.index}. */
   private readonly transferEnds: number[] = []
   /** Time in which copies run and no kernel does, by {@link TransferSum.index}. */
@@ -77,6 +79,8 @@ export class TimeSweep {
       busy_ns: totalNs - idleNs,
       communication_ns: communicationNs,
       copy_ns: this.copyNs,
+      migration_ns: this.migrationNs,
+      exposed_migration_ns: this.exposedMigrationNs,
       communication_overlap_share: communicationNs > 0 ? overlapNs / communicationNs : null,
       tracelens: {
         computation_ns: tracelens.computationNs,
@@ -94,7 +98,8 @@ export class TimeSweep {
     const communicating = within(atNs, ends[WorkClass.Communication]!, nextNs)
     const copying = within(atNs, ends[WorkClass.Copy]!, nextNs)
     const filling = within(atNs, ends[WorkClass.Fill]!, nextNs)
-    const moving = Math.max(copying, filling)
+    const migrating = within(atNs, ends[WorkClass.Migration]!, nextNs)
+    const moving = Math.max(copying, filling, migrating)
     const working = Math.max(computing, communicating)
     const busy = Math.max(working, moving)
     this.computationNs += computing - atNs
@@ -103,13 +108,15 @@ export class TimeSweep {
     this.exposedCommunicationNs += working - computing
     this.exposedCopyNs += busy - working
     if (busy > working) this.expose(working, nextNs)
+    this.migrationNs += migrating - atNs
+    this.exposedMigrationNs += busy - Math.max(working, copying, filling)
     this.idleNs += nextNs - busy
     if (nextNs > busy) this.gaps.add(busy, nextNs, launchNs, this.host)
     const kernels = Math.max(computing, filling)
     tracelens.computationNs += kernels - atNs
     tracelens.exposedCommunicationNs += Math.max(kernels, communicating) - kernels
     tracelens.exposedCopyNs += busy - Math.max(kernels, communicating)
-    tracelens.copyNs += copying - atNs
+    tracelens.copyNs += Math.max(copying, migrating) - atNs
     this.atNs = nextNs
   }
 

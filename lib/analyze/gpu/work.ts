@@ -4,7 +4,7 @@ import { DefaultMap } from '../../model/default-map.ts'
 import type { Facts, GpuEvent, GpuPlace } from '../../model/gpu-events.ts'
 import type { Names } from '../../model/names.ts'
 import { isPlaced } from '../../model/times.ts'
-import { classOf, directionOf, memoryOf } from './classes.ts'
+import { classOf, directionOf, isMigration, memoryOf } from './classes.ts'
 import { Durations } from './durations.ts'
 import type { GpuKind, GpuTransfer } from './figures.ts'
 
@@ -80,7 +80,7 @@ class TransferSums {
       direction,
       all: { count, timeNs },
     } of this.sums.values()) {
-      const kind = direction === 'memset' ? direction : `memcpy ${direction}`
+      const kind = direction === 'memset' || isMigration(direction) ? direction : `memcpy ${direction}`
       const sum = kinds.get(kind) ?? { kind, count: 0, time_ns: 0 }
       sum.count += count
       sum.time_ns += timeNs
@@ -154,7 +154,7 @@ export const NONE = 0xffffffff
 /** Set in the number of the row of work that a call of `llama_decode` launched. */
 const OF_CALL = 0x80000000
 
-const WHATS: readonly GpuEvent['what'][] = ['kernel', 'memcpy', 'memset', 'graph']
+const WHATS: readonly GpuEvent['what'][] = ['kernel', 'memcpy', 'memset', 'graph', 'migration']
 
 type MapOfMaps<V> = DefaultMap<number, Map<number, V>>
 const mapOfMaps = <V>(): MapOfMaps<V> => new DefaultMap(() => new Map())
@@ -192,7 +192,7 @@ export class GpuWork {
     const durationNs = endNs - startNs
     const stream = this.streamOf(event)
     const { of: device } = stream
-    const transfer = what === 'memcpy' || what === 'memset' ? device.transfers.add(event, durationNs) : undefined
+    const transfer = what !== 'kernel' && what !== 'graph' ? device.transfers.add(event, durationNs) : undefined
     const id = this.rowOf(stream, event, transfer)
     const row = this.rows[id]!
     const { count = 1 } = event
@@ -262,7 +262,7 @@ export class GpuWork {
   }
 
   private rowOf(stream: Stream, { what, name }: GpuEvent, transfer: TransferSum | undefined): number {
-    const ofName = (stream.index * 4 + WHATS.indexOf(what)) * 2 ** 32 + name
+    const ofName = (stream.index * WHATS.length + WHATS.indexOf(what)) * 2 ** 32 + name
     const key = transfer ? `${ofName} ${transfer.index}` : ofName
     const known = this.rowsByKey.get(key)
     if (known !== undefined) return known

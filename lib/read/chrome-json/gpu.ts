@@ -41,7 +41,9 @@ interface ThreadCalls {
 
 /** GPU work is passed on at once, in any order; calls wait until all GPU work is read. */
 export class GpuActivity {
-  readonly counts: Record<GpuEvent['what'] | 'call', number> = { kernel: 0, memcpy: 0, memset: 0, graph: 0, call: 0 }
+  readonly counts: Record<GpuEvent['what'] | 'call', number> = {
+    ...{ kernel: 0, memcpy: 0, memset: 0, graph: 0, migration: 0, call: 0 },
+  }
   /** By process: number and latest end of GPU work, by correlation id, which is unique in a process only. */
   private readonly launched = new DefaultMap<number, Tally>(() => new Tally())
   private readonly threads = new Map<number, ThreadCalls>()
@@ -111,7 +113,7 @@ export class GpuActivity {
     this.note(slice)
     this.streams.add(this.latest.thread)
     const correlation = this.correlation()
-    if (correlation >= 0) this.launched.of(this.ownerOf(slice.pid)).add(correlation, endNs)
+    if (correlation >= 0) this.launched.of(this.ownerOf(slice.pid)).add(correlation, endNs, startNs)
     this.counts[what]++
     const facts = this.args.ofGpu()
     return { kind: 'gpu', what, name, startNs, endNs, ...this.place(slice), correlation, signature: 0, facts }
@@ -183,10 +185,13 @@ export class GpuActivity {
    */
   launchedIn({ pid, tid, startNs, endNs: untilNs }: Omit<Place, 'name'>): {
     readonly pieces: number
+    /** Of the first piece. */
+    readonly startNs: number
+    /** Of the last piece. */
     readonly endNs: number
     readonly unknown: number
   } {
-    const found = { pieces: 0, endNs: -Infinity, unknown: 0 }
+    const found = { pieces: 0, startNs: Infinity, endNs: -Infinity, unknown: 0 }
     const spans = this.threads.get(this.rows.threadKey(pid, tid))?.spans
     if (!spans) return found
     const launched = this.launched.of(this.callerOf(pid))
@@ -196,8 +201,10 @@ export class GpuActivity {
       const id = order.at(place)
       if (spans.start(id) > untilNs) break
       const pieces = spans.b(id) === NONE ? 0 : launched.of(spans.b(id))
-      if (pieces > 0) found.endNs = Math.max(found.endNs, launched.latest(spans.b(id)))
-      else if (LAUNCH.test(this.names.text(spans.a(id)))) found.unknown++
+      if (pieces > 0) {
+        found.startNs = Math.min(found.startNs, launched.first(spans.b(id)))
+        found.endNs = Math.max(found.endNs, launched.latest(spans.b(id)))
+      } else if (LAUNCH.test(this.names.text(spans.a(id)))) found.unknown++
       found.pieces += pieces
     }
     return found

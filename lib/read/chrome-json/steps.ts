@@ -1,3 +1,4 @@
+import { getOrMake } from '../../model/default-map.ts'
 import { type EngineStep, Inferred, type Phase, type TraceEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import type { ArgReader } from './args.ts'
@@ -20,8 +21,8 @@ interface Annotation extends Place {
 export class EngineSteps {
   private readonly batches = new Map<number, EngineBatch | undefined>()
   private readonly steps: Annotation[] = []
-  /** Ends of the GPU work of steps, by key. */
-  private readonly ends = new Map<string, number>()
+  /** From the first to the last GPU work of steps, by key. */
+  private readonly spans = new Map<string, { startNs: number; endNs: number }>()
 
   constructor(
     private readonly names: Names,
@@ -31,7 +32,7 @@ export class EngineSteps {
 
   /** Adds a slice; returns its batch if it is the annotation of a step. */
   add(slice: Place, args: ArgReader): EngineBatch | undefined {
-    const { category, name, endNs } = slice
+    const { category, name, startNs, endNs } = slice
     const isOnGpu = category.text === 'gpu_user_annotation'
     if (!isOnGpu && category.text !== 'user_annotation') return undefined
     const batch = this.batchOf(name)
@@ -39,7 +40,11 @@ export class EngineSteps {
     const id = args.whole('External id', -1)
     const key = id < 0 ? '' : `${id} ${name}`
     if (!isOnGpu) this.steps.push({ ...slice, batch, key })
-    else if (key !== '') this.ends.set(key, Math.max(this.ends.get(key) ?? endNs, endNs))
+    else if (key !== '') {
+      const span = getOrMake(this.spans, key, () => ({ startNs, endNs }))
+      span.startNs = Math.min(span.startNs, startNs)
+      span.endNs = Math.max(span.endNs, endNs)
+    }
     return isOnGpu ? undefined : batch
   }
 
@@ -69,14 +74,19 @@ export class EngineSteps {
 
   private endOf(annotation: Annotation): { endNs: number; step: EngineStep; inferred: number } {
     const { batch, startNs, endNs: launchedNs, key } = annotation
-    const { pieces, endNs: workEndNs, unknown } = this.gpu.launchedIn(annotation)
-    const gpuEndNs = Math.max(workEndNs, this.ends.get(key) ?? -Infinity)
+    const { pieces, unknown, ...launched } = this.gpu.launchedIn(annotation)
+    const onGpu = this.spans.get(key)
+    const gpuStartNs = Math.min(launched.startNs, onGpu?.startNs ?? Infinity)
+    const gpuEndNs = Math.max(launched.endNs, onGpu?.endNs ?? -Infinity)
     const isKnown = gpuEndNs > -Infinity && unknown === 0
+    const isLast = gpuEndNs >= launchedNs
     const step: EngineStep = {
       requests: batch.requests,
+      decoding: batch.decoding,
       launchNs: launchedNs - startNs,
       gpuWork: pieces,
-      endOf: gpuEndNs >= launchedNs ? 'GPU work' : 'launch',
+      workNs: isKnown && isLast ? gpuEndNs - gpuStartNs : -1,
+      endOf: isLast ? 'GPU work' : 'launch',
       launchesWithoutWork: unknown,
     }
     return { endNs: Math.max(launchedNs, gpuEndNs), step, inferred: isKnown ? 0 : Inferred.NoEnd }
@@ -95,6 +105,8 @@ export interface EngineBatch {
   readonly tokens: number
   /** Number of requests. */
   readonly requests: number
+  /** Those of them that decode. */
+  readonly decoding: number
   /** Requests and tokens, for the annotation's arguments. */
   readonly counts: Readonly<Record<string, number>>
 }
@@ -115,18 +127,24 @@ function engineBatchOf(name: string): EngineBatch | undefined {
     const counts = { ...countsOf('context', contexts!, context!), ...countsOf('generation', generations!, generation!) }
     const sum = (counts['context_tokens'] ?? 0) + (counts['generation_tokens'] ?? 0)
     const requests = Number(contexts) + Number(generations)
-    return { phase: Number(contexts) > 0 ? 'prefill' : 'decode', tokens: Number(all ?? sum), requests, counts }
+    const decoding = Number(generations)
+    return { phase: phaseOf(Number(contexts), decoding), tokens: Number(all ?? sum), requests, decoding, counts }
   }
   const [, fresh, cached] = REQUESTS.exec(name) ?? []
   if (fresh === undefined) return undefined
   const counts = { new_requests: Number(fresh), cached_requests: Number(cached) }
   return {
-    phase: Number(fresh) > 0 ? 'prefill' : 'decode',
+    phase: phaseOf(Number(fresh), Number(cached)),
     tokens: -1,
     requests: Number(fresh) + Number(cached),
+    decoding: Number(cached),
     counts,
   }
 }
+
+/** A step with requests of both kinds has no time of either. */
+const phaseOf = (prefilling: number, decoding: number): Phase =>
+  prefilling === 0 ? 'decode' : decoding === 0 ? 'prefill' : 'mixed'
 
 function countsOf(what: string, requests: string, sums: string): Record<string, number> {
   const tokens = /^(?:sq)?(\d+)/.exec(sums)?.[1]

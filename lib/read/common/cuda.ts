@@ -15,6 +15,9 @@ const COPY_KINDS: Readonly<Record<number, string>> = {
   13: 'Unified Device-to-Device',
 }
 
+/** Kinds from this one on are migrations of unified memory. */
+export const UNIFIED_FROM = 11
+
 /** The name of a copy of this kind. */
 export const copyName = (kind: number): string => `[CUDA memcpy ${COPY_KINDS[kind] ?? 'Unknown'}]`
 /** The name of a fill. */

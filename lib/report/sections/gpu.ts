@@ -36,11 +36,13 @@ function timesFigure(devices: readonly GpuDevice[], { stats }: Context): Html | 
       : []
   })
   if (rows.length === 0) return undefined
+  const hasMigrations = rows.some(({ time }) => time.exposed_migration_ns > 0)
   const kinds = (time: (typeof rows)[number]['time']) =>
     [
       ['computation', time.computation_ns],
       ['exposed communication', time.exposed_communication_ns],
-      ['exposed copies', time.exposed_copy_ns],
+      ['exposed copies', time.exposed_copy_ns - time.exposed_migration_ns],
+      ...(hasMigrations ? ([['exposed migrations', time.exposed_migration_ns]] as const) : []),
       ['idle', time.idle_ns],
     ] as const
   const parts = rows.flatMap(({ row, name, time }) =>

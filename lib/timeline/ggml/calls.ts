@@ -8,6 +8,7 @@ import {
   isVerification,
   meaningOf,
   sequencesOf,
+  workStartOf,
 } from '../../model/calls.ts'
 import { type CallBatch, type EngineStep, Inferred, type SequenceSpan, type TokenEvent } from '../../model/events.ts'
 import type { FunctionEvent } from '../../model/request-events.ts'
@@ -108,7 +109,7 @@ export class Calls {
     const extra = [make.word('phase', phase)]
     if (call >= 0) extra.push(make.int('call', call))
     if (tokens >= 0) extra.push(make.int('n_tokens', tokens))
-    if (hasRate(event)) extra.push(make.double('tok_per_s', (tokens * 1e9) / (endNs - startNs)))
+    if (hasRate(event)) extra.push(make.double('tok_per_s', (tokens * 1e9) / (endNs - workStartOf(event))))
     const decoding = decodingOf(event)
     if (decoding >= 0 && decoding !== (tokens < 0 ? 1 : tokens)) extra.push(make.int('decoding', decoding))
     if (begins) extra.push(make.word('begins', 'a text'))
@@ -199,9 +200,10 @@ export class Calls {
     return extra
   }
 
-  private stepArgs({ requests, launchNs, gpuWork, endOf, launchesWithoutWork: unknown }: EngineStep): Arg[] {
+  private stepArgs({ requests, launchNs, gpuWork, workNs, endOf, launchesWithoutWork: unknown }: EngineStep): Arg[] {
     const { make } = this.context
     const extra = [...make.time('launch', launchNs), make.int('gpu_work', gpuWork), make.word('end_of', endOf)]
+    if (workNs >= 0) extra.push(...make.time('work', workNs))
     if (requests >= 0) extra.push(make.int('requests', requests))
     if (unknown > 0) extra.push(make.int('launches_without_work', unknown))
     return extra
@@ -311,7 +313,7 @@ function reasonOf(event: TokenEvent): string {
 
 /** Number of sequences of which the call makes tokens; -1 for other phases than decode and mixed. */
 function decodingOf(event: TokenEvent): number {
-  if (event.phase === 'mixed') return decodingIn(event.batch?.spans ?? []).length
+  if (event.phase === 'mixed') return event.step?.decoding ?? decodingIn(event.batch?.spans ?? []).length
   return event.phase === 'decode' ? sequencesOf(event).sequences : -1
 }
 

@@ -2,7 +2,7 @@ import { Choices } from '../../analyze/graph/choices.ts'
 import type { Plan } from '../../analyze/graph/plan.ts'
 import type { GraphRun } from '../../analyze/graph/runs.ts'
 import type { GraphWork, Works } from '../../analyze/graph/work.ts'
-import { hasRate } from '../../model/calls.ts'
+import { hasRate, workStartOf } from '../../model/calls.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { ExpertsEvent, TokenEvent } from '../../model/events.ts'
 import type { Rate } from '../../sink/track.ts'
@@ -19,7 +19,7 @@ export class Rates {
   ) {}
 
   call(event: TokenEvent): void {
-    if (hasRate(event)) this.place('tok/s', event.startNs, event.endNs, event.tokens * 1e9)
+    if (hasRate(event)) this.place('tok/s', workStartOf(event), event.endNs, event.tokens * 1e9)
   }
 
   choose({ tensor, atNs, ids }: ExpertsEvent): void {

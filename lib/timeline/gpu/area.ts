@@ -76,7 +76,10 @@ export class GpuArea {
     this.profiles = new ProfileArgs(make)
     this.busiest = new BusiestQueues(context)
     const kind = (what: GpuEvent['what']) => make.word('kind', what)
-    this.kinds = { kernel: kind('kernel'), memcpy: kind('memcpy'), memset: kind('memset'), graph: kind('graph') }
+    this.kinds = {
+      ...{ kernel: kind('kernel'), memcpy: kind('memcpy'), memset: kind('memset') },
+      ...{ graph: kind('graph'), migration: kind('migration') },
+    }
     this.keys = { correlation: names.id('correlation'), work: names.id('gpu_work'), call: names.id('call') }
   }
 

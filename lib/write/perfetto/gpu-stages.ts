@@ -23,6 +23,7 @@ const STAGES: Readonly<Record<string, string>> = {
   memcpy: 'A copy of memory, from or to a device.',
   memset: 'Memory that is set to a value.',
   graph: 'A CUDA graph, or a submission, as a whole.',
+  migration: 'Pages of unified memory that the driver moves, because they are used elsewhere.',
 }
 /** Interned ids: first those of stages, then those of queues. */
 const STAGE_IIDS = Object.keys(STAGES).map((name, i) => [name, i + 1] as const)

@@ -7,4 +7,5 @@ export const NOT_PLANTED = {
   'unused-tensor-cores': 'It needs a profile of Nsight Compute, and a GPU',
   'low-l2-hits': 'It needs a profile of Nsight Compute, and a GPU',
   'gpu-communication': 'It needs several GPUs that communicate by NCCL or RCCL',
+  'gpu-migrations': 'It needs the driver of a GPU; a report of Nsight Systems is a test',
 }

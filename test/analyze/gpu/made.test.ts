@@ -40,6 +40,7 @@ describe('by hand', () => {
     expect(time).toEqual({
       ...{ total_ns: 100_290, computation_ns: 120, exposed_communication_ns: 50, exposed_copy_ns: 60 },
       ...{ idle_ns: 100_060, busy_ns: 230, communication_ns: 100, copy_ns: 70, communication_overlap_share: 0.5 },
+      ...{ migration_ns: 0, exposed_migration_ns: 0 },
       tracelens: { computation_ns: 130, exposed_communication_ns: 50, exposed_copy_ns: 50, copy_ns: 60 },
     })
     expect(idle).toEqual({
@@ -307,6 +308,32 @@ describe('findings', () => {
     const overlapped = changed.map((of) => ({ ...of, stream: of.name === 'gemm' ? 7 : 8 }))
     const computing: MadeWork = { name: 'gemm', startNs: 10_000_000, endNs: 20_000_000, correlation: 1000 }
     expect(await found({ work: [...overlapped, computing], calls })).toEqual([])
+  })
+
+  test('pages of unified memory that the driver moves are no copies of the program', async () => {
+    const { work, calls } = kernels(200, 50_000, 49_000, 500_000)
+    const moved = work.map((of, i): MadeWork => {
+      if (i % 4 !== 1) return of
+      const name = `[CUDA memcpy Unified ${i % 8 === 1 ? 'Host-to-Device' : 'Device-to-Host'}]`
+      return { ...of, what: 'migration', name, facts: { bytes: 1 << 20 } }
+    })
+    const all = await found({ work: moved, calls })
+    expect(all.map(({ rule, time_ns }) => [rule, time_ns])).toEqual([['gpu-migrations', 50 * 49_000]])
+    expect(all[0]!.sentence).toMatch(/^GPU 0 moves 50 MiB of unified memory in 25 % of the time/)
+    // Beside copies, each has its own part.
+    const copied = moved.map(
+      (of, i): MadeWork =>
+        i % 4 === 2 ? { ...of, what: 'memcpy', name: '[CUDA memcpy Host-to-Device]', facts: { bytes: 1000 } } : of,
+    )
+    const both = await found({ work: copied, calls })
+    expect(both.map(({ rule, time_ns }) => [rule, time_ns]).sort()).toEqual([
+      ['gpu-copies', 50 * 49_000],
+      ['gpu-migrations', 50 * 49_000],
+    ])
+    // What kernels hide costs nothing.
+    const hidden = moved.map((of) => ({ ...of, stream: of.what === 'migration' ? 8 : 7 }))
+    const computing: MadeWork = { name: 'gemm', startNs: 0, endNs: 20_000_000, correlation: 1000 }
+    expect(await found({ work: [computing, ...hidden], calls })).toEqual([])
   })
 
   test('copies that a kernel hides are not the direction of the exposed ones', async () => {

@@ -5,7 +5,7 @@ import { type Analysis, analyze, type EventInput, type TraceEvent } from '../../
 
 export interface MadeWork {
   readonly name: string
-  readonly what?: 'kernel' | 'memcpy' | 'memset' | 'graph'
+  readonly what?: 'kernel' | 'memcpy' | 'memset' | 'graph' | 'migration'
   readonly device?: number
   readonly stream?: number
   readonly startNs: number

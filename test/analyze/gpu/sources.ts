@@ -138,8 +138,10 @@ export function nsysSource(bytes: Uint8Array): Source {
       if (!has(table)) return []
       const name = what === 'kernel' ? '(SELECT value FROM StringIds s WHERE s.id = shortName)' : `'${what}'`
       const size = what === 'kernel' ? 'NULL' : 'bytes'
+      // The driver moves pages of unified memory: no call launches it.
+      const id = what === 'memcpy' ? 'CASE WHEN copyKind > 10 THEN -1 ELSE correlationId END' : 'correlationId'
       return rows(
-        `SELECT start, end, deviceId, streamId, ${pid('globalPid')} AS pid, correlationId AS id, ${name} AS name,
+        `SELECT start, end, deviceId, streamId, ${pid('globalPid')} AS pid, ${id} AS id, ${name} AS name,
           ${size} AS size FROM ${table}`,
       ).map((row): SourceWork => {
         const launch = launches.get(`${row['pid']} ${row['id']}`)

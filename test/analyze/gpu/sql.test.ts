@@ -11,7 +11,7 @@ const KIND = "extract_arg(s.arg_set_id, 'kind')"
 const work = (pid: number | null) =>
   `work as materialized (select s.ts, s.ts + s.dur as until, s.name, s.dur, ${KIND} as kind, s.submission_id as launch from gpu_slice s
     left join process p using (upid) where ${pid === null ? 'true' : `p.pid = ${pid}`}),
-  classed as materialized (select *, case when kind in ('memcpy', 'memset') then 2 when ${NCCL} then 1 else 0 end as class from work)`
+  classed as materialized (select *, case when kind in ('memcpy', 'memset', 'migration') then 2 when ${NCCL} then 1 else 0 end as class from work)`
 /** The time between all starts and ends, by what is active: computation, communication, copies. */
 const SEGMENTS = `edge as (select ts as at from work union select until from work),
   segment as materialized (select at, lead(at) over (order by at) as next from edge),
@@ -58,7 +58,7 @@ describe('as in the trace', () => {
         )
         const [copied] =
           rows(`select count(), sum(dur), coalesce(sum(extract_arg(s.arg_set_id, 'bytes')), 0) from gpu_slice s
-          left join process p using (upid) where p.pid is ${pid} and ${KIND} in ('memcpy', 'memset')`)
+          left join process p using (upid) where p.pid is ${pid} and ${KIND} in ('memcpy', 'memset', 'migration')`)
         const total = (key: 'count' | 'time_ns' | 'bytes') => transfers.reduce((sum, of) => sum + of[key], 0)
         expect([total('count'), total('time_ns'), total('bytes')]).toEqual(numbers(copied!))
         // Correlation ids are of a process; the trace's slices of calls have none.

@@ -1,7 +1,7 @@
 import type { SqliteRows } from '../../../input/sqlite/rows.ts'
 import type { TraceEvent } from '../../../model/events.ts'
 import type { Facts, GpuEvent, GpuPlace } from '../../../model/gpu-events.ts'
-import { copyName, FILL_NAME } from '../../common/cuda.ts'
+import { copyName, FILL_NAME, UNIFIED_FROM } from '../../common/cuda.ts'
 import type { Launches } from './calls.ts'
 import { MEMORY_KINDS, pidOf, type Report } from './report.ts'
 
@@ -29,6 +29,8 @@ interface WorkTable {
 }
 
 const FIRST = COMMON.length
+/** Index of copyKind, of copies. */
+const COPY_KIND = FIRST + 1
 /** Index of demangledName, of kernels. */
 const SIGNATURE = FIRST + 1
 
@@ -56,7 +58,7 @@ const WORK: readonly WorkTable[] = [
     table: 'CUPTI_ACTIVITY_KIND_MEMCPY',
     what: 'memcpy',
     columns: ['bytes', 'copyKind', 'srcKind', 'dstKind', 'srcDeviceId', 'dstDeviceId', 'graphNodeId'],
-    name: (row, { names }) => names.id(copyName(row.number(FIRST + 1))),
+    name: (row, { names }) => names.id(copyName(row.number(COPY_KIND))),
     facts(row) {
       const facts: Record<string, number | bigint | string> = { bytes: row.exact(FIRST, 0) }
       const [from, to] = [MEMORY_KINDS[row.number(FIRST + 2)], MEMORY_KINDS[row.number(FIRST + 3)]]
@@ -136,12 +138,15 @@ export async function* readGpuWork(
   launches: Launches,
 ): AsyncGenerator<TraceEvent[], void> {
   let latest = { context: -1, pid: -1 }
-  for (const { table, what, columns, name, facts } of WORK) {
+  for (const { table, what: ofTable, columns, name, facts } of WORK) {
     yield* report.events(table, [...COMMON, ...columns], (row) => {
       const startNs = report.time(row, START)
       const endNs = report.endOf(table, startNs, report.time(row, END))
       if (endNs === undefined) return undefined
-      const correlation = report.correlation(row, CORRELATION, startNs)
+      const isMigration = ofTable === 'memcpy' && row.number(COPY_KIND) >= UNIFIED_FROM
+      const what = isMigration ? 'migration' : ofTable
+      // The driver moves pages: no call launches it.
+      const correlation = isMigration ? -1 : report.correlation(row, CORRELATION, startNs)
       if (correlation >= 0) {
         launches.of(report.threads.processOf(row.high(PROCESS), row.low(PROCESS))).add(correlation, startNs, endNs)
       }

@@ -45,11 +45,7 @@ function eventOf(report: CsvReport, names: Names): GpuEvent | undefined {
     report.bad(`expected ${expected}, found ${name === '' ? 'none' : found}; left out`, Math.max(0, startNs))
     return undefined
   }
-  const what = /^\[CUDA (?:Unified Memory )?mem(?:cpy|set)/.exec(name)?.[0].endsWith('cpy')
-    ? 'memcpy'
-    : name.startsWith('[CUDA memset')
-      ? 'memset'
-      : 'kernel'
+  const what = whatOf(name)
   return {
     kind: 'gpu',
     ...{ what, name: names.id(name), startNs, endNs: startNs + durationNs, signature: 0 },
@@ -59,6 +55,12 @@ function eventOf(report: CsvReport, names: Names): GpuEvent | undefined {
     correlation: whole(report, 'CorrId'),
     facts: what === 'kernel' ? kernelFacts(report) : memoryFacts(report),
   }
+}
+
+function whatOf(name: string): GpuEvent['what'] {
+  if (/^\[CUDA (?:memcpy Unified|Unified Memory memcpy) /.test(name)) return 'migration'
+  if (name.startsWith('[CUDA memcpy')) return 'memcpy'
+  return name.startsWith('[CUDA memset') ? 'memset' : 'kernel'
 }
 
 function whole(report: CsvReport, column: string): number {

@@ -74,7 +74,7 @@ const realOf = (path) =>
 
 /**
  * Of each surrounding, as far as it is not the usual one: the name of the copy's folder, whose the copy is, the environment (what is added, or all
- * of it) by a folder for its files, a command that becomes the tests, and why it cannot be had here.
+ * of it) by a folder for its files, a command that becomes the tests, and why it is not available here.
  */
 const SURROUNDINGS = {
   user: {

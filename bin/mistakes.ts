@@ -43,24 +43,33 @@ export function knownCommand(args: readonly string[], commands: readonly string[
   throw new UsageError(`${first}: no such command, and no such file\nhint: ${first === 'attach' ? ATTACH : hint}`)
 }
 
-/** yargs' message about the arguments, with the options that were probably meant. An unknown option may have taken an input as its value. */
-export function withMeant(message: string, args: readonly string[], options: readonly string[]): string {
+/** yargs' message about the arguments, with the options that were probably meant, else those of the command without the `unlisted` ones. An unknown option may have taken an input as its value. */
+export function withMeant(
+  message: string,
+  args: readonly string[],
+  options: readonly string[],
+  unlisted: readonly string[] = [],
+): string {
   const known = options.filter((name) => name.length > 1)
   const given = args.flatMap((arg) => /^--?(\w[\w-]*)/.exec(arg)?.[1] ?? [])
   const isKnown = (name: string) => options.includes(name) || known.includes(name.replace(/^no-/, ''))
-  const unknown = /^Not enough/.test(message)
+  const unknown = /^(?:Not enough|Missing required)/.test(message)
     ? given.filter((name) => !isKnown(name))
     : (/^Unknown arguments?: (.*)$/.exec(message)?.[1]?.split(', ') ?? [])
   const [word] = unknown
   if (word === undefined) return message
   const plain = (arg: string) => arg.replace(/^-*(no-)?/, '').replace(/=.*/s, '')
-  const option = args.find((arg) => arg.startsWith('-') && plain(arg) === plain(word))?.replace(/=.*/s, '')
+  // yargs names an option that it does not know in its own spelling: gpuLayers.
+  const spelling = (name: string) => plain(name).replaceAll('-', '').toLowerCase()
+  const option = args.find((arg) => arg.startsWith('-') && spelling(arg) === spelling(word))?.replace(/=.*/s, '')
   if (option === undefined) return `${word}: one argument too many`
   if (Object.hasOwn(OPTIONS_OF_OTHERS, plain(word)))
     return `${option}: no such option\nhint: ${OPTIONS_OF_OTHERS[plain(word)]}`
-  const meant = closest(plain(word), known)
-  const hint = meant === undefined ? '' : `\nhint: did you mean --${option.startsWith('--no-') ? 'no-' : ''}${meant}?`
-  return `${option}: no such option${hint}`
+  const meant = closest(plain(option), known)
+  const listed = known.filter((name) => !unlisted.includes(name) && /^[a-z-]+$/.test(name))
+  const what = `${option}: no such option`
+  if (meant !== undefined) return `${what}\nhint: did you mean --${option.startsWith('--no-') ? 'no-' : ''}${meant}?`
+  return listed.length === 0 ? what : `${what}\nhint: the options are ${listed.map((name) => `--${name}`).join(', ')}`
 }
 
 /** Throws UsageError if the trace to write seems to be among the inputs, instead of after `-o`. */

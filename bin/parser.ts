@@ -109,9 +109,13 @@ function parserOf(args: readonly string[], commands: CommandModule[], areAll: bo
       .showHelpOnFail(false)
       .fail((message, error) => {
         if (error && error.name !== 'YError') throw error
-        throw new UsageError(
-          explainUsage(withMeant(message ?? error.message, args, Object.keys(options().key)), args[0]),
+        const { key, hiddenOptions } = options()
+        const positionals = commands.flatMap(({ command }) =>
+          [command!].flat().flatMap((text) => text.match(/(?<=[<[])[\w-]+/g) ?? []),
         )
+        const unlisted = [...hiddenOptions, ...positionals, 'help']
+        const meant = withMeant(message ?? error.message, args, Object.keys(key), unlisted)
+        throw new UsageError(explainUsage(meant, args[0]))
       })
   )
 }

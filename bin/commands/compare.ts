@@ -1,3 +1,4 @@
+import { realpath } from 'node:fs/promises'
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
 import { type Comparison, compareRuns, gateOf, recordRuns, UsageError } from '../../lib/cli.ts'
 import { COMMANDS } from '../commands.ts'
@@ -111,6 +112,12 @@ function namesOf({ name = [] }: Arguments, others: readonly [string, string]): r
   return [name[0] ?? others[0], name[1] ?? others[1]]
 }
 
+/** Are the files of both sides the same ones, however they are named? */
+async function areSame(before: readonly string[], after: readonly string[]): Promise<boolean> {
+  const pathsOf = async (files: readonly string[]) => (await Promise.all(files.map((file) => realpath(file)))).sort()
+  return `${await pathsOf(before)}` === `${await pathsOf(after)}`
+}
+
 async function comparisonOf(args: ArgumentsCamelCase<Arguments>): Promise<Comparison> {
   const { inputs = [], with: others = [], runs, warmup, output, level, from, opTable } = args
   const isRecording = io().argv.includes('--')
@@ -145,5 +152,8 @@ async function comparisonOf(args: ArgumentsCamelCase<Arguments>): Promise<Compar
   const folders = others.length === 1 && inputs.length === 1 ? ([inputs[0]!, others[0]!] as const) : undefined
   const name = (side: readonly string[]) => (side.length === 1 ? side[0]! : `${side[0]} … ${side.at(-1)}`)
   const [before, after] = namesOf(args, folders ?? [name(files.before), name(files.after)])
-  return compareRuns(await sideOf(before, files.before, reading), await sideOf(after, files.after, reading))
+  const comparison = compareRuns(await sideOf(before, files.before, reading), await sideOf(after, files.after, reading))
+  if (!(await areSame(files.before, files.after))) return comparison
+  const logs = files.before.length === 1 ? 'log' : 'logs'
+  return { ...comparison, verdict: `both sides are the same ${logs}: there is no difference to find` }
 }

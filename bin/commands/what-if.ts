@@ -113,7 +113,7 @@ function describe({ sentence, parts, basis, ...figures }: WhatIf): string[] {
     ['decode', figures.tpot_ns.why],
     ['TTFT', figures.ttft_ns.why],
   ] as const
-  const isRefused = sentence.startsWith('cannot say')
+  const isRefused = sentence.startsWith('cannot say') || figures.is_unchanged
   return [
     sentence,
     ...refused.flatMap(([what, why]) => (why === null || isRefused ? [] : [`${what}: cannot say: ${why}`])),

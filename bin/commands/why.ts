@@ -4,6 +4,7 @@ import {
   type Finding,
   findings,
   lookedAt,
+  notRecorded,
   type RequestRow,
   removalOf,
   requestsWith,
@@ -76,7 +77,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const colours = coloursOf(analysis.verdict, found)
   const verdict = [{ text: first!, colour: colours.verdict }, ...rest]
   const all = describeAll(found, query, colours.findings, (finding) => removalOf(analysis, finding)?.sentence)
-  await printText([...verdict, '', ...all, ...describeFigures(lookedAt(analysis))])
+  await printText([...verdict, '', ...all, ...describeFigures(analysis)])
 }
 
 /** What the time of one answer went to. */
@@ -161,14 +162,15 @@ function describeAll(
   })
 }
 
-/** The figures below the limits of their rules, and what could not be checked. */
-function describeFigures(rules: ReturnType<typeof lookedAt>): string[] {
-  const figures = rules.flatMap(({ figures }) =>
+/** The figures below the limits of their rules, each once, and what the log lacks. */
+function describeFigures(analysis: Analysis): string[] {
+  const figures = lookedAt(analysis).flatMap(({ figures }) =>
     figures.filter(({ finding }) => !finding).map(({ figure }) => `  ${figure}`),
   )
-  const without = rules.filter(({ figures }) => figures.length === 0).map(({ rule }) => rule)
+  const lacking = notRecorded(analysis)
   return [
-    ...(figures.length > 0 ? ['also checked, not reported:', ...figures] : []),
-    ...(without.length > 0 ? [`not checked, as the log does not contain it: ${without.join(', ')}`] : []),
+    ...(figures.length > 0 ? ['also checked, not reported:', ...new Set(figures)] : []),
+    ...(lacking.length > 0 ? ['not in this log, so not checked:'] : []),
+    ...lacking.map(({ what, record }) => `  ${what} (${record})`),
   ]
 }

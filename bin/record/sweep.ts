@@ -139,6 +139,10 @@ function recommendation({ phase, values, short, recommended }: SweepPhase, name:
   if (rival.factor_max === Infinity)
     return `${chosen} (one run each: how certain that is, more rounds would show: --rounds ${ROUNDS})`
   if (is_certain) return `${chosen} (certain: no other value measured is faster by more than ${percent(WITHIN)})`
+  const own = values.find((swept) => swept.value === value)!.speeds
+  const others = values.find((swept) => swept.value === rival.value)!.speeds
+  if (Math.max(...others) < Math.min(...own))
+    return `${chosen} (each of its ${plural(own.length, 'run')} was faster than each of ${name}=${rival.value}; --rounds ${rounds * 2} would show it with certainty)`
   // Of two runs, hardly anything is excluded.
   const most = rival.factor_max > 2 ? 'much' : `up to ${percent(rival.factor_max - 1)}`
   return `${chosen} (not certain: ${name}=${rival.value} could be ${most} faster; --rounds ${rounds * 2} would show it better)`

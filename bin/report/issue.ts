@@ -1,5 +1,6 @@
 import { dirname } from 'node:path'
 import { type Analysis, findings } from '../../lib/cli.ts'
+import { benchmarksSection } from '../stats/benchmarks.ts'
 import { toText } from '../stats/section.ts'
 import { sectionsOf } from '../stats/sections.ts'
 
@@ -64,7 +65,7 @@ export function issueText(analysis: Analysis, attached: string | undefined): str
   return [
     ...part('Name and Version', known(version)),
     ...part('Operating systems', run.kernel ? `Linux ${run.kernel}` : known(null)),
-    ...part('GGML backends', known(run.backends.join(', '))),
+    ...part('GGML backends', known(backendsOf(analysis).join(', '))),
     ...part('Hardware', known(hardware.join(', '))),
     ...part('Models', [known(run.model), mix && `weights: ${mix}`].filter(Boolean).join('; ')),
     ...part('Command line', run.command ? `\`\`\`\n${run.command}\n\`\`\`` : known(null)),
@@ -76,6 +77,7 @@ export function issueText(analysis: Analysis, attached: string | undefined): str
         ...[analysis.verdict.sentence, ...found.map(({ sentence }) => sentence)].map(
           (sentence) => `- ${escaped(sentence)}`,
         ),
+        ...measuredByProgram(analysis),
       ].join('\n'),
     ),
     ...part('First Bad Commit', '_Not known. `ggml2perfetto compare` of two builds finds whether one is slower._'),
@@ -97,6 +99,24 @@ export function issueText(analysis: Analysis, attached: string | undefined): str
   ]
     .join('\n')
     .trimEnd()
+}
+
+/** Backends that computed; those that llama-bench names, where no graph was recorded. */
+const backendsOf = ({ run, benchmarks }: Analysis): readonly string[] =>
+  run.backends.length > 0
+    ? run.backends
+    : [
+        ...new Set(
+          benchmarks.flatMap(({ parameters }) => (parameters['backends'] ? [`${parameters['backends']}`] : [])),
+        ),
+      ]
+
+/** The table of all tests of llama-bench: the numbers that readers of an issue know, so they are not folded. */
+function measuredByProgram(analysis: Analysis): string[] {
+  const section = benchmarksSection(analysis)
+  if (!section) return []
+  const lines = toText([{ title: 'measured by the program itself', tables: section.tables ?? [] }], WIDTH)
+  return ['', '```', ...lines.map((line) => line.replaceAll('```', "'''")), '```']
 }
 
 /** Names in logs may contain anything: nothing of it is markup or a mention. */

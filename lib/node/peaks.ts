@@ -102,7 +102,11 @@ export async function measurePeaks(options: PeaksOptions): Promise<Peaks> {
   const measured = JSON.parse(await run(path, [], env).catch(explainRun)) as object
   const facts = { cpu: cpuName(), cpus: cpus().length, ...measured, measured_at: new Date().toISOString() }
   const peaks = parsePeaks(facts)
-  if (peaks === undefined) throw new UsageError(`peaks: this makes no sense: ${JSON.stringify(measured)}`)
+  if (peaks === undefined)
+    throw new UsageError(
+      'peaks: the machine is too busy to be measured: other programs took its CPUs in each of the short times that were measured\n' +
+        'hint: stop other programs and repeat it; top shows what runs. In a container, a limit of CPU time has the same effect',
+    )
   const disturbed = disturbanceOf(peaks)
   const text = `${JSON.stringify({ ...facts, program }, null, 2)}\n`
   // If the result cannot be kept (full disk, no home folder), it is measured again next time.
@@ -186,6 +190,6 @@ function isPeak(value: unknown): value is Peak {
   const { instruction_set, one, all, by_threads } = (value ?? {}) as Partial<Peak>
   const areRates =
     Array.isArray(by_threads) &&
-    by_threads.every((part) => isPositive(part?.threads) && isPositive(part.rate) && isPositive(part.median))
+    by_threads.every((part) => isPositive(part?.threads) && isPositive(part.rate) && part.median >= 0)
   return typeof instruction_set === 'string' && isPositive(one) && isPositive(all) && areRates
 }

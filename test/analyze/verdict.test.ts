@@ -154,7 +154,9 @@ test.each([
   const { latency } = requests!.by_type.completion!
   expect(verdict).toMatchObject({ subject: 'requests', unit: 'ns', rate: latency!.p50_ns })
   expect(verdict.sentence).toMatch(
-    new RegExp(`^${latency!.count} requests, p50 [\\d.]+ ms, p99 [\\d.]+ ms: ${why.replaceAll(/[()]/g, '\\$&')}$`),
+    new RegExp(
+      `^${requests!.count} requests(?:; of ${latency!.count} completions)?, p50 [\\d.]+ ms, p99 [\\d.]+ ms: ${why.replaceAll(/[()]/g, '\\$&')}$`,
+    ),
   )
 })
 

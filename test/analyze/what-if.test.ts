@@ -98,7 +98,9 @@ test('a change that does nothing predicts the run itself, exactly, from logs and
     const unchanged = await whatIf(from, { without: ['preempted', 'faults'] })
     expect(unchanged.tpot_ns).toEqual(same)
     expect(unchanged.is_unchanged).toBe(true)
-    expect(unchanged.sentence).toContain('no change: decode 1 883 tok/s')
+    expect(unchanged.sentence).toContain(
+      'no change, as no call lost a CPU and no call had page faults that read: decode 1 883 tok/s',
+    )
   }
   expect((await whatIf(grown(64), { context: PROMPT_TOKENS })).is_unchanged).toBe(true)
 })

@@ -59,7 +59,7 @@ describe('logs', () => {
     const { code, stdout } = run(['compare', ...two, '--fail-above', '5%'])
     expect(code).toBe(3)
     expect(stdout).toMatch(
-      /^not certain: decode may take 19\.\d … 20\.\d % more time than a: 3 runs a side would decide\n {2}slower by more than 5\.0 %: not certain: 2 runs a side: it takes 3\n/,
+      /^not certain: decode may take 19\.\d … 20\.\d % more time than "a": 3 runs a side would decide\n {2}slower by more than 5\.0 %: not certain: 2 runs a side: it takes 3\n/,
     )
     expect(codeOf(...two)).toBe(0)
   })

@@ -1,5 +1,6 @@
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from '@jest/globals'
+import { COMMANDS } from '../../bin/commands.ts'
 import { at, MOE, names, run, useFolder } from './helpers.ts'
 
 /** What the command says of words that are probably mistyped, and that it loses nothing by them. */
@@ -38,8 +39,22 @@ describe('options', () => {
     )
   })
 
-  test('that resemble none get the hint to the help', () => {
-    expect(refused('run.csv', '--zyxwvuts')).toBe('error: --zyxwvuts: no such option\nhint: ggml2perfetto --help\n')
+  test('that resemble none: as they were written, with those that the command has', () => {
+    for (const name of Object.keys(COMMANDS).filter((name) => name !== 'record')) {
+      const { stderr } = run([
+        name,
+        ...(/[<[]/.test(`${Object(COMMANDS)[name].command}`) ? ['run.csv'] : []),
+        '--gpu-layers',
+        '10',
+      ])
+      expect([name, stderr]).toEqual([
+        name,
+        expect.stringMatching(
+          /^error: --gpu-layers: no such option\nhint: (?:the options are --[a-z-]+(?:, --[a-z-]+)*|ggml2perfetto (?:nvtx|check) --help)\n$/,
+        ),
+      ])
+      expect(stderr.replace(/ggml2perfetto .*/, '')).not.toMatch(/--(?:inputs|help|program|trace)\b/) // what is given without a name is none
+    }
   })
 })
 

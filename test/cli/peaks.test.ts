@@ -195,6 +195,23 @@ describe('peaks that are kept', () => {
     expect(cli('peaks')).toContain(`disturbed, and not kept: ${why}; measure again`)
   })
 
+  linuxTest(
+    'nor on a machine so busy that nothing was measured: a sentence with a remedy, no figures of a program',
+    () => {
+      const { cli } = placed('busy', FOUND(0.9, 0))
+      expect(cli('peaks')).toContain(
+        'disturbed, and not kept: others took 90 % of these CPUs, the median window reached 0 %',
+      )
+      placed('nothing', FOUND(0.9).replace(/"one":[\d.e+]+/, '"one":0'))
+      const { code, stdout, stderr } = run(['peaks'], { env: { XDG_CACHE_HOME: at('nothing-cache') } })
+      expect([code, stdout]).toEqual([1, ''])
+      expect(stderr).toMatch(
+        /^error: peaks: the machine is too busy to be measured: [\w ,]+\nhint: stop other programs/,
+      )
+      expect(stderr).not.toMatch(/[{}"]/)
+    },
+  )
+
   linuxTest('are what logs of this machine are compared with, others not', () => {
     const { cli } = placed('used', FOUND(0))
     const analysed = (log: string, ...args: string[]) => JSON.parse(cli('stats', '--json', ...args, log)) as Analysis

@@ -124,7 +124,7 @@ describe('why', () => {
       copyFileSync(join(dirname(dirname(CLI)), 'test/recorded/preempted.ggtrace.gz'), at('run.gz'))
       const { stdout } = run(['why', 'run.gz'])
       expect(stdout).not.toContain(ESC)
-      expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeGreaterThan(200)
+      expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeGreaterThan(150)
       const shown = onTerminal(['why', 'run.gz'], width)
       const lines = plain(shown).split('\n')
       expect(lines.filter((line) => line.length > width)).toEqual([])

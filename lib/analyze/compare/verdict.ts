@@ -79,7 +79,7 @@ function untilCertain(
 const runsText = ({ before, after }: Pick<Comparison, 'before' | 'after'>) =>
   before.runs === after.runs ? plural(before.runs, 'run') : `${before.runs} and ${after.runs} runs`
 
-const nameOf = (name: string) => (name.length <= NAME_MAX ? `"${name}"` : 'a')
+const nameOf = (name: string) => `"${name.length <= NAME_MAX ? name : 'a'}"`
 
 /** What the figure is of, in words. */
 const whatOf = ({ name, group, phase }: Effect) =>

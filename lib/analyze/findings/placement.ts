@@ -2,7 +2,7 @@ import { isOnHost } from '../../model/backends.ts'
 import { duration, plural, size, threeDigits } from '../../model/units.ts'
 import type { Analysis, CallTime, MovedOperators, PhasePlacement, PlacementFigures } from '../analysis.ts'
 import { askedLayers } from '../placement/options.ts'
-import { layersByBackend, movedOps, rangesText, reasonText } from '../placement/words.ts'
+import { layersByBackend, layersText, movedOps, rangesText, reasonText } from '../placement/words.ts'
 import { confidenceOf, found, type Limit, phasesOf, type Rule } from './rule.ts'
 
 const ROOM: Limit = { value: 2, why: 'times the weights: their KV caches and what is computed need room, too' }
@@ -66,7 +66,9 @@ const DEVICE = /^(GPU|integrated GPU)\b/
 /** Names of devices that could compute, and of those that do. */
 function devicesOf({ devices, backends }: PlacementFigures): string[] {
   const found = (devices ?? []).filter(({ description }) => DEVICE.test(description)).map(({ name }) => name)
-  return [...new Set([...backends.filter((name) => !isOnHost(name)), ...found])]
+  // A backend of another machine is named with its address, and its device without it.
+  const used = backends.filter((name) => !isOnHost(name))
+  return [...new Set([...used, ...found.filter((name) => !used.some((backend) => backend.startsWith(`${name}[`)))])]
 }
 
 /** Layers that remain on the CPU although there is a device. */
@@ -86,7 +88,10 @@ export const layersOnCpu: Rule = {
       const asked = askedLayers(placement.options)
       if (count === 0 || (devices.length === 0 && !(placement.devices && asked))) return []
       const beside = devices.length > 0 ? `beside ${devices.join(', ')}` : 'without a device'
-      const figure = `${onCpu.length} of ${plural(count, 'layer')} on the CPU, ${beside}`
+      const figure =
+        onCpu.length > 0
+          ? `${onCpu.length} of ${plural(count, 'layer')} on the CPU, ${beside}`
+          : `no layer is on the CPU: ${layersText(placement)}`
       // A program that asks for no layer on a device has what it asked for.
       if (onCpu.length < ONE.value || asked === 0) return [{ figure }]
       const cpuNs = row.by_backend.reduce((sum, part) => sum + (isOnHost(part.backend) ? part.time_ns : 0), 0)
@@ -144,7 +149,7 @@ function roomOf({ devices, layers }: PlacementFigures) {
 function roomText(placement: PlacementFigures): string {
   const room = roomOf(placement)
   if (!room || room.free_bytes < ROOM.value * room.weights_bytes) return ''
-  return `, with ${size(room.free_bytes)} of ${room.free_device} left free for their ${size(room.weights_bytes)} of weights`
+  return `, though ${room.free_device} has ${size(room.free_bytes)} free, and their weights take ${size(room.weights_bytes)}`
 }
 
 /** Products with weights in memory of the host are computed by a device from some number of tokens on: it was asked. */

@@ -201,8 +201,12 @@ function ofRequests(analysis: Analysis): RunVerdict | undefined {
   const certain = confidenceOfRequests(analysis, '')
   const cause = causeIn(analysis)
   const p50 = duration(latency.p50_ns)
+  const { count } = analysis.requests!
+  // Latencies of requests of several types say nothing together; findings count all.
+  const judged = plural(requests, noun === 'request' ? 'completion' : noun)
+  const counted = requests < count ? `${plural(count, 'request')}; of ${judged}` : plural(requests, noun)
   const speed =
-    requests === 1 ? `1 ${noun} in ${p50}` : `${plural(requests, noun)}, p50 ${p50}, p99 ${duration(latency.p99_ns)}`
+    requests === 1 && count === 1 ? `1 ${noun} in ${p50}` : `${counted}, p50 ${p50}, p99 ${duration(latency.p99_ns)}`
   const why = cause && !WAITS.includes(cause.rule) ? cause.sentence : slowest && causeOfSlowest(slowest, requests)
   return {
     ...NOTHING,
@@ -286,13 +290,15 @@ function ofBenchmarks(analysis: Analysis): RunVerdict | undefined {
   }
 }
 
-function ofModel({ model, inputs }: Analysis): RunVerdict | undefined {
+function ofModel({ model, inputs, run }: Analysis): RunVerdict | undefined {
   const bytes = model?.decode.weight_bytes ?? null
+  const isRun = run.command !== null || inputs.some(({ issues }) => issues['run-without-end'] !== undefined)
+  const lacking = isRun ? 'the log ends before a call was complete' : 'no run was recorded'
   if (bytes === null || inputs.some(({ operators }) => operators > 0)) return undefined
   return {
     ...NOTHING,
     subject: 'model',
-    sentence: `a token of decode reads ${threeDigits(bytes / 1e6)} MB of weights; no run was recorded`,
+    sentence: `a token of decode reads ${threeDigits(bytes / 1e6)} MB of weights; ${lacking}`,
     confidence: 'high',
     confidence_reason: 'the model contains it',
     hint: RECORD,

@@ -1,5 +1,6 @@
 import { checkNames, UsageError } from '../../errors.ts'
 import { typeNamed } from '../../model/ggml-types.ts'
+import { plural } from '../../model/units.ts'
 import type { Changes, Disturbance } from './figures.ts'
 
 /** All values of {@link Disturbance}. */
@@ -28,4 +29,26 @@ export function checkChanges(changes: Changes): void {
   const unknown = without.find((what) => !DISTURBANCES.includes(what))
   if (unknown !== undefined)
     throw new UsageError(`what-if: without ${unknown}: expected one of ${DISTURBANCES.join(', ')}`)
+}
+
+const UNDISTURBED: Readonly<Record<Disturbance, string>> = {
+  preempted: 'no call lost a CPU',
+  faults: 'no call had page faults that read',
+  'first-call': 'there is no first call to leave out',
+}
+
+/** Why changes do nothing in a run: it is so already. */
+export function alreadySo({ context, without = [], threads, type, batch, experts }: Changes): string[] {
+  const has = (what: string, value: number | string | undefined) =>
+    value === undefined
+      ? []
+      : [`the run has ${typeof value === 'number' ? plural(value, what) : `${what} ${value}`} already`]
+  return [
+    ...without.map((what) => UNDISTURBED[what]),
+    ...has('token', context).map((text) => text.replace('already', 'in its prompt already')),
+    ...has('thread', threads),
+    ...has('weights of type', type),
+    ...has('sequence', batch),
+    ...has('expert', experts).map((text) => text.replace('already', 'for each token already')),
+  ]
 }

@@ -5,7 +5,7 @@ import { ANALYSIS_HINT, checkGiven } from '../common/given.ts'
 import type { PeakFigures } from '../model/figures.ts'
 import { obstaclesOf, usableCpus } from '../scaling/runs.ts'
 import { copyOf, type ModelCall, modelOf, type RunModel, sumOf, totalNs } from './calls.ts'
-import { checkChanges } from './changes.ts'
+import { alreadySo, checkChanges } from './changes.ts'
 import { withContext } from './context.ts'
 import { type Changes, type Predicted, WHAT_IF_SCHEMA, type WhatIf } from './figures.ts'
 import { conformalError, ERROR_MAX, errorOfFew } from './intervals.ts'
@@ -66,12 +66,14 @@ export function predict(analysis: Analysis, changes: Changes, evidence: Evidence
   const tpot = predicted(tpot_ns, decode, 'no decode calls were timed')
   const ttft = predicted(ttft_ns, prefill, 'no prompt before the first decode was recorded')
   const all = [decode, prefill].flatMap((after) => ('refused' in after ? [] : [after]))
-  const is_unchanged = all.length > 0 && all.every(isSame)
+  const { threads, ...further } = changes
+  const hasThreads = threads === analysis.run.workers && Object.values(further).every((change) => change === undefined)
+  const is_unchanged = hasThreads || (all.length > 0 && all.every(isSame))
   const figures = { decode_tokens_per_s: inverse(tpot), tpot_ns: tpot, ttft_ns: ttft }
   return {
     schema: WHAT_IF_SCHEMA,
     changes,
-    sentence: sentenceOf(figures, is_unchanged),
+    sentence: sentenceOf(figures, is_unchanged ? alreadySo(changes) : undefined),
     is_unchanged,
     ...figures,
     parts: all.flatMap((after) => partsOf(after, model!.groups)),

@@ -30,6 +30,10 @@ const OF_OTHERS = [
     '--mem',
     '--contents',
     '--full',
+    '--no-states',
+    '--no-functions',
+    '--sync',
+    '--power',
   ],
   '--tensor-type', // of llama-quantize
   ...['--interleave', '--cpunodebind', '--membind'], // of numactl

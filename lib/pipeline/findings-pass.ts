@@ -1,5 +1,6 @@
 import { AnalysisPass } from '../analyze/analysis-pass.ts'
 import { type AnalysedLog, documentOf, judged } from '../analyze/assemble.ts'
+import { BenchmarkPass } from '../analyze/benchmarks/benchmarks.ts'
 import type { OnCall } from '../analyze/calls/call-times.ts'
 import { CallSample } from '../analyze/common/sampled-calls.ts'
 import { NO_FIGURES } from '../analyze/input-figures.ts'
@@ -23,6 +24,7 @@ const TRIM_EVERY = 64
 export class FindingsPass {
   private readonly threads: ThreadHistory
   private readonly figures: AnalysisPass
+  private readonly benchmarks: BenchmarkPass
   private readonly takers: CallTakers
   private readonly kinds = new Set<TraceEvent['kind']>()
   private batches = 0
@@ -42,6 +44,7 @@ export class FindingsPass {
   ) {
     this.takers = new CallTakers(names, isOwn)
     this.threads = new ThreadHistory(names, { pids: [], hasSwitches: false })
+    this.benchmarks = new BenchmarkPass(names)
     this.figures = new AnalysisPass(names, this.threads, { distributions: false, sample: this.sample })
   }
 
@@ -60,6 +63,7 @@ export class FindingsPass {
       figures.event(event)
       if (event.kind === 'token' || event.kind === 'reading') this.ofPower(event)
       else if (event.kind === 'meter') this.power.take([event], this.input)
+      else if (event.kind === 'input' || event.kind === 'benchmark') this.benchmarks.take([event])
       if (event.kind === 'token' && sample.call(event.call))
         this.takers.call(event.phase, this.timeOf(event.startNs), this.timeOf(event.endNs), sample.weightOf(event.call))
     }
@@ -98,10 +102,11 @@ export class FindingsPass {
   }
 
   /** What it knows of its log. */
-  finish({ operators }: Summary): Pick<AnalysedLog, 'contents' | 'figures'> {
+  finish({ operators }: Summary): Pick<AnalysedLog, 'contents' | 'figures' | 'benchmarks'> {
     if (operators > 0) this.kinds.add('operator')
     const contents = { ...NOTHING, recorded: recordedIn(this.kinds) }
-    return { contents, figures: this.isOfScheduler ? NO_FIGURES : this.figures.finish() }
+    const figures = this.isOfScheduler ? NO_FIGURES : this.figures.finish()
+    return { contents, figures, benchmarks: this.benchmarks.finish() }
   }
 }
 
@@ -122,7 +127,7 @@ export function findingsOf(logs: readonly ReadLog[]): Findings[] {
 }
 
 const analysed = ({ name, summary, pass }: ReadLog): AnalysedLog => {
-  return { name, summary, benchmarks: NO_BENCHMARKS, ...pass!.finish(summary) }
+  return { name, summary, ...pass!.finish(summary) }
 }
 
 /** Also warm-ups, and calls that failed. */
@@ -130,5 +135,4 @@ const hasAnyCalls = ({ calls }: Summary) => calls.failed > 0 || Object.keys(call
 
 /** What findings do not look at, or only where peaks are given. */
 const NO_MODEL = { model: null, rooflines: [], undetermined: [] } as const
-const NO_BENCHMARKS = { figures: [], undetermined: [] } as const
 const NOTHING = { modelFiles: [], parameters: null, weights: null, layers: 0 } as const

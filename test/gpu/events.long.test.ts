@@ -121,13 +121,15 @@ cuda('times by events (needs linux-x64, cc, c++ and make)', () => {
     expect(fact('gpu.times')).toBe('events around graph runs')
     expect(works.map(({ what, call }) => [what, call])).toEqual(Array.from({ length: CALLS }, (_, i) => ['graph', i]))
     const launched = new Map(of('api').map(({ correlation, name }) => [correlation, text(name)]))
-    for (const { startNs, endNs, correlation } of works) {
+    const graphEnds = new Map(of('graph').map(({ call, endNs }) => [call, endNs]))
+    for (const { startNs, endNs, correlation, call } of works) {
       const ran = listed.filter(({ start }) => start - originNs > startNs - errorNs && start - originNs < endNs)
       const sum = ran.reduce((total, { ns }) => total + ns, 0)
       expect(ran.length).toBeGreaterThan(50)
       expect(endNs - startNs).toBeGreaterThanOrEqual(sum - FLOAT_NS)
       if (launched.get(correlation) === 'cudaGraphLaunch')
-        expect(endNs).toBeLessThanOrEqual(endOf(ran.at(-1)!) - originNs + errorNs)
+        // A host that is preempted behind the launch records the event later, inside the graph run.
+        expect(endNs).toBeLessThanOrEqual(Math.max(endOf(ran.at(-1)!) - originNs, graphEnds.get(call!)!) + errorNs)
     }
   })
 

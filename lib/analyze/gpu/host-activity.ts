@@ -97,7 +97,7 @@ export class HostActivity {
 
   /** The number at the end of a backend's name, such as `CUDA1`; -1 without one. */
   private deviceOf(backend: number): number {
-    this.devices[backend] ??= Number(/\d+$/.exec(this.names.text(backend))?.[0] ?? -1)
+    this.devices[backend] ??= Number(/(?<!\d)\d+$/.exec(this.names.text(backend))?.[0] ?? -1)
     return this.devices[backend]
   }
 

@@ -45,7 +45,9 @@ WITH
       extract_arg(arg_set_id, 'debug.outputs') IS NOT NULL AS has_all_outputs,
       ifnull(extract_arg(arg_set_id, 'debug.result'), slice.name GLOB '* failed (*') AS result,
       ifnull(extract_arg(arg_set_id, 'debug.function'), 'llama_decode') AS function,
-      ifnull(extract_arg(arg_set_id, 'debug.inferred'), '') AS inferred
+      ifnull(extract_arg(arg_set_id, 'debug.inferred'), '') AS inferred,
+      extract_arg(arg_set_id, 'debug.gpu_work') IS NOT NULL AS is_step,
+      extract_arg(arg_set_id, 'debug.work_ns') AS work_dur
     FROM slice
     JOIN _ggml_rows AS track USING (track_id)
     WHERE category = 'token'
@@ -74,6 +76,9 @@ SELECT
   result != 0 AS is_failed,
   function,
   inferred GLOB '*no end recorded*' AND NOT inferred GLOB '*call borders*' AS is_cut,
+  is_step,
+  -- A step of an engine is launched while the GPU computes the steps before it: its own work is that of the GPU.
+  iif(is_step, work_dur, dur) AS work_dur,
   CASE WHEN track_name GLOB 'Tokens: draft*' THEN 'draft' WHEN track_name GLOB 'Tokens: target*' THEN 'target' END AS role,
   row_number() OVER (PARTITION BY run_id ORDER BY call IS NULL, call, ts, id) AS nth
 FROM slices;
@@ -165,6 +170,7 @@ SELECT
   ts,
   end_ts,
   is_cut,
+  is_step,
   gaps,
   phase IN ('decode', 'mixed') AS is_decoding,
   min(
@@ -347,11 +353,12 @@ RETURNS TableOrSubquery AS
 CREATE PERFETTO VIEW ggml_decoding(
   -- Group of the run.
   run_id JOINID(track.id),
-  -- From the start of the first call to the end of the last one before the first decode call; null without such calls.
+  -- From the start of the first call to the end of the last one before the first decode call; null without such calls,
+  -- and for steps of an engine, which do not show when their requests came.
   ttft DURATION,
   -- Tokens of prefill calls, without those of draft models.
   prefill_tokens LONG,
-  -- Time in which at least one of these calls was running.
+  -- Time in which at least one of these calls was running; of steps of an engine, their own GPU work.
   prefill_dur DURATION,
   -- The tokens divided by this time.
   prefill_tokens_per_s DOUBLE,
@@ -393,17 +400,18 @@ WITH
     SELECT run_id, end_ts, max(counted.nth) AS nth
     FROM counted
     LEFT JOIN after_prompts AS decode USING (run_id)
-    WHERE NOT is_cut AND (decode.nth IS NULL OR counted.nth < decode.nth)
+    WHERE NOT is_cut AND NOT is_step AND (decode.nth IS NULL OR counted.nth < decode.nth)
     GROUP BY run_id
   ),
+  -- A step of an engine does not show when its requests came.
   first_calls AS (
-    SELECT run_id, ts, min(nth) AS nth FROM counted WHERE NOT is_cut GROUP BY run_id
+    SELECT run_id, ts, min(nth) AS nth FROM counted WHERE NOT is_cut AND NOT is_step GROUP BY run_id
   ),
   prefills AS (
-    SELECT run_id, ts AS from_ts, ts + dur AS to_ts, tokens
-    FROM ggml_calls
+    SELECT run_id, ts + dur - work_dur AS from_ts, ts + dur AS to_ts, tokens
+    FROM _ggml_call_slices
     WHERE
-      phase = 'prefill' AND role IS NOT 'draft' AND tokens > 0 AND dur > 0 AND NOT is_failed AND NOT is_cut
+      phase = 'prefill' AND role IS NOT 'draft' AND tokens > 0 AND work_dur > 0 AND NOT is_failed AND NOT is_cut
   ),
   timed AS (
     SELECT run_id, ts + dur - decode_dur AS from_ts, ts + dur AS to_ts, decode_tokens, sequences, tpot

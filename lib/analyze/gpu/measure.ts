@@ -101,6 +101,8 @@ class Sites {
   }
 }
 
+/** Of more GPUs than a machine has, waits for each other are not looked for: each would be compared with each. */
+const DEVICES_MAX = 64
 /** From here on, the value of a launch is the number of its stream: its work has begun. */
 const BEGUN = 0x80000000
 
@@ -177,13 +179,13 @@ export function measure(
   join(work, launches)
   for (const [pid, launch] of launches) sites.attribute(launch, ranges, pid)
   const isOfOneThread = [...launches.values()].every(({ runs }) => runs.every(({ tid }) => tid === runs[0]!.tid))
-  const working = host && isOfOneThread && work.devices.length > 1 ? work.devices.map(() => new Intervals()) : undefined
+  const isOfSeveral = work.devices.length > 1 && work.devices.length <= DEVICES_MAX
+  const working = host && isOfOneThread && isOfSeveral ? work.devices.map(() => new Intervals()) : undefined
   const devices = work.devices.map(({ index, device, pid }): DeviceMeasure => {
-    const others = work.devices.flatMap((other) =>
-      working && other.index !== index && other.pid === pid
-        ? [{ device: other.device, intervals: working[other.index]! }]
-        : [],
-    )
+    const others = (working ?? []).flatMap((intervals, i) => {
+      const other = work.devices[i]!
+      return i !== index && other.pid === pid ? [{ device: other.device, intervals }] : []
+    })
     return {
       ...{
         sweep: new TimeSweep(host?.ofDevice(device, others)),

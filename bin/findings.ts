@@ -63,6 +63,7 @@ export function describeFinding(finding: Finding, number: number, query?: string
 function evidenceText(evidence: Finding['evidence']): string {
   const byLabel = new Map<string, string[]>()
   for (const [key, value] of Object.entries(evidence)) {
+    if (value === '') continue
     const [label, text] = typeof value === 'string' ? [labelOf(key), value] : figureText(key, value)
     byLabel.set(label, [...(byLabel.get(label) ?? []), text])
   }
@@ -78,6 +79,9 @@ const UNITS: readonly (readonly [end: RegExp, text: (value: number) => string])[
   [/_?ms_per_1000_tokens$/, (value) => `${threeDigits(value)} ms per 1 000 tokens`],
   [/_?error_ms$/, (value) => `error ${threeDigits(value)} ms`],
   [/_tokens$/, (value) => plural(value, 'token')],
+  [/_hz$/, (value) => `${threeDigits(value / 1e9)} GHz`],
+  [/_w$/, (value) => `${threeDigits(value)} W`],
+  [/_c$/, (value) => `${threeDigits(value)} °C`],
 ]
 
 function figureText(key: string, value: number): readonly [label: string, text: string] {

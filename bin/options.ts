@@ -26,7 +26,7 @@ export const flag = (describe: string) => ({ type: 'boolean', default: false, de
 
 /** The option of all commands that write a file. */
 export const FORCE = {
-  force: seldom(flag('Replace the file of --output even if it is no older output of this command')),
+  force: seldom(flag('Replace the file of --output even if this command did not write it')),
 } as const
 
 /** Options of all commands that read logs. */

@@ -50,7 +50,7 @@ export function describeLog(name: string, summary: Summary): string[] {
       ...(hasCalls(summary) ? [`  ${describeCalls(summary)}`, `  ${describeTimes(summary)}`] : []),
     )
   else if (scheduler && summary.operators === 0)
-    lines.splice(0, 3, `${name}: ${scheduler}`, `  ${describeDuration(summary)}`)
+    lines.splice(0, 3, `${name}: ${scheduler}`, `  duration ${describeDuration(summary)}`)
   else if (scheduler) lines.push(`  ${scheduler}`)
   lines.push(...describeContexts(summary).map((line) => `  ${line}`))
   if (summary.ends_are_open) lines.push(`  ${OPEN_ENDS}`)
@@ -216,7 +216,7 @@ function describePhase(phase: string, counted: Summary['calls']['by_phase']['dec
 
 function describeTimes(summary: Summary): string {
   const parts = describeTokenTimes({ ...summary.calls, decoding: summary.decoding }, summary.calls.ttft_runs)
-  return parts.length > 0 ? parts.join(' · ') : describeDuration(summary)
+  return parts.length > 0 ? parts.join(' · ') : `duration ${describeDuration(summary)}`
 }
 
 /** From the first event to the last, or why it is not known. */
@@ -263,10 +263,10 @@ export function describeRate({ decode_tokens_per_s, sequences, decoding }: Token
 function describeSize(summary: Summary): string {
   const { operators, gpu_operators, workers, graphs, layers, nvtx } = summary
   return [
-    `${plural(operators, 'operator')} on ${plural(workers, 'worker')}`,
+    ...(operators > 0 ? [`${plural(operators, 'operator')} on ${plural(workers, 'worker')}`] : []),
     ...(gpu_operators > 0 ? [`${plural(gpu_operators, 'operator')} on GPUs`] : []),
-    plural(graphs, 'graph'),
-    plural(layers, 'layer'),
+    ...(graphs > 0 ? [plural(graphs, 'graph')] : []),
+    ...(layers > 0 ? [plural(layers, 'layer')] : []),
     ...(nvtx > 0 ? [plural(nvtx, 'NVTX event')] : []),
     [describeLosses(summary), describeLeftOut(summary) ?? []].flat().join('; '),
   ].join(' · ')

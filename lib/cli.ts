@@ -15,7 +15,16 @@ export { parsePeakFile, peaksOfMachine } from './analyze/model/peaks.ts'
 export { bytesByNode, policyText, shareText } from './analyze/numa/words.ts'
 export { computingNs, partsOfWorker, type WorkerPart } from './analyze/operators/computing.ts'
 export { GROUP_KEYS, type GroupKey, groupOperators, type OperatorGroup } from './analyze/operators/groups.ts'
-export { hasOtherBackend, layersText, movedOps, opsText, rangesText, reasonText } from './analyze/placement/words.ts'
+export {
+  hasOtherBackend,
+  layersOf,
+  layersText,
+  movedOps,
+  opsText,
+  rangesText,
+  reasonText,
+  weightsText,
+} from './analyze/placement/words.ts'
 export { hasStart } from './analyze/requests/waterfall.ts'
 export { hasCalls } from './analyze/run/main-log.ts'
 export type { PhaseScaling, RoleScalingFigures, ScalingFigures } from './analyze/scaling/figures.ts'

@@ -3,6 +3,7 @@ import { type Analysis, findings } from '../../lib/cli.ts'
 import { benchmarksSection } from '../stats/benchmarks.ts'
 import { toText } from '../stats/section.ts'
 import { sectionsOf } from '../stats/sections.ts'
+import { plural } from '../units.ts'
 
 /** Findings that the text names; all are in the statistics below it. */
 const FINDINGS_MAX = 3
@@ -49,7 +50,9 @@ export function issueText(analysis: Analysis, attached: string | undefined): str
     .filter(Boolean)
     .join(', ')
   const mix = (run.weights ?? []).map(({ type }) => type).join(', ')
-  const hardware = [run.cpu, run.cpus && `${run.cpus} CPUs`, run.workers && `${run.workers} workers`].filter(Boolean)
+  const hardware = [run.cpu, run.cpus && `${run.cpus} CPUs`, run.workers && plural(run.workers, 'worker')].filter(
+    Boolean,
+  )
   const statistics = toText(
     sectionsOf(analysis, {
       top: TOP,

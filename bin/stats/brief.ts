@@ -40,7 +40,7 @@ export function briefLines(analysis: Analysis, width: number): string[] {
   const isOfCalls = analysis.call_time.length > 0
   const middle = isOfCalls ? toText(callSections(analysis, width), width) : toText(otherSections(analysis), width)
   // Lines between sections would be a quarter of all.
-  const lines = middle.filter((line) => line !== '' && !line.startsWith('left out in '))
+  const lines = middle.filter((line) => line !== '' && !line.startsWith('columns left out '))
   const shown = lines.map((line) => cut(line, width))
   const room = BRIEF_LINES - head.length - tail.length
   return [...head, ...(shown.length > room ? [...shown.slice(0, room - 1), '  …'] : shown), ...tail]

@@ -97,7 +97,7 @@ function costs({ decode, activations, recorded_matmul_weight_bytes: recorded }: 
   const cache = `${types}${kv_cache?.is_assumed ? ', assumed' : ''}`
   return [
     ['weights read', `${bytes(weight_bytes)}${is_head_tied ? ', the embedding table as LM head included' : ''}`],
-    ...fact('by products in the log', recorded === null ? null : bytes(recorded)),
+    ...fact('read by products', recorded === null ? null : bytes(recorded)),
     ...fact('KV cache read', kv_read_bytes && `${formula(kv_read_bytes, size)} (${cache})`),
     ...fact('KV cache written', kv_written_bytes === null ? null : size(kv_written_bytes)),
     ...fact('FLOP', flop && formula(flop, scaled)),

@@ -1,7 +1,7 @@
 import {
   type Analysis,
   hasOtherBackend,
-  type LayerPlacement,
+  layersOf,
   layersText,
   movedOps,
   opsText,
@@ -9,14 +9,13 @@ import {
   type PlacementFigures,
   rangesText,
   reasonText,
+  weightsText,
 } from '../../lib/cli.ts'
 import { count, duration, size, threeDigits } from '../units.ts'
 import { known, number, type Section, type StatsTable, some, tableOf, text } from './section.ts'
 
 /** Rows of operators. */
 const MOVED_MAX = 12
-/** Roles of weights that a cell names. */
-const ROLES_MAX = 3
 
 /** Where the model is, and where it is computed; undefined where only the CPU backend computes. */
 export function placementSection({ placement }: Analysis): Section | undefined {
@@ -44,21 +43,11 @@ export function placementText(placement: PlacementFigures): string {
   return [...(layers ? [`layers ${layers}`] : []), ...new Set(further), ...splits].join('; ')
 }
 
-const layers = ({ first_layer: first, last_layer: last }: LayerPlacement) =>
-  first === last ? `${first}` : `${first}–${last}`
-
 function layersTable({ layers: rows }: PlacementFigures): StatsTable {
   return tableOf(rows, {}, [
-    text('layers', layers),
+    text('layers', (row) => rangesText(layersOf(row))),
     text('of', ({ backend }) => backend ?? 'not known'),
-    text('weights in', ({ weights }) =>
-      weights
-        .map(({ buffer, bytes, roles }, i) => {
-          const named = roles.length > ROLES_MAX ? [...roles.slice(0, ROLES_MAX), '…'] : roles
-          return `${buffer || 'an unknown buffer'} ${size(bytes)}${i === 0 ? '' : ` (${named.join(' ')})`}`
-        })
-        .join(', '),
-    ),
+    text('weights in', weightsText),
     text('KV cache in', ({ kv_cache }) => kv_cache.join(', ')),
   ])
 }

@@ -38,7 +38,8 @@ export function rooflineSection(rooflines: readonly Roofline[]): Section | undef
 }
 
 /** What is far below the roof is limited by something else. */
-const SIDE = 'memory side, compute side: of the ridge; below 60 % of the roof neither is the limit, but something else'
+const SIDE =
+  'memory side, compute side: of the ridge, by FLOP/byte; below 60 % of the roof, neither is the limit but something else'
 
 function titleOf({ scope, what, phase, backend }: Roofline): string {
   if (scope === 'range') return `range "${what}"`

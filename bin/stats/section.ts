@@ -44,7 +44,7 @@ export function toText(sections: readonly Section[], width: number, where = '--c
     ...lines.map((line) => `  ${line}`),
   ])
   if (left.size === 0) return lines
-  return [...lines, '', `left out in ${width} characters: ${[...left].join(', ')} (${where} them)`]
+  return [...lines, '', `columns left out at a width of ${width} characters: ${[...left].join(', ')} (${where} them)`]
 }
 
 function textTable(statsTable: StatsTable, width: number, left: Set<string>): string[] {

@@ -40,6 +40,16 @@ export interface IssueKind {
 /** A kind of data that an input may lack; `end`: all after its last event, and nothing before it. */
 export type LostKind = RecordedKind | 'CUDA events' | 'end'
 
+/** Words for kinds whose names are none. */
+export const LOST_WORDS: Readonly<Partial<Record<LostKind, string>>> = {
+  end: 'the end of the run',
+  blas: 'math libraries',
+  states: 'states of threads',
+  scheduler: 'the scheduler',
+  nvtx: 'NVTX ranges',
+  gpu: 'work of GPUs',
+}
+
 /** Events of the run are missing in the results: of the kinds `lost`, or of any that the input contains. */
 function loss(title: string, hint: string, ...lost: readonly LostKind[]): IssueKind {
   return { title, hint, isLoss: true, ...(lost.length > 0 && { lost }) }

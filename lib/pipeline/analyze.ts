@@ -241,7 +241,9 @@ async function onlyProfiles(run: RunInputs, names: Names, options: ModelOptions)
   const { profiles } = definitions
   const [first] = logs
   if (profiles.length === 0)
-    throw new UsageError(`${first!.name}: ${first!.summary.format} completes a log\nhint: give the log, too`)
+    throw new UsageError(
+      `${first!.name}: ${first!.summary.format} adds to a log\nhint: give the log of the same run, too`,
+    )
   const kernels = {
     profiles: new ProfilePass(names, profiles).finish(),
     rooflines: kernelRooflines(profiles, names, options.peaks),

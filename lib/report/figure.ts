@@ -1,13 +1,13 @@
-import { plural } from '../model/units.ts'
+import { count, plural } from '../model/units.ts'
 import { type Html, html } from './html.ts'
 
 /** Rows of a table behind a figure. */
 const ROWS_MAX = 200
 
-/** The data of a figure. */
+/** The data of a figure. Numbers of rows are counts. */
 export interface Table {
   readonly columns: readonly { readonly title: string; readonly isText?: boolean }[]
-  readonly rows: readonly (readonly string[])[]
+  readonly rows: readonly (readonly (string | number)[])[]
 }
 
 /** A figure: a drawing, what it shows, its data, and how to get these. */
@@ -40,16 +40,18 @@ export const tableOf = <Row>(
   cells: Readonly<Record<string, (row: Row) => string | number>>,
 ): Table => ({
   columns: columns(...Object.keys(cells)),
-  rows: rows.map((row) => Object.values(cells).map((cell) => String(cell(row)))),
+  rows: rows.map((row) => Object.values(cells).map((cell) => cell(row))),
 })
 
 /** A table with its caption; rows beyond a maximum are counted. */
 export function tableHtml({ columns, rows }: Table, caption: string, rowsMax = ROWS_MAX): Html {
   const kind = (i: number) => (columns[i]?.isText ? 'text' : 'number')
-  const cell = (text: string, i: number) =>
-    i === 0 && text !== ''
+  const cell = (value: string | number, i: number) => {
+    const text = typeof value === 'number' ? count(value) : value
+    return i === 0 && text !== ''
       ? html`<th scope="row" class="${kind(i)}">${text}</th>`
       : html`<td class="${kind(i)}">${text}</td>`
+  }
   const more =
     rows.length > rowsMax
       ? html`<p class="note">The first ${rowsMax} of ${plural(rows.length, 'row')}; the command gives all.</p>`

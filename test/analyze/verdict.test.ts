@@ -106,7 +106,7 @@ describe('decode', () => {
   test('losses make it doubtful: no ceiling, and no cause of low confidence', async () => {
     const verdict = await ofRun(madeRun({ calls: decodes(12, STEPS, { outsideNs: 1e6 }), losses: 1 }))
     expect(verdict).toMatchObject({ confidence: 'low', cause: null })
-    expect(verdict.sentence).toMatch(/^decode 500 tok\/s \(1 loss of what it is made of: /)
+    expect(verdict.sentence).toMatch(/^decode 500 tok\/s \(1 loss in what it is computed from: /)
   })
 
   test('a finding of low confidence is no cause, and the run is not quiet', async () => {

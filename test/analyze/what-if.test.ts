@@ -136,7 +136,7 @@ test('without preemption: calls that lost the CPU take what the others take', as
   expect(tpot_ns.low).toBeLessThan(times.toSorted((a, b) => a - b)[times.length >> 1]!)
   expect(tpot_ns.expected! / (times.reduce((sum, ns) => sum + ns, 0) / times.length)).toBeCloseTo(1, 0)
   expect(decode_tokens_per_s.low! * tpot_ns.high!).toBeCloseTo(1e9, 0)
-  expect(basis.join()).toMatch(/decode calls of 40 lost CPUs/)
+  expect(basis.join()).toMatch(/decode calls of 40 lost their CPUs/)
 })
 
 describe('without preemption, where every call lost its CPU', () => {

@@ -38,7 +38,7 @@ test('a table for people: each part once, the time of all', () => {
     'in no layer',
     'layers 0–4; figures are means of 5, shares are of all',
     'layer 5',
-    ...lines.filter((line) => line.startsWith('left out in')),
+    ...lines.filter((line) => line.startsWith('columns left out')),
   ])
   const shares = lines.map((line) => Number(/ (\d+\.\d) % /.exec(`${line} `)?.[1] ?? 0))
   expect(shares.reduce((sum, share) => sum + share)).toBeGreaterThan(95)

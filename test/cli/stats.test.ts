@@ -59,7 +59,9 @@ describe('for people', () => {
       'roofline',
       'findings',
       'not known',
-      expect.stringMatching(/^left out in 120 characters: .*read.* \(--csv and --json contain them\)$/),
+      expect.stringMatching(
+        /^columns left out at a width of 120 characters: .*read.* \(--csv and --json contain them\)$/,
+      ),
     ])
     for (const line of [
       /^ {2}0 +1 449 +7\.77 ms +55\.6 % +32\.1 µs .*359 µs +2\.6 % +5\.81 ms +41\.6 % +57\.7 %$/m,

@@ -117,7 +117,7 @@ describe('an input that does not tell its clock', () => {
     const trace = await traceOf(unknown([3, 9]))
     expect(trace.query(`select ts - ${ORIGIN_NS} from counter order by ts`).rows.flat()).toEqual([3, 9])
     const sql = "select str_value from metadata where name = 'trace_attribute.clock_relation'"
-    expect(trace.query(sql).rows).toEqual([['not recorded: the trace has only this clock']])
+    expect(trace.query(sql).rows).toEqual([['not recorded: other logs go onto the same timeline only with --clock']])
     trace.close()
   })
 

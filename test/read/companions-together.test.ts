@@ -53,7 +53,7 @@ describe('together', () => {
 
   test('without a log there is nothing to draw', async () => {
     await expect(joined(convert(input('map', map)))).rejects.toThrow(
-      /^map: contains nothing to draw, memory-map completes a log\nhint: give the log, too$/,
+      /^map: contains nothing to draw: memory-map adds to a log\nhint: give the log of the same run, too$/,
     )
   })
 

@@ -231,7 +231,7 @@ test('without a log, there are statistics but no trace', async () => {
   const { kernel_profiles, inputs } = await analyze(fixture(DETAILS))
   expect(kernel_profiles).toMatchObject({ launches: 1, joined: null })
   expect(inputs.map(({ format }) => format)).toEqual(['ncu'])
-  await expect(joined(convert(fixture(DETAILS)))).rejects.toThrow('completes a log')
+  await expect(joined(convert(fixture(DETAILS)))).rejects.toThrow('adds to a log')
 })
 
 test('damaged in any way, it is read or refused, also in pieces', async () => {

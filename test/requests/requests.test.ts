@@ -94,7 +94,7 @@ describe('requests of a server that records its tasks', () => {
     await fc.assert(property, { numRuns: 100 })
   })
 
-  test('where no deferral is recorded, it waits for a call if its slot was free, else for what is not known', async () => {
+  test('where no deferral is recorded, it waits for a call if its slot was free, else for an unknown reason', async () => {
     const one = { prompt: 60, reused: 0, generate: 2, drafts: 0, slot: 0, afterSteps: 0 }
     const kindsOf = async (slot: number) => {
       const server = new Server(2, 32).run([one, { ...one, slot, afterSteps: 2 }])

@@ -156,7 +156,7 @@ test('a call that fails: the prompt so far is known, what is left is not', async
   expect(analysis.requests!.cancelled!.time_ns! / 1e9).toBeCloseTo(20, 3)
   expect(whyRequest(analysis, { request: 1 })!.reasons.map(({ sentence }) => sentence)).toEqual([
     '20 s (95 %): calls processed its prompt',
-    '1 s (4.8 %): the log does not contain for what',
+    '1 s (4.8 %): the log does not show for what',
   ])
 })
 

@@ -32,7 +32,7 @@ export const gpuCopies: Rule = {
   limits: { share: SHARE },
   advice:
     'Keep on the GPU what is copied again and again (weights that are offloaded, KV caches); copy from pinned memory on a stream of its own, so ' +
-    'that computation overlaps it. PCIe 4.0 x16 copies some 25 GB/s, 5.0 some 50: what stats shows below is pageable memory, or many small copies',
+    'that computation overlaps it. PCIe 4.0 x16 copies some 25 GB/s, 5.0 some 50: slower copies in stats are of pageable memory, or many small ones',
   look: (analysis) =>
     devicesOf(analysis)
       .filter(({ time }) => time.copy_ns > time.migration_ns)

@@ -1,4 +1,5 @@
 import { INT32_MAX } from '../../model/limits.ts'
+import { plural } from '../../model/units.ts'
 import type { Analysis, GpuDevice, GpuTime } from '../analysis.ts'
 import { lossesOf } from '../run/losses.ts'
 import { type Confidence, doubtful } from './rule.ts'
@@ -33,7 +34,10 @@ export const evidenceOf = ({ device, pid }: GpuDevice) => ({
 export function confidenceIn(analysis: Analysis, { work }: GpuDevice): Confidence {
   const lost = lossesOf(analysis, ['gpu'])
   if (lost > 0) return doubtful(lost)
-  return { confidence: 'high', confidence_reason: `times of ${work} pieces of work, as the GPU recorded them` }
+  return {
+    confidence: 'high',
+    confidence_reason: `times of ${plural(work, 'piece')} of work, as the GPU recorded them`,
+  }
 }
 
 /** Work of a device in the trace: `ts`, `until`, `launch`, `class` (3: migrations, 2: copies and fills, 1: communication, 0: computation). */

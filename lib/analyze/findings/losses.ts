@@ -1,4 +1,4 @@
-import { kindOfIssue, type LostKind } from '../../model/issues.ts'
+import { kindOfIssue, LOST_WORDS } from '../../model/issues.ts'
 import { plural } from '../../model/units.ts'
 import type { Analysis } from '../analysis.ts'
 import { CALLS, countsOfLosses } from '../run/losses.ts'
@@ -43,14 +43,6 @@ function doubtfulFigures(inputs: Analysis['inputs']): string {
   const kinds = new Set(inputs.flatMap(({ losses }) => losses.flatMap(({ lost }) => lost)))
   const isOfAll = inputs.some(({ losses }) => losses.some(({ lost }) => lost.length === 0))
   if (isOfAll || CALLS.some((kind) => kinds.has(kind))) return 'all figures'
-  const words = [...kinds].map((kind) => WORDS[kind] ?? kind)
+  const words = [...kinds].map((kind) => LOST_WORDS[kind] ?? kind)
   return `figures of ${words.join(', ')}`
-}
-
-const WORDS: Readonly<Partial<Record<LostKind, string>>> = {
-  end: 'the end of the run',
-  states: 'states of threads',
-  scheduler: 'the scheduler',
-  nvtx: 'NVTX ranges',
-  gpu: 'work of GPUs',
 }

@@ -68,7 +68,7 @@ function sentenceOf({ parts, latency_ns, slots }: RequestFigures, queuedNs: numb
   const words: Record<(typeof CAUSES)[number]['key'], string> = {
     deferred_ns: `for a free one of ${slots.length} slot${slots.length === 1 ? '' : 's'}`,
     call_wait_ns: 'for the end of a call, with a slot free',
-    queued_ns: 'for what is not known',
+    queued_ns: 'for an unknown reason',
   }
   const known = CAUSES.filter(({ key }) => (parts[key] ?? 0) > 0).toSorted((a, b) => parts[b.key]! - parts[a.key]!)
   const why = known.map(({ key }) => `${percent(parts[key]! / latency_ns)} ${words[key]}`).join(', ')

@@ -85,7 +85,7 @@ const ofSlowCalls = ({ calls, time_ns, limit }: LeftOutCalls): string =>
 /** Confidence in figures of which a part is lost. */
 export const doubtful = (lost: number): Confidence => ({
   confidence: 'low',
-  confidence_reason: `${plural(lost, 'loss')} of what it is made of: a part of the run was not recorded`,
+  confidence_reason: `${plural(lost, 'loss')} in what it is computed from: a part of the run was not recorded`,
 })
 
 /** Fewer calls than these show a tendency only. */

@@ -85,7 +85,7 @@ const SENTENCES: Readonly<Record<keyof RequestParts, (row: RequestRow, ns: numbe
   preempted_ns: () => 'the thread that makes its calls could run but had no CPU',
   send_ns: () => 'the last result was sent',
   other_ns: ({ inferred }) =>
-    inferred.includes('parts') ? 'the log does not contain for what' : 'none of this: the program between calls',
+    inferred.includes('parts') ? 'the log does not show for what' : 'none of this: the program between calls',
 }
 
 function prefillSentence({ prompt_tokens, reused_tokens }: RequestRow, ns: number): string {

@@ -1,4 +1,5 @@
 import { isCpuBackend } from '../../model/backends.ts'
+import { size } from '../../model/units.ts'
 import type { BackendPart, LayerPlacement, MovedOperators, PlacementFigures } from './figures.ts'
 import { MAPPED_FILE } from './graph-parts.ts'
 
@@ -13,8 +14,21 @@ export function rangesText(layers: readonly number[]): string {
   return ranges.map(([first, last]) => (first === last ? `${first}` : `${first}–${last}`)).join(', ')
 }
 
-const layersOf = ({ first_layer, last_layer }: LayerPlacement) =>
+/** Numbers of the layers of a row. */
+export const layersOf = ({ first_layer, last_layer }: LayerPlacement) =>
   Array.from({ length: last_layer - first_layer + 1 }, (_, i) => first_layer + i)
+
+/** Roles of weights that are named. */
+const ROLES_MAX = 3
+
+/** `CUDA0 520 MiB, CPU 13 MiB (token_embd)` */
+export const weightsText = ({ weights }: Pick<LayerPlacement, 'weights'>): string =>
+  weights
+    .map(({ buffer, bytes, roles }, i) => {
+      const named = roles.length > ROLES_MAX ? [...roles.slice(0, ROLES_MAX), '…'] : roles
+      return `${buffer || 'an unknown buffer'} ${size(bytes)}${i === 0 ? '' : ` (${named.join(' ')})`}`
+    })
+    .join(', ')
 
 /** By backend, the layers that belong to it. */
 export function layersByBackend({ layers }: Pick<PlacementFigures, 'layers'>): ReadonlyMap<string, readonly number[]> {

@@ -37,6 +37,7 @@ export function refuseSeveral(logs: readonly ReadLog[]): void {
     const [first, second] = logs.filter(has)
     if (!first || !second) continue
     const both = `${first.name} and ${second.name} both contain ${what}`
+    if (first.name === second.name) throw new UsageError(`${first.name}: given twice\nhint: once is enough`)
     throw new UsageError(`${both}: they are of two processes or runs\nhint: give each of them alone`)
   }
 }

@@ -204,9 +204,12 @@ function ofRequests(analysis: Analysis): RunVerdict | undefined {
   const { count } = analysis.requests!
   // Latencies of requests of several types say nothing together; findings count all.
   const judged = plural(requests, noun === 'request' ? 'completion' : noun)
-  const counted = requests < count ? `${plural(count, 'request')}; of ${judged}` : plural(requests, noun)
+  const isPart = requests < count
+  const times = requests === 1 ? `in ${p50}` : `p50 ${p50}, p99 ${duration(latency.p99_ns)}`
   const speed =
-    requests === 1 && count === 1 ? `1 ${noun} in ${p50}` : `${counted}, p50 ${p50}, p99 ${duration(latency.p99_ns)}`
+    requests === 1
+      ? `${isPart ? `${plural(count, 'request')}; ${judged}` : `1 ${noun}`} ${times}`
+      : `${isPart ? `${plural(count, 'request')}; of ${judged}` : plural(requests, noun)}, ${times}`
   const why = cause && !WAITS.includes(cause.rule) ? cause.sentence : slowest && causeOfSlowest(slowest, requests)
   return {
     ...NOTHING,

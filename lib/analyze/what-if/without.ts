@@ -36,10 +36,10 @@ function withoutPreempted(context: PlanContext): Planned {
     ? Math.max(...others.map(({ undisturbed, contextTokens }) => totalNs(undisturbed) / valueAt(usual, contextTokens)))
     : 1
   const company = withoutCompany(context)
-  const lostIn = `${plural(preempted.length, `${phase} call`)} of ${calls.length} lost CPUs`
-  const steps = 'their steps take what steps without loss take, else their own time without it'
+  const lostIn = `${plural(preempted.length, `${phase} call`)} of ${calls.length} lost their CPUs`
+  const steps = 'a step that lost time takes what the same step of others takes, else its own time without the loss'
   const basis = usual
-    ? `${lostIn}: they take what the other ${others.length} take at their context, at most what the slowest of these takes; ${steps}`
+    ? `${lostIn}: each takes what the other ${others.length} take at its context, at most what the slowest of them takes; ${steps}`
     : `${lostIn}: ${steps}, as too few calls without preemption were recorded`
   return {
     basis: [basis, company.basis],

@@ -160,7 +160,7 @@ export class Clocks {
     const input = this.declared(name, first)
     if (input.clock === 'none') {
       throw new UsageError(
-        `${name}: contains nothing to draw, ${first.format} completes a log\nhint: give the log, too`,
+        `${name}: contains nothing to draw: ${first.format} adds to a log\nhint: give the log of the same run, too`,
       )
     }
     const boot = new Boot(name, first)
@@ -170,7 +170,11 @@ export class Clocks {
       this.boots.push(boot)
       if (this.areSeveral) this.sights = await sightsOf()
       const how =
-        input !== first ? NAMED : input.clock === 'unknown' ? 'not recorded: the trace has only this clock' : SAME.how
+        input !== first
+          ? NAMED
+          : input.clock === 'unknown'
+            ? 'not recorded: other logs go onto the same timeline only with --clock'
+            : SAME.how
       return { relation: { ...SAME, how }, trust: 'given', batches }
     }
     const known = this.known(name, input)

@@ -167,8 +167,8 @@ function overCalls(phase: string, rows: readonly CallRow[], { stats }: Context):
     table: {
       columns: columns('call', 'calls', 'time of a call', ...names),
       rows: bars.map((bar) => [
-        String(bar.first.call),
-        String(bar.calls),
+        bar.first.call,
+        bar.calls,
         duration(bar.timeNs),
         ...names.map((name) => duration(bar.parts[name] ?? 0)),
       ]),

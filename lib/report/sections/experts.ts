@@ -99,7 +99,7 @@ const choicesTable = (layers: ExpertFigures['layers'], phase: PhaseName): Table 
     return [
       ...[layer, tokens, balance.most_used].map(String),
       ...[threeDigits(balance.max_to_mean), threeDigits(balance.gini), percent(balance.entropy_share)],
-      ...[String(balance.unused), known(repeated?.share, percent)],
+      ...[balance.unused, known(repeated?.share, percent)],
       by_expert.slice(0, COLUMNS_MAX).join(' '),
     ]
   }),
@@ -135,7 +135,7 @@ function reuseFigure({ layers, by_phase }: ExpertFigures, phase: PhaseName, { st
     })),
     table: {
       columns: columns('<tokens since the last use', 'choices', 'share'),
-      rows: bars.map(({ range, count, share }) => [range, String(count), percent(share)]),
+      rows: bars.map(({ range, count, share }) => [range, count, percent(share)]),
     },
     source: `${stats('--json')} (experts.layers.by_phase.reuse)`,
   })
@@ -182,7 +182,7 @@ function cachesFigure({ caches }: ExpertFigures, { stats }: Context): Html | und
       columns: columns('<size', '<scope', 'experts', 'LRU', 'LFU', 'most used'),
       rows: shown.map(({ size, scope, experts, by_phase }) => {
         const { lru_share, lfu_share, pinned_share } = by_phase.decode!
-        return [size, scope, String(experts), percent(lru_share), known(lfu_share, percent), percent(pinned_share)]
+        return [size, scope, experts, percent(lru_share), known(lfu_share, percent), percent(pinned_share)]
       }),
     },
     source: `${stats('--json')} (experts.caches)`,

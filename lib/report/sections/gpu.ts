@@ -113,7 +113,7 @@ function kernelsFigure(device: GpuDevice, { stats }: Context): Html | undefined 
 function transfersTable(device: GpuDevice, { stats }: Context): Html | undefined {
   if (device.transfers.length === 0) return undefined
   const rows = device.transfers.map(({ direction, from, to, count, bytes, time_ns, exposed_ns, gb_per_s }) => [
-    ...[direction, from, to, String(count), size(bytes), duration(time_ns), known(exposed_ns, duration)],
+    ...[direction, from, to, count, size(bytes), duration(time_ns), known(exposed_ns, duration)],
     known(gb_per_s, threeDigits),
   ])
   const table = { columns: columns('<direction', '<from', '<to', 'times', 'bytes', 'time', 'exposed', 'GB/s'), rows }

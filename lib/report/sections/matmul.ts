@@ -59,7 +59,7 @@ export function matmulSection({ analysis, stats }: Context): Section | undefined
       '<type': ({ type }) => type,
       '<M×N×K': ({ shape }) => String(shape),
       M·N·K: ({ product }) => threeDigits(product),
-      steps: ({ steps }) => String(steps),
+      steps: ({ steps }) => steps ?? '',
       'mean wall time': ({ us }) => duration(us * 1e3),
       'GFLOP/s': ({ gflop_per_s }) => known(gflop_per_s, threeDigits),
       'GB/s': ({ gb_per_s }) => known(gb_per_s, threeDigits),

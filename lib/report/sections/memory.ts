@@ -46,7 +46,7 @@ const buffersTable = (buffers: MemoryFigures['buffers']): Table => ({
     .map(({ name, label, usage, size_bytes, tensors, tensor_bytes, arena }) => [
       ...[name || baseName(label), usage, known(size_bytes, size), count(tensors), known(tensor_bytes, size)],
       known(arena?.peak_live_bytes, size),
-      known(arena?.reuse, (value) => `${value.toFixed(1)}×`),
+      known(arena?.reuse, (value) => `${threeDigits(value)} ×`),
     ]),
 })
 
@@ -107,13 +107,7 @@ function liveFigure(
     })),
     table: {
       columns: columns('<tensor', 'graph run', 'step', 'since the start', 'live'),
-      rows: steps.map((step) => [
-        step.tensor,
-        String(step.run),
-        String(step.step),
-        duration(step.ms * 1e6),
-        size(step.live_bytes),
-      ]),
+      rows: steps.map((step) => [step.tensor, step.run, step.step, duration(step.ms * 1e6), size(step.live_bytes)]),
     },
     source: `${stats('--series memory --json')} (series.memory)`,
   })

@@ -31,8 +31,8 @@ function speedTable({ calls, rooflines }: Analysis): Html {
   const textOf = (phase: string, text: string) => (phase === 'decode' ? text : '')
   const rows = phases.map(([phase, { calls: number, tokens }]) => [
     phase,
-    String(number),
-    String(tokens),
+    number,
+    tokens,
     known(speed(phase), threeDigits),
     phase === 'prefill' ? known(calls.ttft_ns, duration) : '',
     ...[calls.tpot?.mean_ns, calls.tpot?.p50_ns, calls.tpot?.p99_ns].map((ns) => textOf(phase, known(ns, duration))),
@@ -106,7 +106,7 @@ function tpotFigure({ analysis: { series, calls }, stats }: Context): Html | und
     })),
     table: {
       columns: columns('call', 'calls', axis, 'TPOT'),
-      rows: points.map(({ x, ms, call, calls }) => [String(call), String(calls), threeDigits(x), duration(ms * 1e6)]),
+      rows: points.map(({ x, ms, call, calls }) => [call, calls, threeDigits(x), duration(ms * 1e6)]),
     },
     source: `${stats('--calls --json')} (series.calls, calls.slope)`,
   })
@@ -124,9 +124,9 @@ function sequencesTable({
   )
   if (sequences.length < 2) return undefined
   const rows = sequences.map(({ context, sequence, tpot, jitter }) => [
-    String(sequence),
-    String(context),
-    String(tpot.count),
+    sequence,
+    context,
+    tpot.count,
     ...[tpot.mean_ns, tpot.p50_ns, tpot.p99_ns, tpot.max_ns, jitter.standard_deviation_ns].map(duration),
   ])
   const titles = ['tokens', 'TPOT mean', 'p50', 'p99', 'max', 'standard deviation']

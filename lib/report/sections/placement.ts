@@ -1,10 +1,12 @@
 import {
   hasOtherBackend,
+  layersOf,
   layersText,
   movedOps,
   opsText,
   rangesText,
   reasonText,
+  weightsText,
 } from '../../analyze/placement/words.ts'
 import { duration, size, threeDigits } from '../../model/units.ts'
 import { type Context, known } from '../context.ts'
@@ -15,9 +17,9 @@ import { html } from '../html.ts'
 export function placementSection({ analysis: { placement }, stats }: Context): Section | undefined {
   if (!placement || !hasOtherBackend(placement)) return undefined
   const layers = tableOf(placement.layers, {
-    '<layers': ({ first_layer, last_layer }) => `${first_layer}–${last_layer}`,
+    '<layers': (row) => rangesText(layersOf(row)),
     '<of': ({ backend }) => backend ?? 'not known',
-    '<weights in': ({ weights }) => weights.map(({ buffer, bytes }) => `${buffer} ${size(bytes)}`).join(', '),
+    '<weights in': weightsText,
     '<KV cache in': ({ kv_cache }) => kv_cache.join(', '),
   })
   const splits = tableOf(

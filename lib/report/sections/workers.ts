@@ -65,10 +65,10 @@ function timesFigure({ analysis: { workers }, stats }: Context): Html {
         'last to end',
       ),
       rows: workers.map((worker) => [
-        String(worker.worker),
-        String(worker.executions),
+        worker.worker,
+        worker.executions,
         ...partsOfWorker(worker).map(({ time_ns }) => known(time_ns, duration)),
-        String(worker.steps),
+        worker.steps,
         worker.steps > 0 ? percent(worker.last / worker.steps) : '',
       ]),
     },

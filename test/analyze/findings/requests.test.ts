@@ -123,7 +123,7 @@ describe('waiting in the queue', () => {
   test.each([
     ['deferred', '35 % for a free one of 1 slot', 'More slots'],
     ['call-wait', '35 % for the end of a call, with a slot free', 'More slots change nothing'],
-    ['queued', '35 % for what is not known', 'What it waits for is recorded by'],
+    ['queued', '35 % for an unknown reason', 'What it waits for is recorded by'],
   ] as const)('%s: the sentence and the advice are those of its cause', async (what, why, advice) => {
     const [finding, ...others] = await found(queued([what, 35]))
     expect(others).toEqual([])

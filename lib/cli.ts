@@ -1,5 +1,6 @@
 /** What the command uses of the library. No entry of the package: what others may use is in index.ts and its like. */
 export type * from './analyze/analysis.ts'
+export { ofContexts } from './analyze/calls/main-context.ts'
 export { compareRuns, type RunsOfSide } from './analyze/compare/compare.ts'
 export type { Comparison, Effect, EffectGroup } from './analyze/compare/figures.ts'
 export { type Gate, gateOf } from './analyze/compare/gate.ts'

@@ -1,4 +1,4 @@
-import type { Analysis } from '../../lib/cli.ts'
+import { type Analysis, ofContexts } from '../../lib/cli.ts'
 import { ofRuns } from '../summary.ts'
 import { count, duration, percent, plural, threeDigits } from '../units.ts'
 import { known, number, type Section, type StatsTable, shareOf, some, tableOf, text } from './section.ts'
@@ -28,7 +28,11 @@ export function callsSection({ calls }: Analysis): Section | undefined {
   if (failed > 0) facts.push(['failed', plural(failed, 'call')])
   if (sequences !== null && sequences !== 1) facts.push(['sequences', `${threeDigits(sequences)} at once`])
   if (ttft_ns !== null) facts.push(['TTFT', `${duration(ttft_ns)}${ofRuns(calls.ttft_runs)}`])
-  if (tpot_ns !== null) facts.push(['TPOT', [duration(tpot_ns), ...(tpot ? [quantiles(tpot)] : [])].join(': ')])
+  if (tpot_ns !== null)
+    facts.push([
+      'TPOT',
+      [`${duration(tpot_ns)}${ofContexts(calls.contexts)}`, ...(tpot ? [quantiles(tpot)] : [])].join(': '),
+    ])
   if (drafts) facts.push(['drafts', acceptance(drafts)])
   const [context, ...further] = calls.contexts
   if (context?.jitter && further.length === 0) facts.push(['jitter', jitterText(context.jitter)])

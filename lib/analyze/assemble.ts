@@ -8,6 +8,7 @@ import { BenchmarkPass, type BenchmarksOfInput } from './benchmarks/benchmarks.t
 import { BlasPass, blasOf } from './blas/blas-pass.ts'
 import type { BlasFigures } from './blas/figures.ts'
 import type { CallFigures } from './calls/figures.ts'
+import { mainContext } from './calls/main-context.ts'
 import type { Undetermined } from './common/figures.ts'
 import { findings } from './findings/findings.ts'
 import { withFindings } from './findings/first-token.ts'
@@ -21,6 +22,7 @@ import { pageFaultsOf, weightsRead } from './memory/reads.ts'
 import { type ModelLog, type ModelOptions, type ModelParts, modelParts } from './model/assemble-model.ts'
 import type { ModelFigures, Roofline } from './model/figures.ts'
 import { numaOf } from './numa/assemble-numa.ts'
+import { firstCallsOf } from './operators/first-calls.ts'
 import { placementOf } from './placement/assemble-placement.ts'
 import type { PowerFigures } from './power/figures.ts'
 import type { RpcFigures } from './rpc/figures.ts'
@@ -149,7 +151,8 @@ export function assemble(
     return { ...parts, rooflines: [...rooflines, ...kernels.rooflines], undetermined: left }
   }
   const document = documentOf(logs, unknown, (log) => withKernels(modelParts(log, options)))
-  const analysis = { ...document, host_operators: hostOperators, power, kernel_profiles: kernels.profiles }
+  const ofPower = { power: power && withoutDrafts(power, document.calls) }
+  const analysis = { ...document, host_operators: hostOperators, ...ofPower, kernel_profiles: kernels.profiles }
   return judged(analysis)
 }
 
@@ -184,7 +187,7 @@ export function documentOf(
   const { undetermined: ofRequests, series: _, ...requests } = requestsOf(figures, logs)
   if (memory) undetermined.push(...unknownMemory(memory))
   const { call_time, operators, workers, imbalance } = figures
-  const calls = { ...summary.calls, ...figures.calls }
+  const calls = callsOf(summary, figures)
   return {
     schema: ANALYSIS_SCHEMA,
     verdict: NO_VERDICT,
@@ -216,7 +219,7 @@ export function documentOf(
     data_accesses: accesses.data_accesses,
     ...requests,
     benchmarks: logs.flatMap(({ benchmarks }) => benchmarks.figures),
-    first_calls: figures.first_calls,
+    first_calls: firstCallsOf(figures.first_calls, summary.contexts),
     findings: [],
     undetermined: [
       ...undetermined,
@@ -230,6 +233,24 @@ export function documentOf(
     ],
     ...seriesOf(figures),
   }
+}
+
+/** Tokens of drafts, and of calls that verify them, are more than those of the text. */
+function withoutDrafts(power: PowerFigures, { contexts }: CallFigures): PowerFigures {
+  if (contexts.every(({ role }) => role === null)) return power
+  const known = (rows: PowerFigures['energy']) =>
+    rows.map((row) => ({ ...row, j_per_token: null, j_per_token_error: null }))
+  const devices = power.devices.map((device) => ({ ...device, energy: known(device.energy) }))
+  return { devices, energy: known(power.energy) }
+}
+
+/** Of a sample, contexts have no distributions. */
+function callsOf({ calls, contexts }: Summary, { calls: ofInput, slopes }: InputFigures): CallFigures {
+  const main = mainContext(contexts)
+  const slope = slopes.find(({ context }) => context === main?.context) ?? null
+  const none = { tpot: null, jitter: null, by_sequence: [], further_sequences: 0 }
+  const ofSample = contexts.map(({ decoding: _, ...context }) => ({ ...context, ...none }))
+  return { ...calls, ...ofInput, contexts: ofInput.contexts.length > 0 ? ofInput.contexts : ofSample, slope }
 }
 
 /** Messages of the run's process, and those that its servers recorded. */
@@ -308,7 +329,9 @@ function missingOf({ ttft_ns, tpot_ns, prefill_tokens_per_s, by_phase, slope, co
       'slope',
       (by_phase.decode?.calls ?? 0) < 4
         ? 'it takes three decode calls after the first one'
-        : 'the lengths of contexts are not known',
+        : contexts.some(({ role }) => role === 'target')
+          ? 'it takes three decode calls of the target with one token: those that verify drafts have several'
+          : 'the lengths of contexts are not known',
     )
   else if (!slope.operators)
     why('slope.operators', 'operators of fewer than three of these calls were recorded', 'record --level op')

@@ -1,6 +1,6 @@
 import type { ModelShape } from '../model/model-shape.ts'
 import type { CallsOfInput } from './calls/call-statistics.ts'
-import type { CallSeries } from './calls/figures.ts'
+import type { CallSeries, ContextSlope } from './calls/figures.ts'
 import type { Undetermined } from './common/figures.ts'
 import type { ExpertsOfInput } from './experts/experts.ts'
 import type { GpuOfInput } from './gpu/gpu-statistics.ts'
@@ -29,9 +29,12 @@ export interface InputFigures {
   readonly operators: OperatorFigures
   readonly workers: readonly WorkerFigures[]
   readonly calls: CallsOfInput
+  /** Of each llama_context. */
+  readonly slopes: readonly ContextSlope[]
   readonly callSeries: CallSeries | undefined
   readonly steps: StepSeries | undefined
-  readonly first_calls: readonly FirstCall[]
+  /** Of each llama_context. */
+  readonly first_calls: readonly Omit<FirstCall, 'role'>[]
   readonly cpus_used: number | null
   readonly series: Series
   readonly unknownSeries: readonly Undetermined[]
@@ -68,7 +71,7 @@ export interface InputFigures {
 }
 
 const NO_CALLS: CallsOfInput = {
-  ...{ tpot: null, contexts: [], drafts: null, runs: [], further_runs: 0, slope: null },
+  ...{ tpot: null, contexts: [], drafts: null, runs: [], further_runs: 0 },
 }
 const NO_REQUESTS: RequestsOfInput = {
   ...{ requests: null, sampling: null, speculation: null, load: null, functions: [], series: undefined },
@@ -84,6 +87,7 @@ export const NO_FIGURES: InputFigures = {
   operators: { operator_time_ns: 0, wait_ns: 0, executions: 0, rows: [] },
   workers: [],
   calls: NO_CALLS,
+  slopes: [],
   callSeries: undefined,
   steps: undefined,
   first_calls: [],

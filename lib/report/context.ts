@@ -1,4 +1,5 @@
-import type { Analysis } from '../analyze/analysis.ts'
+import type { Analysis, CallRow } from '../analyze/analysis.ts'
+import { mainContext } from '../analyze/calls/main-context.ts'
 import type { WhatIf } from '../analyze/what-if/figures.ts'
 
 /** A drawing of the graph of one layer. */
@@ -34,6 +35,18 @@ export function contextOf(analysis: Analysis, drawing?: LayerDrawing, prediction
   const inputs = analysis.inputs.map(({ name }) => shellWord(baseName(name))).join(' ') || '<inputs>'
   const command = (name: string, options: string) => `ggml2perfetto ${name} ${inputs} ${options}`.trimEnd()
   return { analysis, drawing, predictions, command, stats: (options) => command('stats', options) }
+}
+
+/** The calls that a chart compares with each other, and what to say of the others. */
+export function comparedCalls({ series, calls }: Analysis): {
+  readonly rows: readonly CallRow[]
+  readonly note: string
+} {
+  const rows = series?.calls?.rows ?? []
+  const main = mainContext(calls.contexts)
+  if (!main || calls.contexts.length < 2) return { rows, note: '' }
+  const note = ` Of ${calls.contexts.length} contexts, ${main.role ? `the ${main.role}` : 'the one with the most time'}.`
+  return { rows: rows.filter(({ context }) => context === main.context), note }
 }
 
 /** `ffn_up MUL_MAT`; `(unnamed)` without both. */

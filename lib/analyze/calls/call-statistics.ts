@@ -7,7 +7,7 @@ import type { CallParts, Statistic } from '../common/statistic.ts'
 import type { CallRows } from './call-rows.ts'
 import { CallTimes } from './call-times.ts'
 import { ContextSlopes } from './context-slopes.ts'
-import type { CallFigures, CallSeries, CallSummary, ContextFigures, SequenceFigures } from './figures.ts'
+import type { CallFigures, CallSeries, CallSummary, ContextFigures, ContextSlope, SequenceFigures } from './figures.ts'
 import type { RoleTable } from './roles.ts'
 import { Spread } from './spread.ts'
 import type { TimedDecode } from './times.ts'
@@ -16,7 +16,7 @@ import type { TimedDecode } from './times.ts'
 const SEQUENCES_MAX = 256
 
 /** Figures that calls add to those of the {@link Summary}. */
-export type CallsOfInput = Omit<CallFigures, keyof CallSummary>
+export type CallsOfInput = Omit<CallFigures, keyof CallSummary | 'slope'>
 
 /** The tokens of a sequence. */
 class OfSequence {
@@ -121,8 +121,12 @@ export class CallStatistics implements Statistic<object, 'token' | 'function' | 
     return this.all.distribution?.count ?? null
   }
 
-  finish(firstNs: number): { readonly calls: CallsOfInput; readonly callSeries: CallSeries | undefined } {
-    return { calls: this.figures(), callSeries: this.rows?.finish(firstNs) }
+  finish(firstNs: number): {
+    readonly calls: CallsOfInput
+    readonly slopes: readonly ContextSlope[]
+    readonly callSeries: CallSeries | undefined
+  } {
+    return { calls: this.figures(), slopes: this.slopes.finish(), callSeries: this.rows?.finish(firstNs) }
   }
 
   private figures(): CallsOfInput {
@@ -130,13 +134,14 @@ export class CallStatistics implements Statistic<object, 'token' | 'function' | 
     return {
       tpot: this.all.distribution,
       contexts: contexts.map(
-        ({ context, role, calls, ttft_ns, prefill_tokens_per_s, decode_tokens_per_s }): ContextFigures => {
+        ({ context, role, calls, time_ns, ttft_ns, prefill_tokens_per_s, decode_tokens_per_s }): ContextFigures => {
           const ofContext = this.contexts.get(context)!
           const { distribution: tpot, jitter } = ofContext.spread
           return {
             context,
             role,
             calls,
+            time_ns,
             ttft_ns,
             prefill_tokens_per_s,
             decode_tokens_per_s,
@@ -156,7 +161,6 @@ export class CallStatistics implements Statistic<object, 'token' | 'function' | 
       drafts,
       runs: runs.runs,
       further_runs: runs.further,
-      slope: this.slopes.finish() ?? null,
     }
   }
 }

@@ -140,9 +140,9 @@ export class CallTimes {
   /** Each llama_context, in the order of their first calls. */
   get contexts(): ContextTimes[] {
     const { areSeveral } = this.divided
-    return [...this.byContext].map(([context, { calls, figures }]) => {
+    return [...this.byContext].map(([context, { calls, timeNs, figures }]) => {
       const ttft = areSeveral && { ttft_ns: this.divided.ttftOf(context) }
-      return { context, role: this.roles.of(context) ?? null, calls, ...figures, ...ttft }
+      return { context, role: this.roles.of(context) ?? null, calls, time_ns: timeNs, ...figures, ...ttft }
     })
   }
 

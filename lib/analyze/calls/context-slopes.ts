@@ -124,14 +124,16 @@ export class ContextSlopes {
     point.of.operators.add(point.x, times, count)
   }
 
-  /** The slope of the context with the most points; undefined where no context has enough. */
-  finish(): ContextSlope | undefined {
+  /** The slope of each context that has enough points. */
+  finish(): ContextSlope[] {
     for (const call of [...this.times.keys()]) this.settle(call)
-    const [most] = [...this.contexts]
-      .filter(([, { calls }]) => calls.isDetermined)
-      .sort(([, a], [, b]) => b.calls.points - a.calls.points)
-    if (!most) return undefined
-    const [context, { calls, operators, leftOut, length, sequencesMax }] = most
+    return [...this.contexts].flatMap(([context, sums]) =>
+      sums.calls.isDetermined ? [this.slopeOf(context, sums)] : [],
+    )
+  }
+
+  private slopeOf(context: number, sums: ContextSums): ContextSlope {
+    const { calls, operators, leftOut, length, sequencesMax } = sums
     const tpot = calls.fit(TPOT)
     return {
       context,

@@ -46,7 +46,7 @@ export interface CallFigures extends CallSummary {
   readonly runs: readonly RunFigures[]
   /** Number of runs that have no row, as there are too many different ones. */
   readonly further_runs: number
-  /** TPOT against the length of the context: of the llama_context with the most calls that can be compared. */
+  /** TPOT against the length of the context: of the llama_context that drafts for no other one and has the most time. */
   readonly slope: ContextSlope | null
 }
 
@@ -80,6 +80,8 @@ export interface ContextFigures {
   /** Role in speculative decoding, inferred from the order of calls. */
   readonly role: ContextRole | null
   readonly calls: number
+  /** Sum of the times of its calls. */
+  readonly time_ns: number
   /** Of several runs, their mean. */
   readonly ttft_ns: number | null
   readonly prefill_tokens_per_s: number | null
@@ -239,4 +241,4 @@ export interface TokenTimes
 }
 
 /** Calls of a llama_context, and the times of their tokens. */
-export interface ContextTimes extends Pick<ContextFigures, 'context' | 'role' | 'calls'>, TokenTimes {}
+export interface ContextTimes extends Pick<ContextFigures, 'context' | 'role' | 'calls' | 'time_ns'>, TokenTimes {}

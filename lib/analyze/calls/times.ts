@@ -30,6 +30,7 @@ const INTERVALS_MAX = 1024
 /** Sums of timed calls. */
 export class Times {
   calls = 0
+  timeNs = 0
   hasDecoded = false
   private readonly busy = new Union()
   private firstCallNs: number | undefined
@@ -70,6 +71,7 @@ export class Times {
     const { event, fromNs } = call
     const isDecoding = decodes(event)
     this.calls++
+    this.timeNs += event.endNs - event.startNs
     this.hasDecoded ||= isDecoding
     if (event.phase === 'prefill' && !isDraft) this.addPrefill(event)
     if (isCut(event)) return this.onCall(event, undefined)

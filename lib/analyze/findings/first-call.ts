@@ -41,11 +41,11 @@ export const firstCall: Rule = {
   look: (analysis) => analysis.first_calls.flatMap((first) => lookAt(analysis, first)),
 }
 
-/** Time per token that calls usually take: of the phase itself, else of decode, as a batch does at most the work of its tokens one by one. */
+/** Time per token that calls of the same context usually take: of the phase itself, else of decode, as a batch does at most the work of its tokens one by one. */
 function typicalOf({ first_calls }: Analysis, first: FirstCall) {
   if (first.phase !== 'warm-up' && first.typical_token_ns !== null && first.further_calls > 1)
     return { ns: first.typical_token_ns, calls: first.further_calls, phase: first.phase }
-  const decode = first_calls.find(({ phase }) => phase === 'decode')
+  const decode = first_calls.find(({ phase, context }) => phase === 'decode' && context === first.context)
   if (!decode || decode.typical_token_ns === null || decode.further_calls < 2) return undefined
   return { ns: decode.typical_token_ns, calls: decode.further_calls, phase: decode.phase }
 }
@@ -64,7 +64,8 @@ function lookAt(analysis: Analysis, first: FirstCall): Looked[] {
   const isBlocked = blocked_ns !== null && blocked_ns >= lostNs / 4
   // A warm-up computes all experts, which no other call does.
   const isExpected = phase === 'warm-up' && !hasFaults && !isBlocked
-  const figure = `the first ${phase} call takes ${number(times)} × as long as ${as}`
+  const call = `the first ${phase} call${first.role === null ? '' : ` of the ${first.role}`}`
+  const figure = `${call} takes ${number(times)} × as long as ${as}`
   if (times < TIMES.value || lostNs < SHARE.value * allNs || isExpected) return [{ figure }]
   const where = slowest_layer === null ? '' : `, most in blk.${slowest_layer}`
   const why = hasFaults
@@ -72,7 +73,7 @@ function lookAt(analysis: Analysis, first: FirstCall): Looked[] {
     : isBlocked
       ? `: a worker is blocked ${time(blocked_ns)} in operators${where} (${major_faults === null ? 'barrier, lock or page' : `barrier or lock: ${plural(major_faults, 'page fault')} that read`})`
       : ''
-  const sentence = `the first ${phase} call takes ${number(times)} × as long as ${as} (${time(time_ns)})${why}`
+  const sentence = `${call} takes ${number(times)} × as long as ${as} (${time(time_ns)})${why}`
   return found(sentence, {
     time_ns: lostNs,
     ...(hasFaults

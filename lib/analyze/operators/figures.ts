@@ -1,5 +1,6 @@
 import type { ModelBlock } from '../../model/blocks.ts'
 import type { Phase } from '../../model/events.ts'
+import type { ContextRole } from '../../model/roles.ts'
 import type { Buckets, Distribution } from '../common/figures.ts'
 import type { CallResources } from '../run/figures.ts'
 
@@ -128,9 +129,13 @@ export interface OperatorRow {
   readonly buckets: Buckets | null
 }
 
-/** The first call of a phase, to be compared with those after it. */
+/** The first call of a phase, to be compared with those after it in the same llama_context. */
 export interface FirstCall {
   readonly phase: Phase
+  /** Address of the llama_context, or of the scheduler; 0: not recorded. */
+  readonly context: number
+  /** Role of the context in speculative decoding. */
+  readonly role: ContextRole | null
   readonly call: number
   readonly tokens: number
   readonly time_ns: number

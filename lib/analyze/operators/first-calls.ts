@@ -1,37 +1,64 @@
 import { DefaultMap } from '../../model/default-map.ts'
 import type { Phase } from '../../model/events.ts'
+import type { ContextTimes } from '../calls/figures.ts'
+import { mainContext } from '../calls/main-context.ts'
 import { Median } from '../common/median.ts'
 import type { CallParts, OffCpu, Statistic } from '../common/statistic.ts'
 import type { Defined } from '../graph/defined.ts'
 import type { CallOperators } from '../graph/operators/call-operators.ts'
 import type { FirstCall } from './figures.ts'
 
-/** The first call of a phase, and the time per token of all others. */
+type First = Omit<FirstCall, 'role'>
+
+/** The first call of a phase of a llama_context, and the time per token of all others. */
 interface OfPhase {
-  first: Omit<FirstCall, 'typical_token_ns' | 'further_calls'> | undefined
+  first: Omit<First, 'typical_token_ns' | 'further_calls'> | undefined
   readonly others: Median
 }
 
-/** Compares the first call of each phase with those after it. */
+/** The calls of a llama_context, or of a scheduler. */
+class OfContext {
+  readonly phases = new DefaultMap<Phase, OfPhase>(() => ({ first: undefined, others: new Median() }))
+  timeNs = 0
+}
+
+/** Contexts whose calls are compared. */
+const CONTEXTS_MAX = 64
+
+/** Of those of several contexts, the ones of the main context; without contexts, of each phase the first one. */
+export function firstCallsOf(all: readonly First[], contexts: readonly ContextTimes[]): FirstCall[] {
+  const main = mainContext(contexts)
+  const own = main
+    ? all.filter(({ context }) => context === main.context)
+    : all.filter(({ phase }, i) => all.findIndex((other) => other.phase === phase) === i)
+  return own.map((first) => ({ ...first, role: main?.role ?? null }))
+}
+
+/** Compares the first call of each phase with those after it, of each llama_context: a token of another model takes another time. */
 export class FirstCalls implements Statistic {
-  private readonly phases = new DefaultMap<Phase, OfPhase>(() => ({ first: undefined, others: new Median() }))
+  private readonly contexts = new DefaultMap<number, OfContext>(() => new OfContext())
 
   constructor(private readonly defined: Defined) {}
 
-  call({ operators, off }: CallParts): void {
+  call({ operators, off, weight }: CallParts): void {
     const { event } = operators
     if (!event) return
     const { phase, tokens, startNs, endNs } = event
     if (tokens <= 0) return
-    const ofPhase = this.phases.of(phase)
+    const context = event.batch?.context ?? 0
+    if (!this.contexts.has(context) && this.contexts.size === CONTEXTS_MAX) return
+    const ofContext = this.contexts.of(context)
+    const ofPhase = ofContext.phases.of(phase)
     const timeNs = endNs - startNs
     // The operators of a very long call come in several parts.
-    if (ofPhase.first?.call === event.call) return
+    if (operators.isFurther) return
+    ofContext.timeNs += timeNs * weight
     if (ofPhase.first) return ofPhase.others.add(timeNs / tokens)
     const { major_faults, ...slowest } = this.slowest(operators, off)
     const faults = major_faults ?? event.resources?.majorFaults ?? null
     const disk_bytes = event.resources?.bytesRead ?? null
-    ofPhase.first = { phase, call: event.call, tokens, time_ns: timeNs, ...slowest, major_faults: faults, disk_bytes }
+    const what = { phase, context, call: event.call, tokens, time_ns: timeNs }
+    ofPhase.first = { ...what, ...slowest, major_faults: faults, disk_bytes }
   }
 
   /** The layer with the most time of worker 0, barrier waits included, in comparison with the median layer; and page faults. */
@@ -58,9 +85,12 @@ export class FirstCalls implements Statistic {
     }
   }
 
+  /** Those of the context with the most time first. */
   finish() {
-    const first_calls = [...this.phases.values()].map(
-      ({ first, others }): FirstCall => ({ ...first!, further_calls: others.count, typical_token_ns: others.value }),
+    const contexts = [...this.contexts.values()].sort((a, b) => b.timeNs - a.timeNs)
+    const all = contexts.flatMap(({ phases }) => [...phases.values()])
+    const first_calls = all.map(
+      ({ first, others }): First => ({ ...first!, further_calls: others.count, typical_token_ns: others.value }),
     )
     return { first_calls }
   }

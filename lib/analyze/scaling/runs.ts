@@ -57,6 +57,9 @@ export function tokensIn({ calls }: Analysis, phase: ScaledPhase): number {
 /** Tokens per second of the time of calls; 0 where there are none. */
 export function speedOf(analysis: Analysis, phase: ScaledPhase): number {
   if (phase === 'decode' && analysis.calls.decode_tokens_per_s !== null) return analysis.calls.decode_tokens_per_s
+  // Calls of several contexts overlap, and prompts of drafts are none of the program's.
+  if (phase === 'prefill' && analysis.calls.contexts.length > 1 && analysis.calls.prefill_tokens_per_s !== null)
+    return analysis.calls.prefill_tokens_per_s
   const ns = analysis.call_time.find((time) => time.phase === phase)?.time_ns ?? 0
   return ns > 0 ? tokensIn(analysis, phase) / (ns / 1e9) : 0
 }

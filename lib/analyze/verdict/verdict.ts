@@ -1,5 +1,6 @@
 import { duration, plural, threeDigits } from '../../model/units.ts'
 import type { Analysis, Finding, GpuDevice } from '../analysis.ts'
+import { ofContexts } from '../calls/main-context.ts'
 import { devicesOf, confidenceIn as gpuConfidence, nameOf as gpuNameOf, PIECES_MIN } from '../findings/gpu-device.ts'
 import { confidenceOfRequests } from '../findings/requests.ts'
 import { confidenceOf, phasesOf } from '../findings/rule.ts'
@@ -136,11 +137,12 @@ function hintOf(analysis: Analysis, ceiling: Ceiling | undefined): string | null
 }
 
 function ofDecode(analysis: Analysis): RunVerdict | undefined {
-  const { decode_tokens_per_s: rate, sequences, by_phase } = analysis.calls
+  const { decode_tokens_per_s: rate, sequences, by_phase, contexts } = analysis.calls
   if (rate === null) return undefined
   const certain = confidenceOf(analysis, by_phase.decode?.calls ?? by_phase.mixed?.calls ?? 0)
   const ceiling = certain.confidence === 'low' ? undefined : ceilingOf(analysis, 'decode', rate, sequences ?? 1)
-  return ofTokens(analysis, 'decode', `decode ${threeDigits(rate)} tok/s`, rate, ceiling, certain)
+  const speed = `decode ${threeDigits(rate)} tok/s${ofContexts(contexts)}`
+  return ofTokens(analysis, 'decode', speed, rate, ceiling, certain)
 }
 
 function ofPrompt(analysis: Analysis): RunVerdict | undefined {

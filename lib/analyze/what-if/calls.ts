@@ -1,5 +1,6 @@
 import type { Analysis } from '../analysis.ts'
 import type { CallRow } from '../calls/figures.ts'
+import { mainContext } from '../calls/main-context.ts'
 import type { StepGroup, StepSeries, StepsOfCall } from '../series/figures.ts'
 
 /** Steps of a call may exceed its time by this share: clocks of threads differ. */
@@ -44,12 +45,14 @@ export interface ModelCall {
   readonly undisturbed: State
 }
 
-/** The calls of a run that are alike: those of the llama_context that has most. */
+/** The calls of a run that are alike: those of one llama_context, which drafts for no other one. */
 export interface RunModel {
   readonly groups: readonly StepGroup[]
   readonly decode: readonly ModelCall[]
   /** Those before the first decode. */
   readonly prefill: readonly ModelCall[]
+  /** Its tokens are drafted by another model, whose calls are a part of their time. */
+  readonly hasDrafts: boolean
   readonly hasStates: boolean
   readonly hasFaults: boolean
   readonly workers: number
@@ -70,15 +73,13 @@ export const copyOf = ({ compute, overhead, outsideNs, betweenNs }: State): Stat
 })
 
 /** Undefined where the Analysis lacks the series, or no calls with operators. */
-export function modelOf({ series }: Analysis): RunModel | undefined {
+export function modelOf({ series, calls: { contexts } }: Analysis): RunModel | undefined {
   const { calls, steps } = series ?? {}
   if (!calls || !steps || steps.calls.length === 0) return undefined
   const byCall = new Map(steps.calls.map((call) => [call.call, call]))
   const rows = calls.rows.filter(({ call, result }) => result === 0 && byCall.has(call))
-  const counts = new Map<number, number>()
-  for (const { context, phase } of rows) counts.set(context, (counts.get(context) ?? 0) + (phase === 'decode' ? 1 : 0))
-  const [main] = [...counts].sort(([, a], [, b]) => b - a)[0] ?? []
-  const own = rows.filter(({ context }) => context === main)
+  const main = mainContext(contexts)
+  const own = rows.filter(({ context }) => !main || context === main.context)
   const decodes = own.filter(isDecode)
   const sequences = mostFrequent(decodes.map((row) => row.sequences))
   const firstDecode = decodes[0]?.call ?? Infinity
@@ -91,6 +92,7 @@ export function modelOf({ series }: Analysis): RunModel | undefined {
     groups: steps.groups,
     decode,
     prefill,
+    hasDrafts: main?.role === 'target',
     hasStates: steps.has_states,
     hasFaults: steps.calls.some(({ major_faults }) => major_faults !== null),
     workers: Math.max(0, ...[...decode, ...prefill].map(({ workers }) => workers)),

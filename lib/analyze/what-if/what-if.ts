@@ -153,6 +153,8 @@ function phaseAfter(phase: PlannedPhase, model: RunModel | undefined, changes: C
   const { others } = facts
   if ('refused' in others) return others
   const calls = model[phase]
+  if (phase === 'decode' && model.hasDrafts)
+    return refuse('its tokens are drafted by another model: only runs without drafts are predicted')
   if (calls.length < (phase === 'decode' ? CALLS_MIN : 1))
     return refuse(
       phase === 'decode'

@@ -2,7 +2,7 @@ import * as Plot from '@observablehq/plot'
 import type { CallRow, CallTime } from '../../analyze/analysis.ts'
 import { duration, percent, threeDigits } from '../../model/units.ts'
 import { byName, chart, legend, type PlotOptions, stackedBars } from '../chart.ts'
-import { type Context, inGroups, mean } from '../context.ts'
+import { type Context, comparedCalls, inGroups, mean } from '../context.ts'
 import { columns, figureHtml, type Section } from '../figure.ts'
 import type { Html } from '../html.ts'
 
@@ -17,8 +17,8 @@ const SHARE_MIN = 0.005
 
 /** Where the time of calls goes: of each phase, and over calls. */
 export function callTimeSection(context: Context): Section | undefined {
-  const { call_time, series } = context.analysis
-  const rows = series?.calls?.rows ?? []
+  const { call_time } = context.analysis
+  const { rows, note } = comparedCalls(context.analysis)
   const phases = [...new Set(rows.map(({ phase }) => phase))]
   const content = [
     ...(call_time.length > 0 ? [partsFigure(call_time, context)] : []),
@@ -27,6 +27,7 @@ export function callTimeSection(context: Context): Section | undefined {
         overCalls(
           phase,
           rows.filter((row) => row.phase === phase),
+          note,
           context,
         ) ?? [],
     ),
@@ -145,7 +146,7 @@ function drawn(bars: readonly Bar[], names: readonly string[]): PlotOptions {
   }
 }
 
-function overCalls(phase: string, rows: readonly CallRow[], { stats }: Context): Html | undefined {
+function overCalls(phase: string, rows: readonly CallRow[], note: string, { stats }: Context): Html | undefined {
   if (rows.length < 2) return undefined
   const barsOf = (max: number) => inGroups(rows, max).map(barOf)
   const bars = barsOf(BARS_MAX.wide)
@@ -159,7 +160,7 @@ function overCalls(phase: string, rows: readonly CallRow[], { stats }: Context):
     : 'Time of all workers together: operators by block, waits at barriers, and what they lost without a CPU'
   return figureHtml({
     title: `Time of ${phase} over calls`,
-    about: `${what}${per > 1 ? `; a bar is the mean of ${per} calls` : ''}.`,
+    about: `${what}${per > 1 ? `; a bar is the mean of ${per} calls` : ''}.${note}`,
     legend: legend(names),
     chart: chart(`Time of ${phase} calls by block, in milliseconds`, (_, isNarrow) =>
       drawn(isNarrow ? barsOf(BARS_MAX.narrow) : bars, names),

@@ -3,7 +3,7 @@ import type { Analysis } from '../../analyze/analysis.ts'
 import { duration, threeDigits } from '../../model/units.ts'
 import { chart } from '../chart.ts'
 import { colour } from '../colours.ts'
-import { type Context, inGroups, known, mean } from '../context.ts'
+import { type Context, comparedCalls, inGroups, known, mean } from '../context.ts'
 import { columns, figureHtml, type Section, sourceHtml, tableHtml } from '../figure.ts'
 import { type Html, html } from '../html.ts'
 
@@ -55,8 +55,9 @@ function speedTable({ calls, rooflines }: Analysis): Html {
   return tableHtml({ columns: columns('<phase', ...titles), rows }, 'Speed by phase')
 }
 
-function tpotFigure({ analysis: { series, calls }, stats }: Context): Html | undefined {
-  const timed = (series?.calls?.rows ?? []).filter((row) => row.phase === 'decode' && row.tpot_ns !== null)
+function tpotFigure({ analysis, stats }: Context): Html | undefined {
+  const { rows, note } = comparedCalls(analysis)
+  const timed = rows.filter((row) => row.phase === 'decode' && row.tpot_ns !== null)
   if (timed.length < 2) return undefined
   const hasContext = timed.every(({ context_tokens }) => context_tokens !== null)
   const points = inGroups(timed, POINTS_MAX).map((inGroup) => ({
@@ -65,7 +66,7 @@ function tpotFigure({ analysis: { series, calls }, stats }: Context): Html | und
     call: inGroup[0]!.call,
     calls: inGroup.length,
   }))
-  const { slope } = calls
+  const { slope } = analysis.calls
   const line = hasContext && slope?.is_clear ? slope : undefined
   const at = (tokens: number) => ({
     x: tokens,
@@ -75,8 +76,8 @@ function tpotFigure({ analysis: { series, calls }, stats }: Context): Html | und
   return figureHtml({
     title: 'Time per output token',
     about: line
-      ? `Each point is a decode call. The line grows by ${threeDigits(line.tpot.ms_per_1000_tokens)} ± ${threeDigits(line.tpot.standard_error_ms)} ms per 1 000 tokens of context (least squares, standard error).`
-      : `Each point is a decode call.${hasContext && slope ? ' TPOT does not clearly change with the context.' : ''}`,
+      ? `Each point is a decode call.${note} The line grows by ${threeDigits(line.tpot.ms_per_1000_tokens)} ± ${threeDigits(line.tpot.standard_error_ms)} ms per 1 000 tokens of context (least squares, standard error).`
+      : `Each point is a decode call.${note}${hasContext && slope ? ' TPOT does not clearly change with the context.' : ''}`,
     chart: chart(`Time per output token by ${axis}, in milliseconds`, () => ({
       height: 260,
       marginLeft: 52,

@@ -17,7 +17,7 @@ interface OfPhase {
 }
 
 /** The calls of a llama_context, or of a scheduler. */
-class OfContext {
+class ContextCalls {
   readonly phases = new DefaultMap<Phase, OfPhase>(() => ({ first: undefined, others: new Median() }))
   timeNs = 0
 }
@@ -25,7 +25,7 @@ class OfContext {
 /** Contexts whose calls are compared. */
 const CONTEXTS_MAX = 64
 
-/** Of those of several contexts, the ones of the main context; without contexts, of each phase the first one. */
+/** Those of the main context. Where the log contains no contexts, those of the scheduler with the most time, of each phase. */
 export function firstCallsOf(all: readonly First[], contexts: readonly ContextTimes[]): FirstCall[] {
   const main = mainContext(contexts)
   const own = main
@@ -36,7 +36,7 @@ export function firstCallsOf(all: readonly First[], contexts: readonly ContextTi
 
 /** Compares the first call of each phase with those after it, of each llama_context: a token of another model takes another time. */
 export class FirstCalls implements Statistic {
-  private readonly contexts = new DefaultMap<number, OfContext>(() => new OfContext())
+  private readonly contexts = new DefaultMap<number, ContextCalls>(() => new ContextCalls())
 
   constructor(private readonly defined: Defined) {}
 
@@ -47,12 +47,12 @@ export class FirstCalls implements Statistic {
     if (tokens <= 0) return
     const context = event.batch?.context ?? 0
     if (!this.contexts.has(context) && this.contexts.size === CONTEXTS_MAX) return
-    const ofContext = this.contexts.of(context)
-    const ofPhase = ofContext.phases.of(phase)
+    const calls = this.contexts.of(context)
+    const ofPhase = calls.phases.of(phase)
     const timeNs = endNs - startNs
     // The operators of a very long call come in several parts.
     if (operators.isFurther) return
-    ofContext.timeNs += timeNs * weight
+    calls.timeNs += timeNs * weight
     if (ofPhase.first) return ofPhase.others.add(timeNs / tokens)
     const { major_faults, ...slowest } = this.slowest(operators, off)
     const faults = major_faults ?? event.resources?.majorFaults ?? null

@@ -5,8 +5,9 @@ import { devicesOf, confidenceIn as gpuConfidence, nameOf as gpuNameOf, PIECES_M
 import { confidenceOfRequests } from '../findings/requests.ts'
 import { confidenceOf, phasesOf } from '../findings/rule.ts'
 import { percent } from '../findings/words.ts'
+import { type Cause, causeOfCalls, causeOfDevice, causeOfRequests } from './cause.ts'
 import { type Ceiling, ceilingOf, ceilingText, gpuOf, isNear } from './ceiling.ts'
-import type { RunVerdict, RunVerdictCause } from './figures.ts'
+import type { RunVerdict } from './figures.ts'
 import { causeOfSlowest, requestsIn } from './requests.ts'
 
 /** The answer in one line. It is made of the other figures of the Analysis, and says less where they are not certain. */
@@ -51,34 +52,16 @@ function ofFastCalls({ run, calls }: Analysis): RunVerdict | undefined {
 /** In place of the verdict of a document that has none. */
 export const NO_VERDICT: RunVerdict = { ...NOTHING, sentence: '' }
 
-/** Findings that name no cause: what a machine allows, and what is missing in a log. */
-const NO_CAUSES = ['roofline', 'losses']
-
-/** The largest cause that can be removed. */
-function causeIn({ findings }: Analysis): Finding | undefined {
-  return findings.find(
-    ({ rule, time_ns, confidence }) => !NO_CAUSES.includes(rule) && time_ns > 0 && confidence !== 'low',
-  )
-}
-
-function typed(cause: Finding | undefined, allNs: number): RunVerdictCause | null {
-  if (!cause) return null
-  const { rule, time_ns, confidence } = cause
-  return { rule, time_ns, share: allNs > 0 ? Math.min(1, time_ns / allNs) : null, confidence }
-}
-
-/** The time of the calls of a finding's phase, else of all. */
-function callsNs(analysis: Analysis, cause: Finding | undefined): number {
-  const phases = phasesOf(analysis)
-  const own = phases.find(({ phase }) => phase === cause?.evidence['phase'])
-  return own?.time_ns ?? phases.reduce((sum, { time_ns }) => sum + time_ns, 0)
-}
-
 /** `decode 684 tok/s` with what follows: a cause; that there is none, where that is known; or nothing. */
-function sentenceOf(analysis: Analysis, speed: string, ceiling: Ceiling | undefined, doubt: string): string {
-  const cause = causeIn(analysis)
+function sentenceOf(
+  analysis: Analysis,
+  cause: Cause | undefined,
+  speed: string,
+  ceiling: Ceiling | undefined,
+  doubt: string,
+): string {
   const reached = `${speed}${ceilingText(ceiling)}${doubt}`
-  if (cause) return `${reached}; ${inPhase(analysis, cause)}`
+  if (cause) return `${reached}; ${inPhase(analysis, cause.finding)}`
   if (isNear(ceiling)) return `${reached}: ${adviceAt(analysis, ceiling!)}`
   if (ceiling) return isQuiet(analysis) ? `${reached}; no cause was found` : reached
   return hasCauses(analysis) && isQuiet(analysis) && doubt === '' ? `nothing unusual: ${reached}` : reached
@@ -162,17 +145,17 @@ function ofTokens(
   ceiling: Ceiling | undefined,
   certain: Pick<Finding, 'confidence' | 'confidence_reason'>,
 ): RunVerdict {
-  const cause = causeIn(analysis)
+  const cause = causeOfCalls(analysis)
   return {
     subject,
-    sentence: sentenceOf(analysis, speed, ceiling, doubtOf(certain)),
+    sentence: sentenceOf(analysis, cause, speed, ceiling, doubtOf(certain)),
     rate,
     unit: 'tok/s',
     ceiling: ceiling?.tokensPerS ?? null,
     ceiling_share: ceiling?.share ?? null,
     ceiling_running_share: ceiling?.runningShare ?? null,
     ceiling_by: ceiling?.by ?? null,
-    cause: typed(cause, callsNs(analysis, cause)),
+    cause: cause?.typed ?? null,
     ...certain,
     hint: hintOf(analysis, ceiling),
   }
@@ -185,12 +168,12 @@ function ofCalls(analysis: Analysis): RunVerdict | undefined {
   const { phase, calls, time_ns } = longest
   const certain = confidenceOf(analysis, calls)
   const speed = `${plural(calls, phase === 'compute' ? 'graph' : `${phase} call`)} in ${duration(time_ns)}`
-  const cause = causeIn(analysis)
+  const cause = causeOfCalls(analysis)
   return {
     ...NOTHING,
     subject: 'calls',
-    sentence: sentenceOf(analysis, speed, undefined, doubtOf(certain)),
-    cause: typed(cause, callsNs(analysis, cause)),
+    sentence: sentenceOf(analysis, cause, speed, undefined, doubtOf(certain)),
+    cause: cause?.typed ?? null,
     ...certain,
     hint: hintOf(analysis, undefined),
   }
@@ -201,7 +184,7 @@ function ofRequests(analysis: Analysis): RunVerdict | undefined {
   if (!found) return undefined
   const { noun, requests, latency, slowest } = found
   const certain = confidenceOfRequests(analysis, '')
-  const cause = causeIn(analysis)
+  const cause = causeOfRequests(analysis)
   const p50 = duration(latency.p50_ns)
   const { count } = analysis.requests!
   // Latencies of requests of several types say nothing together; findings count all.
@@ -212,14 +195,15 @@ function ofRequests(analysis: Analysis): RunVerdict | undefined {
     requests === 1
       ? `${isPart ? `${plural(count, 'request')}; ${judged}` : `1 ${noun}`} ${times}`
       : `${isPart ? `${plural(count, 'request')}; of ${judged}` : plural(requests, noun)}, ${times}`
-  const why = cause && !WAITS.includes(cause.rule) ? cause.sentence : slowest && causeOfSlowest(slowest, requests)
+  const why =
+    cause && !WAITS.includes(cause.finding.rule) ? cause.finding.sentence : slowest && causeOfSlowest(slowest, requests)
   return {
     ...NOTHING,
     subject: 'requests',
     sentence: `${speed}${certain.confidence === 'low' ? doubtOf(certain) : ''}${why ? `: ${why}` : ''}`,
     rate: latency.p50_ns,
     unit: 'ns',
-    cause: typed(cause, analysis.requests!.latency_ns),
+    cause: cause?.typed ?? null,
     ...certain,
   }
 }
@@ -235,18 +219,18 @@ function ofGpu(analysis: Analysis): RunVerdict | undefined {
   const { busy_ns, total_ns } = device.time
   const busy = busy_ns / total_ns
   const certain = gpuConfidence(analysis, device)
-  const cause = causeIn(analysis)
+  const cause = causeOfDevice(analysis, busy_ns, total_ns)
   const speed = `${gpuNameOf(analysis, device)} busy ${percent(busy)} of ${duration(total_ns)}${doubtOf(certain)}`
   const end = busy >= BUSY && isQuiet(analysis) ? `nothing unusual: ${speed}` : speed
   return {
     ...NOTHING,
     subject: 'gpu',
-    sentence: cause ? `${speed}${ofDevice(cause.sentence, gpuNameOf(analysis, device))}` : end,
+    sentence: cause ? `${speed}${ofDevice(cause.finding.sentence, gpuNameOf(analysis, device))}` : end,
     rate: busy,
     unit: 'busy',
     ceiling: 1,
     ceiling_share: busy,
-    cause: typed(cause, total_ns),
+    cause: cause?.typed ?? null,
     ...certain,
   }
 }

@@ -63,3 +63,28 @@ test('who took a CPU is to be recorded only where it is not known', async () => 
   expect(await adviceOf(before)).toBe(stop)
   expect(await adviceOf(before.slice(0, 1))).toBe(`${stop}. record --sched shows who took the CPU`)
 })
+
+test('a target beside a draft: its first calls are compared with its own later ones', async () => {
+  const analysis = await analyze(planted('drafts'))
+  const [target, draft] = analysis.calls.contexts
+  expect([target!.role, draft!.role]).toEqual(['target', 'draft'])
+  expect(analysis.first_calls.map(({ phase, context, role }) => [phase, context, role])).toEqual(
+    ['warm-up', 'prefill', 'decode'].map((phase) => [phase, target!.context, 'target']),
+  )
+  // 28 times as long as its tokens in the draft.
+  expect(found(analysis, 'first-call')).toEqual([])
+  const [decode] = analysis.first_calls.filter(({ phase }) => phase === 'decode')
+  expect(decode!.typical_token_ns! / target!.tpot!.mean_ns).toBeGreaterThan(0.2)
+  expect(analysis.calls.slope?.context ?? target!.context).toBe(target!.context)
+})
+
+test('requests whose prompts take most of the time: growth of TPOT is a finding, and no cause', async () => {
+  const { findings, verdict, requests } = await analyze(planted('long-prompts'))
+  const { prefill_ns } = requests!.parts
+  expect(prefill_ns! / requests!.latency_ns).toBeGreaterThan(0.8)
+  expect(findings.map(({ rule }) => rule)).toEqual(['context-growth'])
+  expect(verdict.cause).toBeNull()
+  expect(verdict.sentence).toMatch(
+    /: the slowest \(task 82\) took 2\.4 s \(85 %\) to process 2 000 tokens of its prompt$/,
+  )
+})

@@ -40,6 +40,7 @@ const ADDED: Readonly<Record<string, unknown>> = {
   migration_ns: 0,
   exposed_migration_ns: 0,
   is_clear: false,
+  calls_ns: 0,
 }
 
 /** Compares a document with its types. Fields that it lacks become null, empty or as `ADDED`, as in documents of earlier versions. */

@@ -134,14 +134,14 @@ export class CallStatistics implements Statistic<object, 'token' | 'function' | 
     return {
       tpot: this.all.distribution,
       contexts: contexts.map(
-        ({ context, role, calls, time_ns, ttft_ns, prefill_tokens_per_s, decode_tokens_per_s }): ContextFigures => {
+        ({ context, role, calls, calls_ns, ttft_ns, prefill_tokens_per_s, decode_tokens_per_s }): ContextFigures => {
           const ofContext = this.contexts.get(context)!
           const { distribution: tpot, jitter } = ofContext.spread
           return {
             context,
             role,
             calls,
-            time_ns,
+            calls_ns,
             ttft_ns,
             prefill_tokens_per_s,
             decode_tokens_per_s,

@@ -142,7 +142,7 @@ export class CallTimes {
     const { areSeveral } = this.divided
     return [...this.byContext].map(([context, { calls, timeNs, figures }]) => {
       const ttft = areSeveral && { ttft_ns: this.divided.ttftOf(context) }
-      return { context, role: this.roles.of(context) ?? null, calls, time_ns: timeNs, ...figures, ...ttft }
+      return { context, role: this.roles.of(context) ?? null, calls, calls_ns: timeNs, ...figures, ...ttft }
     })
   }
 

@@ -81,7 +81,7 @@ export interface ContextFigures {
   readonly role: ContextRole | null
   readonly calls: number
   /** Sum of the times of its calls. */
-  readonly time_ns: number
+  readonly calls_ns: number
   /** Of several runs, their mean. */
   readonly ttft_ns: number | null
   readonly prefill_tokens_per_s: number | null
@@ -241,4 +241,4 @@ export interface TokenTimes
 }
 
 /** Calls of a llama_context, and the times of their tokens. */
-export interface ContextTimes extends Pick<ContextFigures, 'context' | 'role' | 'calls' | 'time_ns'>, TokenTimes {}
+export interface ContextTimes extends Pick<ContextFigures, 'context' | 'role' | 'calls' | 'calls_ns'>, TokenTimes {}

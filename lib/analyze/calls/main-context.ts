@@ -1,6 +1,6 @@
 import type { ContextTimes } from './figures.ts'
 
-type OfContext = Pick<ContextTimes, 'role' | 'time_ns'>
+type OfContext = Pick<ContextTimes, 'role' | 'calls_ns'>
 
 /**
  * The llama_context whose calls are compared with each other: calls of several models have no common median or slope. A draft's tokens are those
@@ -8,7 +8,7 @@ type OfContext = Pick<ContextTimes, 'role' | 'time_ns'>
  */
 export function mainContext<C extends OfContext>(contexts: readonly C[]): C | undefined {
   const [first, ...others] = contexts.filter(({ role }) => role !== 'draft')
-  return first && others.reduce((most, one) => (one.time_ns > most.time_ns ? one : most), first)
+  return first && others.reduce((most, one) => (one.calls_ns > most.calls_ns ? one : most), first)
 }
 
 /** ` of 2 contexts together` after a speed that is one of several; else empty. */

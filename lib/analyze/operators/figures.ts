@@ -132,8 +132,8 @@ export interface OperatorRow {
 /** The first call of a phase, to be compared with those after it in the same llama_context. */
 export interface FirstCall {
   readonly phase: Phase
-  /** Address of the llama_context, or of the scheduler; 0: not recorded. */
-  readonly context: number
+  /** Address of the llama_context, or of the scheduler; null: not recorded. */
+  readonly context: number | null
   /** Role of the context in speculative decoding. */
   readonly role: ContextRole | null
   readonly call: number

@@ -31,7 +31,7 @@ export function firstCallsOf(all: readonly First[], contexts: readonly ContextTi
   const own = main
     ? all.filter(({ context }) => context === main.context)
     : all.filter(({ phase }, i) => all.findIndex((other) => other.phase === phase) === i)
-  return own.map((first) => ({ ...first, role: main?.role ?? null }))
+  return own.map((first) => ({ ...first, context: first.context || null, role: main?.role ?? null }))
 }
 
 /** Compares the first call of each phase with those after it, of each llama_context: a token of another model takes another time. */

@@ -35,6 +35,8 @@ export function callsSection({ calls }: Analysis): Section | undefined {
     ])
   if (drafts) facts.push(['drafts', acceptance(drafts)])
   const [context, ...further] = calls.contexts
+  if (further.length > 0)
+    facts.push(['contexts', `${calls.contexts.length}: numbers of calls, and parts of their time, are of all together`])
   if (context?.jitter && further.length === 0) facts.push(['jitter', jitterText(context.jitter)])
   if (calls.slope) facts.push(['growth', slopeText(calls.slope)])
   const tables = [runsTable(calls), contextsTable(calls), sequencesTable(calls), rolesTable(calls.slope)]

@@ -4,7 +4,7 @@ import type { ContextRole } from '../../model/roles.ts'
 import type { Buckets, Distribution } from '../common/figures.ts'
 import type { CallResources } from '../run/figures.ts'
 
-/** Parts of the time of all calls of a phase, on the thread that makes them; they sum to `time_ns`. */
+/** Parts of the time of all calls of a phase, of all contexts, on the thread that makes them; they sum to `time_ns`. */
 export interface CallTime {
   readonly phase: Phase
   readonly calls: number

@@ -53,7 +53,8 @@ test('two processes, each with a GPU', () => {
   writeFileSync(at('two.sqlite'), gunzipSync(readFileSync(join(FIXTURES, 'nsys/two-processes.sqlite.gz'))))
   const text = stats(at('two.sqlite'))
   expect(text.match(/^(GPU|calls).*$/gm)).toEqual([
-    expect.stringMatching(/^GPU 0 \(process 111\) busy 11 % of 453 ms: copies 10 % of the time/),
+    // It is idle most of the time, for a reason that the log does not contain: copies are no cause.
+    'GPU 0 (process 111) busy 11 % of 453 ms',
     ...['GPU 0, process 111', 'GPU 1, process 112'],
     ...["calls of the GPU's library, process 111", "calls of the GPU's library, process 112"],
   ])

@@ -33,6 +33,7 @@ export interface InputFigures {
   readonly steps: StepSeries | undefined
   readonly first_calls: readonly FirstCall[]
   readonly cpus_used: number | null
+  readonly cpusOfWorkers: readonly number[]
   readonly series: Series
   readonly unknownSeries: readonly Undetermined[]
   readonly imbalance: readonly RoleImbalance[]
@@ -88,6 +89,7 @@ export const NO_FIGURES: InputFigures = {
   steps: undefined,
   first_calls: [],
   cpus_used: null,
+  cpusOfWorkers: [],
   series: {},
   unknownSeries: [],
   imbalance: [],

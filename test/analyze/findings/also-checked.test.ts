@@ -1,20 +1,10 @@
-import { readdirSync } from 'node:fs'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { expect, test } from '@jest/globals'
 import { lookedAt } from '../../../lib/analysis.ts'
 import { type Analysis, analyze } from '../../../lib/index.ts'
 import { inputOf } from '../../../lib/node.ts'
+import { STORED_LOGS } from '../stored-logs.ts'
 
 /** What `why` lists as checked and not reported, of all stored logs: nothing that takes more than a fifth of the time is left to the reader. */
-
-const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
-const FOLDERS = ['test/fixtures', 'test/gpu/logs', 'test/printed/logs', 'examples']
-const LOGS = FOLDERS.flatMap((folder) =>
-  readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
-    .filter((name) => /\.\w+$/.test(name) && !/\.(?:md|mjs|py|ts|c|html)$/.test(name))
-    .map((name) => join(folder, name)),
-).sort()
 
 const FIFTH = 20
 
@@ -31,8 +21,8 @@ const sharesIn = (analysis: Analysis) =>
 test('no share above a fifth is among what was checked and not reported', async () => {
   const found: string[] = []
   let [analysed, shares] = [0, 0]
-  for (const log of LOGS) {
-    const analysis = await analyze(inputOf(join(ROOT, log))).catch(({ name }) => {
+  for (const log of STORED_LOGS) {
+    const analysis = await analyze(inputOf(log)).catch(({ name }) => {
       // Companions, and files that are no log.
       expect([log, name]).toEqual([log, expect.stringMatching(/^(?:UsageError|FormatError)$/)])
     })

@@ -64,7 +64,7 @@ export interface InputFigures {
   /** Null where the input does not contain what devices were asked about weights. */
   readonly weightMemory: WeightMemoryOfInput | null
   readonly requests: RequestsOfInput
-  /** Null where the input contains no messages of ggml-rpc, and for a sample. */
+  /** Null where the input contains no messages of ggml-rpc. */
   readonly rpc: RpcFigures | null
 }
 

@@ -40,7 +40,8 @@ const OF = {
   'choices of experts': ({ experts }: Analysis) => experts !== null,
   'bytes of memory': ({ memory }: Analysis) => memory !== null,
   'bytes of weights': ({ run }: Analysis) => run.weights !== null,
-  'what hardware can do': ({ rooflines, kernel_profiles }: Analysis) => rooflines.length > 0 || kernel_profiles !== null,
+  'what hardware can do': ({ rooflines, kernel_profiles }: Analysis) =>
+    rooflines.length > 0 || kernel_profiles !== null,
   'a ceiling': (analysis: Analysis) =>
     analysis.verdict.unit === 'busy' ? hasDeviceTime(analysis) : OF['what hardware can do'](analysis),
   'sums of a profiler': ({ kernel_profiles }: Analysis) => kernel_profiles !== null,
@@ -95,7 +96,10 @@ const SENTENCES: readonly (readonly [text: RegExp, of: Of])[] = [
     "a device's time",
   ],
   [/ % of the readings/, 'readings of power'],
-  [/ % of (?:its|their|the) latency|\btook [\d. ]+\w+ \(\d+ %\)| % of the work was for requests/, 'latencies of requests'],
+  [
+    / % of (?:its|their|the) latency|\btook [\d. ]+\w+ \(\d+ %\)| % of the work was for requests/,
+    'latencies of requests',
+  ],
   [/ % of the [\d. ]+ tok\/s | % of this machine's peak/, 'what hardware can do'],
   [/ % busy\b| % of their sectors/, 'sums of a profiler'],
 ]
@@ -197,6 +201,9 @@ test('of stored logs', async () => {
   expect(await wrongOfAll((log) => inputOf(log))).toEqual([])
 })
 
-test.each([['calls', 'token'], ['operators', 'operator']] as const)('of the same logs without %s', async (_, kind) => {
+test.each([
+  ['calls', 'token'],
+  ['operators', 'operator'],
+] as const)('of the same logs without %s', async (_, kind) => {
   expect(await wrongOfAll((log) => without(log, kind))).toEqual([])
 })

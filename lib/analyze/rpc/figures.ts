@@ -1,9 +1,13 @@
+import type { Phase } from '../../model/events.ts'
+
 /** Messages of ggml-rpc with other processes. */
 export interface RpcFigures {
   /** In the order of their first messages. */
   readonly peers: readonly RpcPeer[]
   /** Messages of further processes and connections, for which there is no room. */
   readonly left_out: number
+  /** Time of messages of a client within calls, by the phase of the call. */
+  readonly in_calls: readonly { readonly phase: Phase; readonly time_ns: number }[]
 }
 
 /** Messages with another process, as the process of the log saw them. */

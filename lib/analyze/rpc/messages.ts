@@ -1,5 +1,5 @@
-import { getOrMake } from '../../model/default-map.ts'
-import type { RpcEvent } from '../../model/events.ts'
+import { DefaultMap, getOrMake } from '../../model/default-map.ts'
+import type { Phase, RpcEvent, TokenEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import { otherEnd } from '../../model/rpc-events.ts'
 import type { Statistic } from '../common/statistic.ts'
@@ -9,6 +9,8 @@ import type { RpcCommandFigures, RpcFigures, RpcPeer } from './figures.ts'
 const CONNECTIONS_MAX = 4096
 /** Other processes with figures of their own. */
 const PEERS_MAX = 64
+/** Calls whose messages are summed up before their end is read. */
+const OPEN_MAX = 4096
 
 type Command = { -readonly [K in keyof Omit<RpcCommandFigures, 'command'>]: number }
 
@@ -29,16 +31,19 @@ const newCommand = (): Command => ({
   ...{ messages: 0, request_bytes: 0, answer_bytes: 0, time_ns: 0, longest_ns: 0, between_ns: 0 },
 })
 
-/** Sums up messages of ggml-rpc by the other process and by command. */
-export class RpcStatistic implements Statistic<{ readonly rpc: RpcFigures | null }, 'rpc'> {
-  readonly kinds = ['rpc'] as const
+/** Sums up messages of ggml-rpc by the other process and by command, and a client's within calls by phase. */
+export class RpcStatistic implements Statistic<{ readonly rpc: RpcFigures | null }, 'rpc' | 'token'> {
+  readonly kinds = ['rpc', 'token'] as const
   private readonly connections = new Map<string, Connection>()
   private readonly peers = new Map<string, Peer>()
   private leftOut = 0
+  private readonly open = new DefaultMap<number, { ns: number }>(() => ({ ns: 0 }))
+  private readonly phases = new DefaultMap<Phase, { ns: number }>(() => ({ ns: 0 }))
 
   constructor(private readonly names: Names) {}
 
-  event(event: RpcEvent): void {
+  event(event: RpcEvent | TokenEvent): void {
+    if (event.kind === 'token') return this.endCall(event)
     const { side, startNs, sentNs, answeredNs, endNs } = event
     const connection = this.connectionOf(event)
     if (!connection) {
@@ -55,11 +60,23 @@ export class RpcStatistic implements Statistic<{ readonly rpc: RpcFigures | null
     command.longest_ns = Math.max(command.longest_ns, endNs - startNs)
     const betweenNs = (answeredNs ?? (side === 'server' ? endNs : sentNs)) - sentNs
     command.between_ns += betweenNs
+    if (side !== 'client' || event.call === undefined) return
+    this.open.of(event.call).ns += endNs - startNs
+    if (this.open.size > OPEN_MAX) this.open.delete(this.open.keys().next().value!)
+  }
+
+  private endCall({ call, phase }: TokenEvent): void {
+    const messages = this.open.get(call)
+    if (!messages) return
+    this.phases.of(phase).ns += messages.ns
+    this.open.delete(call)
   }
 
   finish(): { readonly rpc: RpcFigures | null } {
     if (this.connections.size === 0) return { rpc: null }
-    return { rpc: { peers: [...this.peers.values()].map((peer) => this.figuresOf(peer)), left_out: this.leftOut } }
+    const peers = [...this.peers.values()].map((peer) => this.figuresOf(peer))
+    const in_calls = [...this.phases].map(([phase, { ns }]) => ({ phase, time_ns: ns }))
+    return { rpc: { peers, left_out: this.leftOut, in_calls } }
   }
 
   private connectionOf(event: RpcEvent): Connection | undefined {

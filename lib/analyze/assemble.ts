@@ -239,7 +239,7 @@ function rpcOf(logs: readonly AnalysedLog[]): RpcFigures | null {
   return {
     peers: found.flatMap(({ peers }) => peers),
     left_out: found.reduce((sum, { left_out }) => sum + left_out, 0),
-    in_calls: found.flatMap(({ in_calls }) => in_calls),
+    in_calls: found.some(({ in_calls }) => in_calls === null) ? null : found.flatMap(({ in_calls }) => in_calls ?? []),
   }
 }
 

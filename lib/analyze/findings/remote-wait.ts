@@ -1,4 +1,4 @@
-import { isOnHost } from '../../model/backends.ts'
+import { isOnHost, isRemote } from '../../model/backends.ts'
 import { duration } from '../../model/units.ts'
 import type { Analysis, CallTime } from '../analysis.ts'
 import type { RpcCommandFigures, RpcPeer } from '../rpc/figures.ts'
@@ -10,8 +10,6 @@ const SHARE: Limit = {
   why: 'of a phase: a backend of another process costs messages and their transfer, in addition to what it computes',
 }
 
-const REMOTE = /^RPC/
-
 /** Calls wait for a backend that another process serves. */
 export const remoteWait: Rule = {
   id: 'remote-wait',
@@ -22,7 +20,7 @@ export const remoteWait: Rule = {
     'where it computes most of the time, a faster device there, or more layers here (-ngl, --tensor-split) help; where messages take most, a faster network',
   covers: ['divided-model', 'gpu-launches'],
   look: (analysis) => {
-    const remote = analysis.run.backends.filter((name) => REMOTE.test(name))
+    const remote = analysis.run.backends.filter(isRemote)
     if (remote.length === 0) return []
     return phasesOf(analysis).flatMap((time) => {
       const ns = waitOf(analysis, time)
@@ -36,9 +34,9 @@ export const remoteWait: Rule = {
  * where these were not recorded.
  */
 function waitOf({ run, rpc }: Analysis, time: CallTime): number | undefined {
-  const isOnly = run.backends.every((name) => isOnHost(name) || REMOTE.test(name))
+  const isOnly = run.backends.every((name) => isOnHost(name) || isRemote(name))
   if (isOnly) return partsNs(time, 'waiting for a backend', 'submitting to a backend', 'copying for backends')
-  if (!rpc?.peers.some(({ side }) => side === 'client')) return undefined
+  if (!rpc?.in_calls || !rpc.peers.some(({ side }) => side === 'client')) return undefined
   const ns = rpc.in_calls.reduce((sum, { phase, time_ns }) => sum + (phase === time.phase ? time_ns : 0), 0)
   return Math.min(ns, time.time_ns)
 }

@@ -1,16 +1,18 @@
+import { isRemote } from '../../model/backends.ts'
 import { DefaultMap, getOrMake } from '../../model/default-map.ts'
-import type { Phase, RpcEvent, TokenEvent } from '../../model/events.ts'
+import type { GraphEvent, Phase, RpcEvent, TokenEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import { otherEnd } from '../../model/rpc-events.ts'
 import type { Statistic } from '../common/statistic.ts'
+import { Intervals } from '../gpu/host-activity.ts'
 import type { RpcCommandFigures, RpcFigures, RpcPeer } from './figures.ts'
 
 /** Connections of an input whose numbers of messages are followed. */
 const CONNECTIONS_MAX = 4096
 /** Other processes with figures of their own. */
 const PEERS_MAX = 64
-/** Calls whose messages are summed up before their end is read. */
-const OPEN_MAX = 4096
+/** Times of calls and messages that are held: 16 bytes each. */
+const HELD_MAX = 1 << 20
 
 type Command = { -readonly [K in keyof Omit<RpcCommandFigures, 'command'>]: number }
 
@@ -32,18 +34,28 @@ const newCommand = (): Command => ({
 })
 
 /** Sums up messages of ggml-rpc by the other process and by command, and a client's within calls by phase. */
-export class RpcStatistic implements Statistic<{ readonly rpc: RpcFigures | null }, 'rpc' | 'token'> {
-  readonly kinds = ['rpc', 'token'] as const
+export class RpcStatistic implements Statistic<{ readonly rpc: RpcFigures | null }, 'rpc' | 'token' | 'graph'> {
+  readonly kinds = ['rpc', 'token', 'graph'] as const
   private readonly connections = new Map<string, Connection>()
   private readonly peers = new Map<string, Peer>()
   private leftOut = 0
-  private readonly open = new DefaultMap<number, { ns: number }>(() => ({ ns: 0 }))
-  private readonly phases = new DefaultMap<Phase, { ns: number }>(() => ({ ns: 0 }))
+  /** Times of a client's messages, and of calls from the first graph run of another process on. */
+  private readonly asking = new Intervals()
+  private readonly calls = new DefaultMap<Phase, Intervals>(() => new Intervals())
+  private held = 0
+  private hasRemote = false
 
   constructor(private readonly names: Names) {}
 
-  event(event: RpcEvent | TokenEvent): void {
-    if (event.kind === 'token') return this.endCall(event)
+  event(event: RpcEvent | TokenEvent | GraphEvent): void {
+    if (event.kind === 'graph') {
+      this.hasRemote ||= isRemote(this.names.text(event.backend))
+      return
+    }
+    if (event.kind === 'token') {
+      if (this.hasRemote) this.hold(this.calls.of(event.phase), event)
+      return
+    }
     const { side, startNs, sentNs, answeredNs, endNs } = event
     const connection = this.connectionOf(event)
     if (!connection) {
@@ -60,23 +72,24 @@ export class RpcStatistic implements Statistic<{ readonly rpc: RpcFigures | null
     command.longest_ns = Math.max(command.longest_ns, endNs - startNs)
     const betweenNs = (answeredNs ?? (side === 'server' ? endNs : sentNs)) - sentNs
     command.between_ns += betweenNs
-    if (side !== 'client' || event.call === undefined) return
-    this.open.of(event.call).ns += endNs - startNs
-    if (this.open.size > OPEN_MAX) this.open.delete(this.open.keys().next().value!)
+    if (side === 'client') this.hold(this.asking, event)
   }
 
-  private endCall({ call, phase }: TokenEvent): void {
-    const messages = this.open.get(call)
-    if (!messages) return
-    this.phases.of(phase).ns += messages.ns
-    this.open.delete(call)
+  private hold(times: Intervals, { startNs, endNs }: { readonly startNs: number; readonly endNs: number }): void {
+    if (this.held <= HELD_MAX && times.add(startNs, endNs)) this.held++
+  }
+
+  /** ggml-rpc may send on a thread of its own: its messages are within calls by their times. */
+  private inCalls(): RpcFigures['in_calls'] {
+    if (this.held > HELD_MAX) return null
+    const asking = this.asking.merged()
+    return [...this.calls].map(([phase, calls]) => ({ phase, time_ns: calls.merged().within(asking) }))
   }
 
   finish(): { readonly rpc: RpcFigures | null } {
     if (this.connections.size === 0) return { rpc: null }
     const peers = [...this.peers.values()].map((peer) => this.figuresOf(peer))
-    const in_calls = [...this.phases].map(([phase, { ns }]) => ({ phase, time_ns: ns }))
-    return { rpc: { peers, left_out: this.leftOut, in_calls } }
+    return { rpc: { peers, left_out: this.leftOut, in_calls: this.inCalls() } }
   }
 
   private connectionOf(event: RpcEvent): Connection | undefined {

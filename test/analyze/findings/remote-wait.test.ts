@@ -18,20 +18,21 @@ const withMessages = (calls: readonly MadeCall[], side: 'client' | 'server' = 'c
     async *events(names) {
       const [command, client, server] = ['GRAPH_COMPUTE', '10.0.0.1:40000', SERVER].map((name) => names.id(name))
       let number = 0
-      const message = (startNs: number, endNs: number, call: number | undefined): TraceEvent => ({
-        ...{ kind: 'rpc', side, command: command!, client: client!, server: server!, number: number++, tid: 100 },
-        ...{ startNs, sentNs: startNs, answeredNs: endNs, endNs, requestBytes: 100, answerBytes: 10, call },
+      const message = (startNs: number, endNs: number): TraceEvent => ({
+        ...{ kind: 'rpc', side, command: command!, client: client!, server: server!, number: number++, tid: 900 },
+        ...{ startNs, sentNs: startNs, answeredNs: endNs, endNs, requestBytes: 100, answerBytes: 10, call: undefined },
       })
-      for await (const batch of run.events(names))
-        yield batch.flatMap((event) => {
-          if (event.kind === 'token' && side === 'server') return []
-          if (event.kind !== 'graph' || names.text(event.backend) !== REMOTE)
-            return side === 'server' && event.kind !== 'input' ? [] : [event]
-          const sent = message(event.startNs, event.endNs, side === 'client' ? event.call : undefined)
-          return side === 'client'
-            ? [event, sent]
-            : [sent, ...Array.from({ length: more }, () => message(event.endNs, event.endNs, undefined))]
-        })
+      const messages: TraceEvent[] = []
+      for await (const batch of run.events(names)) {
+        for (const event of batch) {
+          if (event.kind !== 'graph' || names.text(event.backend) !== REMOTE) continue
+          messages.push(message(event.startNs, event.endNs))
+          for (let i = 0; i < more; i++) messages.push(message(event.endNs, event.endNs))
+        }
+        yield side === 'client' ? batch : batch.filter(({ kind }) => kind === 'input')
+      }
+      // A thread of ggml-rpc sends them: its block of the log comes later.
+      yield messages
     },
   }
 }

@@ -273,6 +273,7 @@ describe('cores', () => {
       expect(rules).toEqual(['crowded-affinity'])
       const variable = Object.entries(variables).at(-1)!.join('=')
       expect(analysis.findings[0]!.sentence).toContain(`may run on CPU 0 only, with ${variable}: `)
+      expect(analysis.findings[0]!.advice).toContain(`Unset ${variable}, `)
     })
 
     test.each([{ OMP_PROC_BIND: 'true' }, { OMP_PROC_BIND: 'spread', OMP_PLACES: 'cores' }, {}] as Record<

@@ -1,5 +1,4 @@
 import { cpusOf } from '../../model/topology.ts'
-import type { WorkerCpus } from '../threads/worker-cpus.ts'
 
 type Facts = Readonly<Record<string, string | number>>
 
@@ -31,10 +30,17 @@ export function bindingOf(variables: Readonly<Record<string, string | number | u
 export interface SeenWorkers {
   /** CPUs on which workers ran. */
   readonly cpusOfWorkers: readonly number[]
-  /** CPUs of workers at the starts of graphs, and their affinities. */
-  readonly workerCpus?: Pick<WorkerCpus, 'together' | 'allowed'> | undefined
+  readonly workerCpus?:
+    | {
+        /** CPUs of all workers at the starts of graphs, separated by blanks; -1: not known. */
+        readonly together: ReadonlyMap<string, number>
+        /** Of each worker, its affinities as lists of the kernel. */
+        readonly allowed: readonly ReadonlyMap<string, number>[]
+      }
+    | undefined
 }
 
+/** The CPUs that a program may use. */
 export interface UsableCpus {
   readonly cpus: readonly number[]
   /** How it was inferred, where the log does not contain it. */

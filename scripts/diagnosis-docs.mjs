@@ -9,7 +9,7 @@ import { NOT_PLANTED } from './diagnosis/causes/not-planted.mjs'
 import { put } from './generated.mjs'
 
 const at = (path) => fileURLToPath(new URL(`../${path}`, import.meta.url))
-const singles = CAUSES.filter(({ causes, isUnseen }) => !causes && !isUnseen)
+const singles = CAUSES.filter(({ causes, isUnseen, isHarmless }) => !causes && !isUnseen && !isHarmless)
 
 /** The line of a rule: which causes are planted for it, or why none is. */
 function lineOf(rule) {
@@ -44,6 +44,7 @@ function withTable(text) {
     ['One at a time', singles],
     ['Two at once', CAUSES.filter(({ causes }) => causes)],
     ['Not in any log', CAUSES.filter(({ isUnseen }) => isUnseen)],
+    ['No cause', CAUSES.filter(({ isHarmless }) => isHarmless)],
   ].map(([title, causes]) =>
     [
       `### ${title}: ${causes.length}`,

@@ -126,7 +126,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
     const sampled = [
       ...[preempted, backends, rows, parts, this.scheduling, this.calls, new FirstCalls(defined), new CpusUsed()],
       ...[requests, new Placement(defined), new Teams(threads), workerCpus, coreKinds],
-      ...[new Numa(defined, () => workerCpus.latest), weights],
+      ...[new Numa(defined, () => workerCpus.latest), weights, new RpcStatistic(names)],
     ]
     if (onlySteps) this.statistics = [preempted, this.calls, weights, ...steps]
     else if (sample) this.statistics = [...sampled, new GpuStatistics(names, SAMPLED_WORK_MAX)]
@@ -165,7 +165,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
     return [
       ...[new WorkerTimes(this.scheduling), new Imbalance(roles), memory, ...(series ? [series] : [])],
       ...[new Activations(defined, () => memory.firstPlan), gpu, new DimsWork(names, () => gpu.figures?.figures)],
-      ...[new ExpertStatistics(defined, expertCaches, model), chosen, new RpcStatistic(names)],
+      ...[new ExpertStatistics(defined, expertCaches, model), chosen],
       { finish: () => ({ shape: shapeOfGraph(defined) }) },
     ]
   }

@@ -200,8 +200,8 @@ export function documentOf(
     calls,
     ...{ call_time, operators, workers, imbalance },
     scheduling: figures.scheduling ?? null,
-    machine: machineOf(summary.attributes),
-    threads: threadsOf(summary.attributes, figures.teams, figures.workerCpus, figures.coreKinds),
+    machine: machineOf(summary.attributes, figures),
+    threads: threadsOf(summary.attributes, figures.teams, figures, figures.coreKinds),
     model,
     rooflines,
     gpu: gpu?.figures ?? null,
@@ -260,6 +260,7 @@ function rpcOf(logs: readonly AnalysedLog[]): RpcFigures | null {
   return {
     peers: found.flatMap(({ peers }) => peers),
     left_out: found.reduce((sum, { left_out }) => sum + left_out, 0),
+    in_calls: found.some(({ in_calls }) => in_calls === null) ? null : found.flatMap(({ in_calls }) => in_calls ?? []),
   }
 }
 

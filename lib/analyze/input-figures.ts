@@ -36,6 +36,7 @@ export interface InputFigures {
   /** Of each llama_context. */
   readonly first_calls: readonly Omit<FirstCall, 'role'>[]
   readonly cpus_used: number | null
+  readonly cpusOfWorkers: readonly number[]
   readonly series: Series
   readonly unknownSeries: readonly Undetermined[]
   readonly imbalance: readonly RoleImbalance[]
@@ -66,7 +67,7 @@ export interface InputFigures {
   /** Null where the input does not contain what devices were asked about weights. */
   readonly weightMemory: WeightMemoryOfInput | null
   readonly requests: RequestsOfInput
-  /** Null where the input contains no messages of ggml-rpc, and for a sample. */
+  /** Null where the input contains no messages of ggml-rpc. */
   readonly rpc: RpcFigures | null
 }
 
@@ -92,6 +93,7 @@ export const NO_FIGURES: InputFigures = {
   steps: undefined,
   first_calls: [],
   cpus_used: null,
+  cpusOfWorkers: [],
   series: {},
   unknownSeries: [],
   imbalance: [],

@@ -81,7 +81,7 @@ export function traceRow(logs: readonly ReadLog[], run: RunOfTables): NewRow<'tr
   }
 }
 
-const NO_CPUS = { cpus_used: null } as const
+const NO_CPUS = { cpus_used: null, cpusOfWorkers: [] } as const
 
 function countsOf(issues: Summary['issues']): Record<string, number> {
   const counts = new Map<string, number>()

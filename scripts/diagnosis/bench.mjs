@@ -74,10 +74,11 @@ function keep(log) {
 }
 
 /** Kinds of causes of which few runs are enough: they are counted together. */
-const kindOf = ({ isUnseen, causes }) => (isUnseen ? 'unseen' : causes ? 'pair' : 'single')
+const kindOf = ({ isUnseen, isHarmless, causes }) =>
+  isUnseen ? 'unseen' : isHarmless ? 'harmless' : causes ? 'pair' : 'single'
 const RUNS_OF_ONE = 5
 const runsOf = (cause) =>
-  kindOf(cause) === 'single' ? runs : Math.min(runs, Math.max(1, Math.floor(runs / RUNS_OF_ONE)))
+  ['single', 'harmless'].includes(kindOf(cause)) ? runs : Math.min(runs, Math.max(1, Math.floor(runs / RUNS_OF_ONE)))
 
 /** Builds in turn, so that even and odd numbers have all of them. */
 const buildOf = ({ builds }, number) => builds[(number + Math.floor(number / builds.length)) % builds.length]

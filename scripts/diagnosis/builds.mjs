@@ -105,7 +105,10 @@ async function rpc(folder) {
   }
 }
 
-const BUILDS = { pool, openmp, own, vulkan, cuda, rpc }
+/** The same, with a GPU next to the server. */
+const rpcCuda = async (folder) => ({ ...(await rpc(folder)), name: 'rpc-cuda', env: (await cuda(folder)).env })
+
+const BUILDS = { pool, openmp, own, vulkan, cuda, rpc, 'rpc-cuda': rpcCuda }
 
 /** Returns a build by its name, fetched or built where it is missing. */
 export function buildsIn(folder) {

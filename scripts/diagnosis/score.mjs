@@ -10,14 +10,14 @@ const names = ({ rules, isNamed }, finding) => (rules?.includes(finding.rule) ??
 
 /**
  * Is the cause, or one of two, named first; is it found at all? Of causes that no log shows, nothing may be named with high confidence; of one whose cost
- * no log contains, being found is enough.
+ * no log contains, being found is enough; of what is no cause, none of its rules may find anything.
  */
 export function resultOf(cause, findings) {
   const [first] = findings
   const all = cause.causes ?? [cause]
   const isFound = !cause.isUnseen && all.every((one) => findings.some((finding) => names(one, finding)))
   const isFirst = cause.isCostUnknown ? isFound : first !== undefined && all.some((one) => names(one, first))
-  const isRight = cause.isUnseen ? first?.confidence !== 'high' : isFirst
+  const isRight = cause.isHarmless ? !isFound : cause.isUnseen ? first?.confidence !== 'high' : isFirst
   return { first: first ? brief(first) : null, isRight, isFound }
 }
 
@@ -55,7 +55,7 @@ const claimsOf = (runs) => runs.flatMap(({ first, isRight }) => (first ? [[first
 /**
  * Of each command. `first`: the first finding names the cause; `fitted` and `reported`: of runs of even and of odd numbers; `found`: any does;
  * `abstained`: nothing is named; `wrong`: another cause is named first; `pairs`: one of two causes is named first, `both`: both are found;
- * `unseen`: of causes that no log shows, nothing is named with high confidence; `quiet`: no finding of an undisturbed run is false;
+ * `unseen`: of causes that no log shows, nothing is named with high confidence; `harmless`: of what is no cause, its rules find nothing; `quiet`: no finding of an undisturbed run is false;
  * `confidence`: first findings that are right, by what they say of themselves.
  */
 export function scoreOf(planted, quiet) {
@@ -68,7 +68,7 @@ export function scoreOf(planted, quiet) {
       const single = runsOf('single')
       const isRight = (run) => run.isRight
       const claims = [
-        ...claimsOf(asked.filter(({ kind }) => kind !== 'unseen')),
+        ...claimsOf(asked.filter(({ kind }) => kind !== 'unseen' && kind !== 'harmless')),
         ...quiet.flatMap(({ findings }) =>
           findings[by].slice(0, 1).map(({ confidence, isTrue }) => [confidence, isTrue]),
         ),
@@ -85,6 +85,7 @@ export function scoreOf(planted, quiet) {
           pairs: all(runsOf('pair'), isRight),
           both: all(runsOf('pair'), ({ isFound }) => isFound),
           unseen: all(runsOf('unseen'), isRight),
+          harmless: all(runsOf('harmless'), isRight),
           quiet: all(quiet, ({ findings }) => findings[by].every(({ isTrue }) => isTrue)),
           confidence: calibrationOf(claims),
         },
@@ -108,18 +109,22 @@ const ROWS = {
   pairs: 'two causes: one of them first',
   both: 'both found',
   unseen: 'causes that no log shows: nothing named with high confidence',
+  harmless: 'what is no cause: not named',
   quiet: 'quiet runs: no finding that is false',
 }
 
 /** The score as a table. */
 export function scoreTable(score) {
   const commands = Object.keys(score)
-  const row = (title, of) => `| ${title} | ${commands.map((by) => textOf(of(score[by]))).join(' | ')} |`
+  const row = (title, of) => {
+    const texts = commands.map((by) => textOf(of(score[by])))
+    return texts.some((text) => text !== '') ? [`| ${title} | ${texts.join(' | ')} |`] : []
+  }
   return [
     `| | ${commands.join(' | ')} |`,
     `|---|${commands.map(() => '---|').join('')}`,
-    ...Object.entries(ROWS).map(([key, title]) => row(title, (of) => of[key])),
-    ...CONFIDENCES.map((what) => row(`confidence ${what}: right`, ({ confidence }) => confidence[what])),
+    ...Object.entries(ROWS).flatMap(([key, title]) => row(title, (of) => of[key])),
+    ...CONFIDENCES.flatMap((what) => row(`confidence ${what}: right`, ({ confidence }) => confidence[what])),
   ].join('\n')
 }
 

@@ -198,6 +198,8 @@ test('two runs are no one run: the error of export has its hint in a line of its
   const { code, stderr } = run(['export', '--together', ...both, '-o', 'dataset'])
   expect([code, stderr]).toEqual([
     1,
-    expect.stringMatching(/^error: .* both contain operators: they are of two processes or runs\nhint: /),
+    expect.stringMatching(
+      /^error: .* both contain operators: they are of two processes or runs\nhint: export each .*convert and why take them/,
+    ),
   ])
 })

@@ -115,6 +115,9 @@ export const crowdedAffinity: Rule = {
     return found(sentence, {
       time_ns: lostNs,
       ...confidenceOf(analysis, time.calls),
+      advice:
+        binding &&
+        `Unset ${binding.variable}, or let it leave each worker a CPU of its own: OMP_PLACES=cores OMP_PROC_BIND=spread`,
       evidence: { phase: time.phase, cpus: crowded.cpus, workers, lost_share: share },
       check: { command: 'ggml2perfetto stats <logs> --full', evidence: 'lost_share' },
     })

@@ -1,3 +1,4 @@
+import { isOnHost, isRemote } from '../../model/backends.ts'
 import { duration } from '../../model/units.ts'
 import type { Analysis, CallTime } from '../analysis.ts'
 import type { RpcCommandFigures, RpcPeer } from '../rpc/figures.ts'
@@ -17,22 +18,31 @@ export const remoteWait: Rule = {
   advice:
     'Each graph costs messages, and inputs and results are transferred. Record the server, too (ggml2perfetto record -- rpc-server …), and give both logs to why: ' +
     'where it computes most of the time, a faster device there, or more layers here (-ngl, --tensor-split) help; where messages take most, a faster network',
-  covers: ['divided-model'],
+  covers: ['divided-model', 'gpu-launches'],
   look: (analysis) => {
-    const remote = analysis.run.backends.filter((name) => /^RPC/.test(name))
-    // Of several kinds of devices, the time of calls does not contain which one they wait for.
-    const isOnly = analysis.run.backends.every((name) => /^(?:CPU|RPC|BLAS)/.test(name))
-    if (remote.length === 0 || !isOnly) return []
-    return phasesOf(analysis).map((time) => lookAt(analysis, time, remote.join(', ')))
+    const remote = analysis.run.backends.filter(isRemote)
+    if (remote.length === 0) return []
+    return phasesOf(analysis).flatMap((time) => {
+      const ns = waitOf(analysis, time)
+      return ns === undefined ? [] : lookAt(analysis, time, ns, remote.join(', '))
+    })
   },
 }
 
-const waitOf = (time: CallTime) =>
-  partsNs(time, 'waiting for a backend', 'submitting to a backend', 'copying for backends')
+/**
+ * The time in which calls wait for other processes. Of several kinds of devices, their parts do not contain which one they wait for: then it is that of messages; undefined
+ * where these were not recorded.
+ */
+function waitOf({ run, rpc }: Analysis, time: CallTime): number | undefined {
+  const isOnly = run.backends.every((name) => isOnHost(name) || isRemote(name))
+  if (isOnly) return partsNs(time, 'waiting for a backend', 'submitting to a backend', 'copying for backends')
+  if (!rpc?.in_calls || !rpc.peers.some(({ side }) => side === 'client')) return undefined
+  const ns = rpc.in_calls.reduce((sum, { phase, time_ns }) => sum + (phase === time.phase ? time_ns : 0), 0)
+  return Math.min(ns, time.time_ns)
+}
 
-function lookAt(analysis: Analysis, time: CallTime, others: string): Looked {
+function lookAt(analysis: Analysis, time: CallTime, ns: number, others: string): Looked {
   const { phase, calls, time_ns } = time
-  const ns = waitOf(time)
   const share = ns / time_ns
   const sentence = `${percent(share)} of ${phase} waits for ${others}`
   if (share < SHARE.value) return { figure: sentence }
@@ -75,6 +85,6 @@ function computedBy(analysis: Analysis): number | null | undefined {
   if (graphs.length === 0) return undefined
   if (countOf(graphs) !== countOf(graphsOf('client'))) return null
   const computedNs = graphs.reduce((sum, { between_ns }) => sum + between_ns, 0)
-  const waitedNs = analysis.call_time.reduce((sum, time) => sum + waitOf(time), 0)
+  const waitedNs = analysis.call_time.reduce((sum, time) => sum + (waitOf(analysis, time) ?? 0), 0)
   return waitedNs > 0 ? Math.min(1, computedNs / waitedNs) : undefined
 }

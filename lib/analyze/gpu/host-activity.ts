@@ -227,6 +227,17 @@ export class Intervals {
     return merged
   }
 
+  /** The length of what is in others, too. */
+  within(others: Intervals): number {
+    const { starts, ends } = this
+    let sumNs = 0
+    for (let at = 0; at < starts.length; at++) {
+      const [from, until] = [starts.at(at), ends.at(at)]
+      sumNs += until - from - others.outside(from, until, [])
+    }
+    return sumNs
+  }
+
   /** Adds what of a time is in none of the intervals to `rest`; returns its length. */
   outside(fromNs: number, untilNs: number, rest: [number, number][]): number {
     const { starts, ends } = this

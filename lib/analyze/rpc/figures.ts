@@ -1,9 +1,13 @@
+import type { Phase } from '../../model/events.ts'
+
 /** Messages of ggml-rpc with other processes. */
 export interface RpcFigures {
   /** In the order of their first messages. */
   readonly peers: readonly RpcPeer[]
   /** Messages of further processes and connections, for which there is no room. */
   readonly left_out: number
+  /** Time of a client's messages within calls, by the phase of the call; null where there are too many to hold. */
+  readonly in_calls: readonly { readonly phase: Phase; readonly time_ns: number }[] | null
 }
 
 /** Messages with another process, as the process of the log saw them. */

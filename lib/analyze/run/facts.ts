@@ -6,7 +6,7 @@ import type { Summary } from '../summary/figures.ts'
 import { allRecorded, type Contents } from './contents.ts'
 import type { LeftOutCalls, RunFacts, RunLimits } from './figures.ts'
 import { countsOfLosses, lossesIn } from './losses.ts'
-import { listsOf, usableCpusOf } from './usable-cpus.ts'
+import { type SeenWorkers, usableCpusOf } from './usable-cpus.ts'
 
 /** Facts of variables of the environment begin so. */
 const VARIABLE = 'env.'
@@ -19,11 +19,7 @@ const LEVELS: Readonly<Record<string, string>> = dictionary({ token: 'calls', gr
 interface LogContents {
   readonly summary: Summary
   readonly contents: Contents
-  readonly figures: {
-    readonly cpus_used: number | null
-    /** CPUs on which each worker might run. */
-    readonly workerCpus?: { readonly allowed: readonly ReadonlyMap<string, number>[] } | undefined
-  }
+  readonly figures: SeenWorkers & { readonly cpus_used: number | null }
 }
 
 /** The facts of a run, from the log `main` that has its calls; of the machine, from any. What is not known is added to `undetermined`. */
@@ -48,6 +44,7 @@ export function runOf(main: LogContents, logs: readonly LogContents[], undetermi
   const files = modelFiles.length > 0 ? modelFiles.slice(0, 1) : modelsOfCommand(command ?? '')
   const level = text('level')
   const cpus = Number(machine('cpus') ?? NaN)
+  const usable = usableCpusOf(attributes, main.figures)
   const facts: RunFacts = {
     command,
     model: text('model.name', 'general.name', 'model') ?? (files.map(modelNameOf).join(', ') || null),
@@ -64,7 +61,7 @@ export function runOf(main: LogContents, logs: readonly LogContents[], undetermi
     build: text('ggml.version', 'build'),
     ggml_library: text('library.ggml'),
     version: text('llama.version'),
-    limits: limitsOf(attributes, main.figures.workerCpus?.allowed ?? []),
+    limits: limitsOf(attributes, usable?.cpus.length),
     variables: Object.fromEntries(
       Object.entries(attributes).flatMap(([key, value]) =>
         key.startsWith(VARIABLE) ? [[key.slice(VARIABLE.length), String(value)]] : [],
@@ -90,6 +87,7 @@ export function runOf(main: LogContents, logs: readonly LogContents[], undetermi
   }
   if (facts.duration_ns === null && summary.drawn > 0)
     undetermined.push({ what: 'run.duration_ns', why: `not in ${summary.format}: ${WITHOUT_TIMES[summary.times]}` })
+  if (usable?.inferred !== undefined) undetermined.push({ what: 'run.limits.cpus', why: usable.inferred })
   undetermined.push(...missingOf(facts))
   return facts
 }
@@ -101,17 +99,14 @@ function leftOutOf(attributes: Summary['attributes']): LeftOutCalls | null {
 }
 
 /** The limits among the facts of a log. */
-function limitsOf(
-  attributes: Summary['attributes'],
-  ofWorkers: readonly ReadonlyMap<string, number>[],
-): RunLimits | null {
+function limitsOf(attributes: Summary['attributes'], cpus: number | undefined): RunLimits | null {
   const number = (key: string) => {
     const value = Number(attributes[key] ?? NaN)
     return Number.isFinite(value) ? value : null
   }
   const [quota, period, periods] = [number('cpu.quota_us'), number('cpu.period_us'), number('cpu.periods')]
   const limits = {
-    cpus: usableCpusOf(attributes, listsOf(ofWorkers))?.length ?? number('cpus.allowed'),
+    cpus: cpus ?? number('cpus.allowed'),
     cpu_time: quota === null || !period ? null : quota / period,
     throttled_share: periods === null ? null : (number('cpu.throttled_periods') ?? 0) / Math.max(periods, 1),
     throttled_ns: number('cpu.throttled_ns'),

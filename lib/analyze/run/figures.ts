@@ -98,7 +98,7 @@ export interface WeightType {
 
 /** Limits of a process: those of its control groups (containers), and the CPUs that it may use. */
 export interface RunLimits {
-  /** CPUs on which it was permitted to run when its log was opened. */
+  /** CPUs on which its threads might run, or ran. Inferred where OpenMP binds them: `undetermined` contains how. */
   readonly cpus: number | null
   /** CPU time that it may use, in CPUs; null: not limited. */
   readonly cpu_time: number | null

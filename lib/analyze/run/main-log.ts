@@ -28,7 +28,7 @@ export function mainLog<T extends Pick<ReadLog, 'summary'>>(logs: readonly T[]):
  * Throws UsageError for logs of several processes or runs: an Analysis and tables are of one. One log may contain its operators, another one
  * its calls.
  */
-export function refuseSeveral(logs: readonly ReadLog[]): void {
+export function refuseSeveral(logs: readonly ReadLog[], hint = 'give each of them alone'): void {
   const kinds = [
     { what: 'operators', has: ({ summary }: ReadLog) => summary.operators > 0 },
     { what: 'calls', has: ({ summary }: ReadLog) => hasCalls(summary) },
@@ -38,6 +38,6 @@ export function refuseSeveral(logs: readonly ReadLog[]): void {
     if (!first || !second) continue
     const both = `${first.name} and ${second.name} both contain ${what}`
     if (first.name === second.name) throw new UsageError(`${first.name}: given twice\nhint: once is enough`)
-    throw new UsageError(`${both}: they are of two processes or runs\nhint: give each of them alone`)
+    throw new UsageError(`${both}: they are of two processes or runs\nhint: ${hint}`)
   }
 }

@@ -26,18 +26,45 @@ export function bindingOf(variables: Readonly<Record<string, string | number | u
   return { variable: `${name}=${value(name)}`, namesCpus }
 }
 
+/** What a log contains of workers and CPUs. */
+export interface SeenWorkers {
+  /** CPUs on which workers ran. */
+  readonly cpusOfWorkers: readonly number[]
+  readonly workerCpus?:
+    | {
+        /** CPUs of all workers at the starts of graphs, separated by blanks; -1: not known. */
+        readonly together: ReadonlyMap<string, number>
+        /** Of each worker, its affinities as lists of the kernel. */
+        readonly allowed: readonly ReadonlyMap<string, number>[]
+      }
+    | undefined
+}
+
+/** The CPUs that a program may use. */
+export interface UsableCpus {
+  readonly cpus: readonly number[]
+  /** How it was inferred, where the log does not contain it. */
+  readonly inferred?: string
+}
+
 /**
- * The CPUs that the program may use, from the facts of a log and the affinities of its workers (lists of the kernel). OpenMP may have bound the thread whose affinity the
- * facts contain: then they are those of all workers; where a variable names CPUs, those of the control group, or of the machine. Undefined: not known.
+ * The CPUs that the program may use, from the facts of a log and its workers. The affinity among the facts is that of one thread: each worker adds those of its own, and those on
+ * which it ran. Where a variable of OpenMP names CPUs, those of the control group, or of the machine, are added. Undefined: not known.
  */
-export function usableCpusOf(facts: Facts, ofWorkers: readonly string[]): number[] | undefined {
+export function usableCpusOf(facts: Facts, { cpusOfWorkers, workerCpus }: SeenWorkers): UsableCpus | undefined {
   const text = (key: string) => (facts[key] === undefined ? undefined : String(facts[key]))
-  const recorded = text('cpus.allowed_list')
   const binding = bindingOfFacts(facts)
-  if (!binding) return recorded === undefined ? undefined : cpusOf(recorded)
-  const wider = binding.namesCpus ? (text('cpuset.cpus') ?? text('topology.online')) : undefined
-  const all = new Set([recorded ?? '', wider ?? '', ...ofWorkers].flatMap((list) => cpusOf(list)))
-  return all.size > 0 ? [...all].sort((a, b) => a - b) : undefined
+  const recorded = text('cpus.allowed_list')
+  if (recorded === undefined && !binding) return undefined
+  const wider = binding?.namesCpus ? (text('cpuset.cpus') ?? text('topology.online')) : undefined
+  const lists = [recorded ?? '', wider ?? '', ...(workerCpus?.allowed ?? []).flatMap((lists) => [...lists.keys()])]
+  const began = [...(workerCpus?.together.keys() ?? [])].flatMap((key) => key.split(' ').map(Number))
+  const all = new Set([...lists.flatMap((list) => cpusOf(list)), ...began, ...cpusOfWorkers].filter((cpu) => cpu >= 0))
+  if (all.size === 0) return undefined
+  const cpus = [...all].sort((a, b) => a - b)
+  if (!binding) return { cpus }
+  const of = wider === undefined ? 'a lower bound, the CPUs of its workers' : 'all CPUs that the machine leaves it'
+  return { cpus, inferred: `${binding.variable} binds the thread whose affinity the log contains: ${of}` }
 }
 
 /** The variable that binds the threads of a log; undefined where its threads are not OpenMP's. */
@@ -45,7 +72,3 @@ function bindingOfFacts(facts: Facts): Binding | undefined {
   if (facts['threads.runtime'] !== 'openmp') return undefined
   return bindingOf(Object.fromEntries(Object.entries(facts).map(([key, value]) => [key.replace(/^env\./, ''), value])))
 }
-
-/** The lists of CPUs on which workers might run. */
-export const listsOf = (ofWorkers: readonly ReadonlyMap<string, number>[]): string[] =>
-  ofWorkers.flatMap((lists) => [...lists.keys()])

@@ -120,7 +120,7 @@ export interface RoleScheduling {
 export interface MachineFigures {
   /** CPUs that are online, as a list of the kernel (`0-7`). */
   readonly online: string
-  /** Those on which the process could run when its log was opened, and those of its control group; null: not known. */
+  /** Those on which its threads might run or ran (inferred where OpenMP binds them: `run.limits.cpus` is undetermined), and those of its control group; null: not known. */
   readonly allowed: string | null
   readonly cpuset: string | null
   readonly packages: number

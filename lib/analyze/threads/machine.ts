@@ -1,6 +1,6 @@
 import { DefaultMap } from '../../model/default-map.ts'
 import { type Cpu, cpuList, cpusOf, type Topology, topologyOf } from '../../model/topology.ts'
-import { listsOf, usableCpusOf } from '../run/usable-cpus.ts'
+import { type SeenWorkers, usableCpusOf } from '../run/usable-cpus.ts'
 import type {
   CoreKindFigures,
   CoreKindTimes,
@@ -20,8 +20,8 @@ const POOL = /^threads\.pool\.\d+$/
 
 const textIn = (facts: Facts, key: string) => (facts[key] === undefined ? null : String(facts[key]))
 
-/** The machine, of the facts of a log; null where they do not contain it. */
-export function machineOf(facts: Facts): MachineFigures | null {
+/** The machine, of the facts of a log and its workers; null where they do not contain it. */
+export function machineOf(facts: Facts, seen: SeenWorkers): MachineFigures | null {
   const topology = topologyOf(facts)
   const online = textIn(facts, 'topology.online')
   if (!topology || online === null) return null
@@ -33,9 +33,10 @@ export function machineOf(facts: Facts): MachineFigures | null {
     (cache) => cache.replace(/^\d+: /, ''),
   )
   const boost = textIn(facts, 'topology.boost')
+  const usable = usableCpusOf(facts, seen)
   return {
     online,
-    allowed: textIn(facts, 'cpus.allowed_list'),
+    allowed: usable ? cpuList(usable.cpus) : null,
     cpuset: textIn(facts, 'cpuset.cpus'),
     packages: count('package'),
     nodes: count('node'),
@@ -74,9 +75,10 @@ function kindOf(kind: string | null, cpus: readonly Cpu[]): CoreKindFigures {
 export function threadsOf(
   facts: Facts,
   teams: TeamFigures | null,
-  workerCpus: WorkerCpus | undefined,
+  seen: SeenWorkers & { readonly workerCpus: WorkerCpus | undefined },
   coreKinds: CoreKindTimes | null,
 ): ThreadFigures | null {
+  const { workerCpus } = seen
   const runtime = textIn(facts, 'threads.runtime')
   if (runtime === null && !teams && !workerCpus) return null
   return {
@@ -86,7 +88,7 @@ export function threadsOf(
     openmp_loaded: [...new Set(textIn(facts, 'threads.openmp_loaded')?.split('; ') ?? [])],
     pools: Object.keys(facts).flatMap((key) => (POOL.test(key) ? [String(facts[key])] : [])),
     teams,
-    places: workerCpus ? placesOf(facts, workerCpus) : null,
+    places: workerCpus ? placesOf(facts, workerCpus, usableCpusOf(facts, seen)?.cpus) : null,
     by_core_kind: coreKinds,
   }
 }
@@ -97,12 +99,15 @@ interface Together {
   readonly ns: number
 }
 
-function placesOf(facts: Facts, { together, allowed, moves }: WorkerCpus): PlaceFigures {
+function placesOf(
+  facts: Facts,
+  { together, allowed, moves }: WorkerCpus,
+  usable: readonly number[] = cpusOf(textIn(facts, 'topology.online') ?? ''),
+): PlaceFigures {
   const topology = topologyOf(facts)
   const all = [...together].map(([key, ns]): Together => ({ cpus: key.split(' ').map(Number), ns }))
   const allNs = all.reduce((sum, { ns }) => sum + ns, 0)
   const shareOf = (ns: number) => (allNs > 0 ? ns / allNs : 0)
-  const usable = usableCpusOf(facts, listsOf(allowed)) ?? cpusOf(textIn(facts, 'topology.online') ?? '')
   const share = (is: (cpus: readonly number[]) => boolean) =>
     shareOf(all.reduce((sum, { cpus, ns }) => sum + (is(cpus) ? ns : 0), 0))
   const hasKinds = topology !== undefined && [...topology.values()].some(({ kind }) => kind !== undefined)
@@ -155,9 +160,18 @@ function areSlow(cpus: readonly number[], topology: Topology, usable: readonly n
   return isSlow && coresOf(cpus.filter(isFast), topology).size < coresOf(usable.filter(isFast), topology).size
 }
 
+/** Was a worker mostly on these CPUs, where it is known? Where it ran is the truth, not its affinity when a call began. */
+function ranWithin({ cpus: ran }: WorkerPlace, cpus: readonly number[]): boolean {
+  const share = (of: WorkerPlace['cpus']) => of.reduce((sum, { share }) => sum + share, 0)
+  return share(ran.filter(({ cpu }) => cpus.includes(cpu))) >= share(ran) / 2
+}
+
 /** Workers that may run on fewer CPUs than they are, though the program may use more. */
 function crowdedIn(workers: readonly WorkerPlace[], usable: number): PlaceFigures['crowded'] {
-  const lists = workers.flatMap(({ worker, allowed: [most] }) => (most ? [{ worker, cpus: cpusOf(most.cpus) }] : []))
+  const lists = workers.flatMap((place) => {
+    const cpus = cpusOf(place.allowed[0]?.cpus ?? '')
+    return cpus.length > 0 && ranWithin(place, cpus) ? [{ worker: place.worker, cpus }] : []
+  })
   for (const { cpus } of lists.toSorted((a, b) => a.cpus.length - b.cpus.length)) {
     const within = lists.filter((other) => other.cpus.every((cpu) => cpus.includes(cpu)))
     if (within.length > cpus.length && cpus.length < usable)

@@ -95,6 +95,10 @@ export interface Exporter {
   readonly version: string
 }
 
+/** No column of a table contains the process. */
+const ONE_PROCESS =
+  'export each of them alone (without --together): tables are of one process. Logs of a client and a server of ggml-rpc are two runs in tables; convert and why take them together'
+
 const DAY_NS = 86_400_000_000_000n
 
 /**
@@ -133,7 +137,7 @@ export async function* tablesOf(
 /** Adds the rows about the whole run and returns its day. */
 function addRun(tables: Tables, read: readonly TablesOfLog[], version: string): string | undefined {
   const logs = read.map((log) => log.asRead())
-  refuseSeveral(logs)
+  refuseSeveral(logs, ONE_PROCESS)
   const main = mainLog(read)
   const { findings } = findingsOf(read.map((log) => log.asFound()))[read.indexOf(main)]!
   for (const row of findingRows(findings ?? [])) tables.add('finding', row)

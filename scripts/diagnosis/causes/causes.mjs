@@ -1,4 +1,5 @@
 /** All causes, in the order of the table. */
+import { boundPlaces, HARMLESS } from './bound.mjs'
 import {
   attentionOff,
   cacheType,
@@ -35,6 +36,7 @@ export const CAUSES = [
   moreThreads,
   oneCpu,
   boundPool,
+  boundPlaces,
   quota,
   memoryLimit,
   expertsRead,
@@ -92,4 +94,5 @@ export const CAUSES = [
   hotGpu,
   ...PAIRS,
   ...UNSEEN,
+  ...HARMLESS,
 ]

@@ -27,7 +27,7 @@ const isOpen = (port) =>
 export const remoteBackend = {
   id: 'remote-backend',
   title: 'layers that a server of ggml-rpc computes',
-  builds: ['rpc'],
+  builds: ['rpc', 'rpc-cuda'],
   rules: ['remote-wait'],
   async create({ folder, build, number }) {
     const port = await freePort()
@@ -43,6 +43,6 @@ export const remoteBackend = {
       ...{ model: await modelIn(folder, MODEL), threads: 1, prompt: 8 + number, tokens: 40 },
       args: ['--rpc', address, '--gpu-layers', layers],
     })
-    return { command, undo: () => server.kill() }
+    return { command, env: build.env, undo: () => server.kill() }
   },
 }

@@ -1,24 +1,14 @@
-import { readdirSync } from 'node:fs'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { beforeAll, expect, test } from '@jest/globals'
 import { lookedAt } from '../../../lib/analysis.ts'
 import { verdictOf } from '../../../lib/analyze/verdict/verdict.ts'
 import { type Analysis, analyze, type Finding } from '../../../lib/index.ts'
 import { inputOf } from '../../../lib/node.ts'
+import { STORED_LOGS } from '../stored-logs.ts'
 
 /**
  * What is said of all stored logs. What `why` lists as checked and not reported: nothing that takes more than a fifth of the time is left to
  * the reader. Verdicts: the cause is in the largest part of the time.
  */
-
-const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
-const FOLDERS = ['test/fixtures', 'test/gpu/logs', 'test/printed/logs', 'examples']
-const LOGS = FOLDERS.flatMap((folder) =>
-  readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
-    .filter((name) => /\.\w+$/.test(name) && !/\.(?:md|mjs|py|ts|c|html)$/.test(name))
-    .map((name) => join(folder, name)),
-).sort()
 
 const FIFTH = 20
 
@@ -38,8 +28,8 @@ const sharesIn = (analysis: Analysis) =>
 const analysed: { readonly log: string; readonly analysis: Analysis }[] = []
 
 beforeAll(async () => {
-  for (const log of LOGS) {
-    const analysis = await analyze(inputOf(join(ROOT, log))).catch(({ name }) => {
+  for (const log of STORED_LOGS) {
+    const analysis = await analyze(inputOf(log)).catch(({ name }) => {
       // Companions, and files that are no log.
       expect([log, name]).toEqual([log, expect.stringMatching(/^(?:UsageError|FormatError)$/)])
     })

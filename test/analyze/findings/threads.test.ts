@@ -220,6 +220,27 @@ describe('cores', () => {
     expect(of(one)).toEqual(['more-threads-than-cpus'])
   })
 
+  describe('the affinity of one thread is not that of the program', () => {
+    const ONE = { ...MACHINE, 'cpus.allowed': '1', 'cpus.allowed_list': '3' }
+    const rulesOf = async (step: MadeCall['steps'][number], made: Partial<MadeCall>) => {
+      const analysis = await analyze(madeRun({ calls: decodes(20, [step], made), attributes: ONE }))
+      expect(analysis.run.limits!.cpus).toBeGreaterThanOrEqual(2)
+      return of(analysis.findings)
+    }
+
+    test('where other workers may use other CPUs', async () => {
+      expect(await rulesOf(waiting, { cpus: [3, 5], allowed: ['3', '5'] })).toEqual(['barrier-wait'])
+    })
+
+    test('where workers ran on other CPUs when graphs began', async () => {
+      expect(await rulesOf(waiting, { cpus: [3, 5], allowed: ['3', '3'] })).toEqual(['barrier-wait'])
+    })
+
+    test('where states of workers contain other CPUs', async () => {
+      expect(await rulesOf({ ...waiting, lostNs: [0, 1_000] }, {})).toEqual(['barrier-wait'])
+    })
+  })
+
   describe('OpenMP binds the thread whose affinity the log contains as the program’s', () => {
     const bound = async (cpus: readonly number[], allowed: readonly string[], variables: Record<string, string>) => {
       const facts = { ...MACHINE, 'threads.runtime': 'openmp', 'cpus.allowed': '1', 'cpus.allowed_list': allowed[0]! }
@@ -238,7 +259,10 @@ describe('cores', () => {
       const { analysis, rules } = await bound([0, 2], ['0', '2'], variables)
       expect(rules).toEqual(['barrier-wait'])
       expect(analysis.run.limits!.cpus).toBeGreaterThanOrEqual(2)
+      expect(analysis.machine!.allowed).not.toBe('0')
       expect(analysis.threads!.places!.crowded).toBeNull()
+      const why = analysis.undetermined.flatMap(({ what, why }) => (what === 'run.limits.cpus' ? [why] : []))
+      expect(why).toEqual([expect.stringContaining(' binds the thread whose affinity the log contains: ')])
     })
 
     test.each([{ OMP_PLACES: '{0},{0}' }, { OMP_PROC_BIND: 'true', GOMP_CPU_AFFINITY: '0' }] as Record<
@@ -249,6 +273,7 @@ describe('cores', () => {
       expect(rules).toEqual(['crowded-affinity'])
       const variable = Object.entries(variables).at(-1)!.join('=')
       expect(analysis.findings[0]!.sentence).toContain(`may run on CPU 0 only, with ${variable}: `)
+      expect(analysis.findings[0]!.advice).toContain(`Unset ${variable}, `)
     })
 
     test.each([{ OMP_PROC_BIND: 'true' }, { OMP_PROC_BIND: 'spread', OMP_PLACES: 'cores' }, {}] as Record<

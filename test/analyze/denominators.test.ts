@@ -35,7 +35,8 @@ const OF = {
   'readings of power': ({ power }: Analysis) => (power?.devices.length ?? 0) > 0,
   'latencies of requests': ({ requests }: Analysis) => requests !== null && requests.count > 0,
   'tokens of prompts': ({ requests }: Analysis) => (requests?.reuse.prompt_tokens ?? 0) > 0,
-  'drafted tokens': ({ requests, speculation }: Analysis) => requests?.drafts != null || speculation !== null,
+  'drafted tokens': ({ calls, requests, speculation }: Analysis) =>
+    calls.drafts !== null || requests?.drafts != null || speculation !== null,
   'time of sampled tokens': ({ sampling }: Analysis) => sampling !== null,
   'choices of experts': ({ experts }: Analysis) => experts !== null,
   'bytes of memory': ({ memory }: Analysis) => memory !== null,
@@ -59,6 +60,7 @@ const timeOf = ({ call_time }: Analysis, of: string) =>
 /** Shares in the Analysis, by their path. */
 const FIELDS: readonly (readonly [path: RegExp, of: Of])[] = [
   [/^call_time\./, 'calls, of wall time'],
+  [/^calls\.drafts\./, 'drafted tokens'],
   [/^experts\./, 'choices of experts'],
   [/^first_token\./, 'the time to the first token'],
   [/^gpu\.devices\.(?:steps\.)?time\./, "a device's time"],
@@ -96,6 +98,7 @@ const SENTENCES: readonly (readonly [text: RegExp, of: Of])[] = [
     "a device's time",
   ],
   [/ % of the readings/, 'readings of power'],
+  [/ % of drafted tokens/, 'drafted tokens'],
   [
     / % of (?:its|their|the) latency|\btook [\d. ]+\w+ \(\d+ %\)| % of the work was for requests/,
     'latencies of requests',
@@ -106,7 +109,8 @@ const SENTENCES: readonly (readonly [text: RegExp, of: Of])[] = [
 
 /** Sections of `stats` and of reports with shares, by their title. */
 const SECTIONS: readonly (readonly [title: RegExp, of: Of])[] = [
-  [/^time of calls/, 'calls, of wall time'],
+  [/^(?:time of )?calls/, 'calls, of wall time'],
+  [/^speculative decoding$/, 'drafted tokens'],
   [/^operators$/, 'operators of workers'],
   [/^workers$/, 'operators of workers'],
   [/^threads of workers in calls/, 'the time of workers in calls'],

@@ -14,6 +14,7 @@ import { LOGS, ROOT } from '../tables/of-logs.ts'
  */
 
 type Row = Readonly<Record<string, string>>
+type KeyOf = (row: Row) => string
 
 /** A table of the report with the one of `stats` that has the same figures. */
 interface Pair {
@@ -81,7 +82,7 @@ const PAIRS: readonly Pair[] = [
     },
   },
   {
-    ...{ caption: /^Sequences that decoded/, section: 'calls', first: 'sequence', isWhole: true },
+    ...{ caption: /^Sequences that decoded/, section: 'calls', first: 'sequence', key: 'order' as const },
     columns: { tokens: 'tokens', 'TPOT mean': 'TPOT', p50: 'p50', p99: 'p99' },
   },
   {
@@ -157,6 +158,9 @@ function tablesOf(page: string) {
   })
 }
 
+/** Of each path its last name. */
+const withoutFolders = (names: string) => names.replaceAll(/[^ ,]*\//g, '')
+
 const seen = new Set<string>()
 const differences = new Set<string>()
 
@@ -189,8 +193,14 @@ function compareRows(
   const keyOf = key === undefined ? ([(row: Row) => Object.values(row).at(-1)!, first] as const) : key
   const isRest = (row: Row) => / more$/.test(first(row))
   const isCut = stats.some(isRest)
+  /** Rows of several models may have the same key: the n-th of the report is the n-th of `stats`. */
+  const nthOf = (of: readonly Row[], i: number, [ofReport, ofStats]: readonly [KeyOf, KeyOf]) => {
+    const wanted = ofReport(of[i]!)
+    const n = of.slice(0, i).filter((row) => ofReport(row) === wanted).length
+    return stats.filter((row) => ofStats(row) === wanted)[n]
+  }
   rows.forEach((row, i) => {
-    const other = keyOf === 'order' ? stats[i] : stats.find((of) => keyOf[1](of) === keyOf[0](row))
+    const other = keyOf === 'order' ? stats[i] : nthOf(rows, i, keyOf)
     if (!other && !isCut && isWhole) differences.add(`${Object.values(row).at(-1)}: a row of the report only`)
     if (!other || isRest(other)) return
     for (const [column, name] of Object.entries(columns)) {
@@ -225,7 +235,7 @@ function compareFacts(page: string, sections: readonly Section[]): void {
     const stated = facts.get(`run: ${word}`) ?? facts.get(`machine and threads: ${word}`)
     if (word === undefined || stated === undefined) continue
     // A page names no folders.
-    sameText(word, stated.replace(/^.*\//, ''), text(value!).replace(/^.*\//, ''))
+    sameText(word, withoutFolders(stated), withoutFolders(text(value!)))
     seen.add(word)
   }
 }

@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { beforeAll, expect, test } from '@jest/globals'
+import { cacheFolder } from '../cache.cjs'
 import { cc } from '../compile.ts'
 import { at, CLI, folder, NODE, run, useFolder } from './helpers.ts'
 
@@ -42,7 +42,7 @@ export const script = (name: string, text: string) => {
 }
 
 /** Where the recorder is built, once for all test files. */
-const SHARED_CACHE = join(tmpdir(), 'ggml2perfetto-test-cache')
+const SHARED_CACHE = cacheFolder('cache')
 
 /** Lists the native files of a package with their hashes, as scripts/build-native.mjs does. */
 export function writeHashes(home: string): void {
@@ -64,7 +64,7 @@ export function useProgram(): void {
   useFolder()
   beforeAll(() => {
     if (!canRecord) return
-    const lock = join(tmpdir(), 'ggml2perfetto-test-cache.lock')
+    const lock = cacheFolder('cache.lock')
     const env = { ...process.env, XDG_CACHE_HOME: SHARED_CACHE }
     const names = ['record', '-q', 'sh', '-c', 'printf %s "$LD_PRELOAD"']
     const library = spawnSync('flock', [lock, ...NODE, CLI, ...names], { env, encoding: 'utf8' }).stdout

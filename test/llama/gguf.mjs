@@ -7,9 +7,9 @@
  */
 import { createHash, randomUUID } from 'node:crypto'
 import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { bitsOf } from '../../scripts/random.mjs'
+import { cacheFolder } from '../cache.cjs'
 
 /** Raise it when the bytes of a model change: the cached files carry it in their names. */
 const FORMAT = 1
@@ -361,7 +361,7 @@ export const writeModel = async (preset, path) => {
 }
 
 /** The model from the cache in the temporary folder, written there first where it is missing. */
-export const cachedModel = async (preset, folder = join(tmpdir(), 'ggml2perfetto-models')) => {
+export const cachedModel = async (preset, folder = cacheFolder('models')) => {
   const spec = specOf(preset)
   const hash = createHash('sha256')
     .update(JSON.stringify([FORMAT, spec]))

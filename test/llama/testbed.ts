@@ -2,10 +2,10 @@ import { execFile, spawn, spawnSync } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
 import { existsSync, readdirSync } from 'node:fs'
 import { mkdir, readFile, rename } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { cacheFolder } from '../cache.cjs'
 import { C_FLAGS, INCLUDE } from '../compile.ts'
 import { cachedModel, type Model, type ModelSpec, type Preset } from './gguf.mjs'
 
@@ -245,7 +245,7 @@ export const vulkanEnvironment = lavapipe && {
   VK_DRIVER_FILES: join(DRIVERS, lavapipe),
   VK_ICD_FILENAMES: join(DRIVERS, lavapipe), // the same to older loaders
   GALLIVM_PERF: 'nopt',
-  MESA_SHADER_CACHE_DIR: join(tmpdir(), 'ggml2perfetto-shaders'),
+  MESA_SHADER_CACHE_DIR: cacheFolder('shaders'),
 }
 
 /** A model with random weights, from the cache in the temporary folder. */
@@ -256,7 +256,7 @@ const compile = async (name: string, { compiler, lib }: typeof X64) => {
   const stamp = await readFile(join(HOME, 'stamp.json'), 'utf8')
   const flags = FLAGS.filter((flag) => name.endsWith('.c') || !/^-std=|prototypes$/.test(flag)) // C++ has none of these
   const key = createHash('sha256').update([await readFile(source, 'utf8'), stamp, lib, ...flags].join('\0'))
-  const folder = join(tmpdir(), 'ggml2perfetto-runner')
+  const folder = cacheFolder('runner')
   const path = join(folder, key.digest('hex').slice(0, 16))
   if (existsSync(path)) return path
   await mkdir(folder, { recursive: true })

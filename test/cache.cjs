@@ -1,17 +1,35 @@
-const { lstatSync, mkdirSync } = require('node:fs')
+const { createHash } = require('node:crypto')
+const { lstatSync, mkdirSync, symlinkSync } = require('node:fs')
 const { tmpdir, userInfo } = require('node:os')
 const { join } = require('node:path')
 
+/** LD_PRELOAD takes no path with these. */
+const isPlain = (path) => !/[\s:;$]/.test(path)
+
 /**
  * The path of a folder for what tests and scripts keep from run to run: in the temporary folder, for each user another. A folder that all
- * users shared would belong to the first one, and fail for all others.
+ * users shared would belong to the first one, and fail for all others. Libraries in it can be preloaded.
  */
 exports.cacheFolder = (name) => {
   const uid = process.getuid?.() ?? userInfo().username
-  const all = join(tmpdir(), `ggml2perfetto-tests-${uid}`)
+  const all = join(isPlain(tmpdir()) ? tmpdir() : '/tmp', `ggml2perfetto-tests-${uid}`)
   mkdirSync(all, { recursive: true })
   const stats = lstatSync(all)
   if (!stats.isDirectory() || (process.getuid && stats.uid !== uid))
     throw new Error(`${all} is not a folder of this user: set TMPDIR to a folder of yours`)
   return join(all, name)
+}
+
+/** A path of a folder that LD_PRELOAD takes: its own, else that of a link to it. */
+exports.plainPath = (folder) => {
+  if (isPlain(folder)) return folder
+  const links = exports.cacheFolder('links')
+  mkdirSync(links, { recursive: true })
+  const link = join(links, createHash('sha256').update(folder).digest('hex').slice(0, 16))
+  try {
+    symlinkSync(folder, link)
+  } catch (error) {
+    if (error.code !== 'EEXIST') throw error
+  }
+  return link
 }

@@ -1,2 +1,8 @@
-/** The path of a folder for what tests and scripts keep from run to run: in the temporary folder, for each user another. */
+/**
+ * The path of a folder for what tests and scripts keep from run to run: in the temporary folder, for each user another. Libraries in it can be
+ * preloaded.
+ */
 export declare function cacheFolder(name: string): string
+
+/** A path of a folder that LD_PRELOAD takes: its own, else that of a link to it. */
+export declare function plainPath(folder: string): string

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect } from '@jest/globals'
 import type { FunctionEvent, TensorEvent } from '../../lib/core.ts'
 import { convert, eventsOf, Names, type TraceEvent } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
+import { plainPath } from '../cache.cjs'
 import type { Model, ModelSpec } from '../llama/gguf.mjs'
 import { type Call, ensureLlama, type Run, type RunOptions, runHosts } from '../llama/testbed.ts'
 
@@ -14,7 +15,8 @@ import { type Call, ensureLlama, type Run, type RunOptions, runHosts } from '../
 
 const NATIVE = fileURLToPath(new URL('../../native', import.meta.url))
 const BUILD = 'build/tests'
-export const RECORDER = join(NATIVE, BUILD, 'libggml2perfetto.so')
+/** LD_PRELOAD takes no path with blanks. */
+export const RECORDER = join(plainPath(NATIVE), BUILD, 'libggml2perfetto.so')
 
 /** As small as llama.cpp takes them. */
 export const NANO: ModelSpec = {

@@ -1,5 +1,5 @@
 const { createHash } = require('node:crypto')
-const { lstatSync, mkdirSync, symlinkSync } = require('node:fs')
+const { chmodSync, lstatSync, mkdirSync, symlinkSync } = require('node:fs')
 const { tmpdir, userInfo } = require('node:os')
 const { join } = require('node:path')
 
@@ -13,18 +13,23 @@ const isPlain = (path) => !/[\s:;$]/.test(path)
 exports.cacheFolder = (name) => {
   const uid = process.getuid?.() ?? userInfo().username
   const all = join(isPlain(tmpdir()) ? tmpdir() : '/tmp', `ggml2perfetto-tests-${uid}`)
-  mkdirSync(all, { recursive: true })
+  exports.makeForAll(all)
   const stats = lstatSync(all)
   if (!stats.isDirectory() || (process.getuid && stats.uid !== uid))
     throw new Error(`${all} is not a folder of this user: set TMPDIR to a folder of yours`)
   return join(all, name)
 }
 
+/** Makes a folder that all users may read, whatever the umask is: tests run programs as other users, too. */
+exports.makeForAll = (folder) => {
+  if (mkdirSync(folder, { recursive: true })) chmodSync(folder, 0o755)
+}
+
 /** A path of a folder that LD_PRELOAD takes: its own, else that of a link to it. */
 exports.plainPath = (folder) => {
   if (isPlain(folder)) return folder
   const links = exports.cacheFolder('links')
-  mkdirSync(links, { recursive: true })
+  exports.makeForAll(links)
   const link = join(links, createHash('sha256').update(folder).digest('hex').slice(0, 16))
   try {
     symlinkSync(folder, link)

@@ -4,5 +4,8 @@
  */
 export declare function cacheFolder(name: string): string
 
+/** Makes a folder that all users may read, whatever the umask is: tests run programs as other users, too. */
+export declare function makeForAll(folder: string): void
+
 /** A path of a folder that LD_PRELOAD takes: its own, else that of a link to it. */
 export declare function plainPath(folder: string): string

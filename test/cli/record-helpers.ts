@@ -34,6 +34,7 @@ export const WITH_LLAMA = () => [`-L${folder}`, '-l:libllama.so', `-Wl,-rpath,${
 export const compile = (name: string, source: string, ...flags: string[]) => {
   writeFileSync(at(`${name}.c`), source)
   cc('-O1', at(`${name}.c`), '-o', at(name), ...flags)
+  chmodSync(at(name), 0o755) // for other users, whatever the umask is
 }
 
 export const script = (name: string, text: string) => {

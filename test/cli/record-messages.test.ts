@@ -101,7 +101,8 @@ describe('a log that cannot be written', () => {
   })
 
   nobodyTest('by the user that the program runs as (needs root)', () => {
-    mkdirSync(at('of-root'), { mode: 0o755 })
+    mkdirSync(at('of-root'))
+    chmodSync(at('of-root'), 0o755)
     chmodSync(folder, 0o755)
     const other = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups']
     mkdirSync(at('for all users'))

@@ -1,11 +1,11 @@
 import { execFile, spawn, spawnSync } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
 import { existsSync, readdirSync } from 'node:fs'
-import { mkdir, readFile, rename } from 'node:fs/promises'
+import { chmod, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { cacheFolder } from '../cache.cjs'
+import { cacheFolder, makeForAll } from '../cache.cjs'
 import { C_FLAGS, INCLUDE } from '../compile.ts'
 import { cachedModel, type Model, type ModelSpec, type Preset } from './gguf.mjs'
 
@@ -259,10 +259,11 @@ const compile = async (name: string, { compiler, lib }: typeof X64) => {
   const folder = cacheFolder('runner')
   const path = join(folder, key.digest('hex').slice(0, 16))
   if (existsSync(path)) return path
-  await mkdir(folder, { recursive: true })
+  makeForAll(folder)
   const temporary = `${path}.${randomUUID()}.tmp`
   const linked = [`-L${lib}`, `-Wl,-rpath,${lib}`, '-lllama', '-lggml', '-lggml-base', '-lpthread']
   await execute(compiler, [...flags, source, '-o', temporary, ...linked])
+  await chmod(temporary, 0o755) // for other users, whatever the umask is
   await rename(temporary, path)
   return path
 }

@@ -6,13 +6,16 @@ const { join } = require('node:path')
 /** LD_PRELOAD takes no path with these. */
 const isPlain = (path) => !/[\s:;$]/.test(path)
 
+/** The temporary folder, of which LD_PRELOAD takes paths: for libraries that tests preload. */
+exports.plainTmpdir = () => (isPlain(tmpdir()) ? tmpdir() : '/tmp')
+
 /**
  * The path of a folder for what tests and scripts keep from run to run: in the temporary folder, for each user another. A folder that all
  * users shared would belong to the first one, and fail for all others. Libraries in it can be preloaded.
  */
 exports.cacheFolder = (name) => {
   const uid = process.getuid?.() ?? userInfo().username
-  const all = join(isPlain(tmpdir()) ? tmpdir() : '/tmp', `ggml2perfetto-tests-${uid}`)
+  const all = join(exports.plainTmpdir(), `ggml2perfetto-tests-${uid}`)
   exports.makeForAll(all)
   const stats = lstatSync(all)
   if (!stats.isDirectory() || (process.getuid && stats.uid !== uid))

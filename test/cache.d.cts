@@ -1,3 +1,6 @@
+/** The temporary folder, of which LD_PRELOAD takes paths: for libraries that tests preload. */
+export declare function plainTmpdir(): string
+
 /**
  * The path of a folder for what tests and scripts keep from run to run: in the temporary folder, for each user another. Libraries in it can be
  * preloaded.

@@ -152,10 +152,10 @@ export function start(args: readonly string[], env: Record<string, string> = {})
 export let folder: string
 
 /** Call at the top of a test file. */
-export function useFolder(): void {
+export function useFolder(parent = tmpdir()): void {
   beforeAll(() => {
     if (!existsSync(CLI)) throw new Error(`${CLI} is missing: npm run build`)
-    folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-cli-'))
+    folder = mkdtempSync(join(parent, 'ggml2perfetto-cli-'))
   })
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 }

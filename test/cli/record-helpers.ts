@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { beforeAll, expect, test } from '@jest/globals'
-import { cacheFolder } from '../cache.cjs'
+import { cacheFolder, plainTmpdir } from '../cache.cjs'
 import { cc } from '../compile.ts'
 import { at, CLI, folder, NODE, run, useFolder } from './helpers.ts'
 
@@ -62,7 +62,7 @@ export const NO_CALL = /no ggml call was seen in (.*): there is no log/
 
 /** Call at the top of a test file. Programs: caller, which calls ggml; the recorder is there, in a cache of the file's own. */
 export function useProgram(): void {
-  useFolder()
+  useFolder(plainTmpdir())
   beforeAll(() => {
     if (!canRecord) return
     const lock = cacheFolder('cache.lock')

@@ -198,7 +198,7 @@ const canRun = (command: string) => spawnSync(command, ['--version'], { stdio: '
 export const hasLlama = () =>
   process.platform === 'linux' &&
   process.arch === 'x64' &&
-  canRun('cc') &&
+  ['cc', 'make'].every(canRun) && // make builds the recorder
   (existsSync(join(HOME, 'stamp.json')) || canRun('git'))
 
 /** What is missing to run programs of arm64, beside llama.cpp; undefined: nothing. */

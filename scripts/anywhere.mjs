@@ -5,7 +5,8 @@
  * begins to depend on the user, the folder, the environment or the locale. `--keep` leaves the copies, and Jest's output in each (jest.log).
  * `npm test` must have run in the checkout once: the copies share its node_modules, dist and vendor.
  */
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import {
   cpSync,
   existsSync,
@@ -175,7 +176,34 @@ function countsOf(report) {
   }
 }
 
-function runIn(name, suites, keep) {
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP']
+
+/** Runs a command in a group of processes of its own, of which nothing is left when it ends, at a signal, or after {@link SECONDS_MAX}. */
+async function runAlone([program, ...args], options) {
+  const child = spawn(program, args, { ...options, detached: true })
+  const end = () => {
+    try {
+      process.kill(-child.pid, 'SIGKILL')
+    } catch {
+      // None of the group runs any more.
+    }
+  }
+  let signal
+  const onSignal = (name) => {
+    signal = name
+    end()
+  }
+  const timer = setTimeout(end, SECONDS_MAX * 1000)
+  for (const name of SIGNALS) process.on(name, onSignal)
+  const [status] = await once(child, 'exit')
+  for (const name of SIGNALS) process.off(name, onSignal)
+  clearTimeout(timer)
+  end()
+  if (signal) throw new Error(`ended by ${signal}`)
+  return status
+}
+
+async function runIn(name, suites, keep) {
   const {
     name: last = 'checkout',
     before = [],
@@ -204,12 +232,10 @@ function runIn(name, suites, keep) {
     const command = [...before, process.execPath, ...jest, ...suites, '--json', `--outputFile=${report}`]
     const log = openSync(join(copy, 'jest.log'), 'w')
     const start = Date.now()
-    const { status } = spawnSync(command[0], command.slice(1), {
+    const status = await runAlone(command, {
       cwd: copy,
       env: isWhole ? added : { ...own, ...added },
       stdio: ['ignore', log, log],
-      timeout: SECONDS_MAX * 1000,
-      killSignal: 'SIGKILL',
     })
     const counts = countsOf(report) ?? {
       suites: 0,
@@ -240,7 +266,7 @@ if (unknown.length) {
 show(['surrounding', 'suites', 'passed', 'skipped', 'failed', 'seconds'])
 const failures = []
 for (const name of names) {
-  const row = runIn(name, values.suites?.split(',') ?? SUITES, values.keep)
+  const row = await runIn(name, values.suites?.split(',') ?? SUITES, values.keep)
   if (row.why) show([name, row.why])
   else show([name, row.suites, row.passed, row.skipped, row.failed, row.seconds])
   failures.push(...(row.failures ?? []).map((failure) => `${name}: ${failure}`))

@@ -5,7 +5,8 @@
  * begins to depend on the user, the folder, the environment or the locale. `--keep` leaves the copies, and Jest's output in each (jest.log).
  * `npm test` must have run in the checkout once: the copies share its node_modules, dist and vendor.
  */
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import {
   cpSync,
   existsSync,
@@ -155,27 +156,58 @@ function copyTo(folder, owner) {
   ])
 }
 
-/** Counts of Jest's report; undefined: Jest did not write one. */
-function countsOf(report) {
-  if (!existsSync(report)) return undefined
-  const { numPassedTests, numPendingTests, numFailedTests, numFailedTestSuites, numTotalTestSuites, testResults } =
-    JSON.parse(readFileSync(report, 'utf8'))
-  const failures = testResults.flatMap(({ name, assertionResults, message, status }) => {
-    const failed = assertionResults.filter((one) => one.status === 'failed').map(({ fullName }) => fullName)
-    const shown = name.slice(name.indexOf('/test/') + 1)
-    if (status === 'failed' && failed.length === 0) return [`${shown}: ${message.trim().split('\n')[0]}`]
-    return failed.map((title) => `${shown}: ${title}`)
-  })
+/** What Jest printed in the end. Its report in JSON is missing where an error refers to itself. undefined: it did not come that far. */
+function countsOf(log) {
+  const text = readFileSync(log, 'utf8')
+  const summary = (title) => new RegExp(`^${title}: +(.*) total$`, 'm').exec(text)?.[1]
+  const [suites, tests] = [summary('Test Suites'), summary('Tests')]
+  if (suites === undefined || tests === undefined) return undefined
+  const count = (name) => Number(new RegExp(`(\\d+) ${name}`).exec(tests)?.[1] ?? 0)
+  const failures = new Set()
+  let file = ''
+  for (const line of text.split('\n')) {
+    file = /^FAIL (\S+)/.exec(line)?.[1] ?? file
+    const [, title] = /^ {2}● (.*)/.exec(line) ?? []
+    if (title) failures.add(`${file}: ${title}`)
+  }
+  const total = Number(/(\d+)$/.exec(suites)?.[1])
   return {
-    suites: numTotalTestSuites,
-    passed: numPassedTests,
-    skipped: numPendingTests,
-    failed: Math.max(numFailedTests, numFailedTestSuites),
-    failures,
+    suites: total,
+    passed: count('passed'),
+    skipped: count('skipped'),
+    failed: count('failed'),
+    failures: [...failures],
   }
 }
 
-function runIn(name, suites, keep) {
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP']
+
+/** Runs a command in a group of processes of its own, of which nothing is left when it ends, at a signal, or after {@link SECONDS_MAX}. */
+async function runAlone([program, ...args], options) {
+  const child = spawn(program, args, { ...options, detached: true })
+  const end = () => {
+    try {
+      process.kill(-child.pid, 'SIGKILL')
+    } catch {
+      // None of the group runs any more.
+    }
+  }
+  let signal
+  const onSignal = (name) => {
+    signal = name
+    end()
+  }
+  const timer = setTimeout(end, SECONDS_MAX * 1000)
+  for (const name of SIGNALS) process.on(name, onSignal)
+  const [status] = await once(child, 'exit')
+  for (const name of SIGNALS) process.off(name, onSignal)
+  clearTimeout(timer)
+  end()
+  if (signal) throw new Error(`ended by ${signal}`)
+  return status
+}
+
+async function runIn(name, suites, keep) {
   const {
     name: last = 'checkout',
     before = [],
@@ -200,23 +232,21 @@ function runIn(name, suites, keep) {
     const jest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
       .scripts.jest.split(' ')
       .slice(1)
-    const report = join(copy, 'jest.json')
-    const command = [...before, process.execPath, ...jest, ...suites, '--json', `--outputFile=${report}`]
-    const log = openSync(join(copy, 'jest.log'), 'w')
+    const command = [...before, process.execPath, ...jest, ...suites]
+    const path = join(copy, 'jest.log')
+    const log = openSync(path, 'w')
     const start = Date.now()
-    const { status } = spawnSync(command[0], command.slice(1), {
+    const status = await runAlone(command, {
       cwd: copy,
       env: isWhole ? added : { ...own, ...added },
       stdio: ['ignore', log, log],
-      timeout: SECONDS_MAX * 1000,
-      killSignal: 'SIGKILL',
     })
-    const counts = countsOf(report) ?? {
+    const counts = countsOf(path) ?? {
       suites: 0,
       passed: 0,
       skipped: 0,
       failed: 1,
-      failures: [`no report: status ${status}, ${join(copy, 'jest.log')}`],
+      failures: [`no report: status ${status}, ${path}`],
     }
     return { name, ...counts, seconds: Math.round((Date.now() - start) / 1000) }
   } finally {
@@ -240,7 +270,7 @@ if (unknown.length) {
 show(['surrounding', 'suites', 'passed', 'skipped', 'failed', 'seconds'])
 const failures = []
 for (const name of names) {
-  const row = runIn(name, values.suites?.split(',') ?? SUITES, values.keep)
+  const row = await runIn(name, values.suites?.split(',') ?? SUITES, values.keep)
   if (row.why) show([name, row.why])
   else show([name, row.suites, row.passed, row.skipped, row.failed, row.seconds])
   failures.push(...(row.failures ?? []).map((failure) => `${name}: ${failure}`))

@@ -14,6 +14,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { eventsOf, Names } from '../dist/index.js'
 import { inputOf } from '../dist/node.js'
+import { cacheFolder } from '../test/cache.cjs'
 import { cachedModel } from '../test/llama/gguf.mjs'
 import { freePort, untilUp } from './servers.mjs'
 import { build, variants } from './static-programs/build.mjs'
@@ -39,7 +40,7 @@ const COUNTED = {
 
 const { values } = parseArgs({
   options: {
-    folder: { type: 'string', default: join(tmpdir(), 'ggml2perfetto-static-programs') },
+    folder: { type: 'string', default: cacheFolder('static-programs') },
     only: { type: 'string', default: '' },
     calls: { type: 'string' },
   },

@@ -1,11 +1,11 @@
 const { existsSync, readdirSync, readFileSync } = require('node:fs')
 const { createRequire } = require('node:module')
-const { tmpdir } = require('node:os')
 const { join } = require('node:path')
 const { pathToFileURL } = require('node:url')
 const vm = require('node:vm')
 const { MessageChannel, Worker } = require('node:worker_threads')
 const { TestEnvironment } = require('jest-environment-node')
+const { cacheFolder } = require('./cache.cjs')
 
 /**
  * OpenMP's workers sleep at barriers. By default they spin, each on its CPU, which makes a run on a busy machine some ten times
@@ -14,7 +14,7 @@ const { TestEnvironment } = require('jest-environment-node')
 process.env['OMP_WAIT_POLICY'] ??= 'passive'
 
 /** Not the user's: peaks of this machine that are kept there would be in the figures of its logs. */
-const cache = join(tmpdir(), 'ggml2perfetto-test-cache')
+const cache = cacheFolder('cache')
 process.env['XDG_CACHE_HOME'] = cache
 const hasPeaks = () =>
   existsSync(`${cache}/ggml2perfetto`) &&

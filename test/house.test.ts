@@ -216,6 +216,25 @@ describe('who may import whom', () => {
   })
 })
 
+test('tests and scripts keep files in the temporary folder by cacheFolder, or under a name that nobody else can have taken', () => {
+  const named = [
+    ...filesIn('test'),
+    ...filesIn('test', '.mjs'),
+    ...filesIn('test', '.cjs'),
+    ...filesIn('scripts', '.mjs'),
+  ]
+    .filter((path) => path !== 'test/cache.cjs' && path !== 'test/house.test.ts')
+    .flatMap((path) =>
+      readFileSync(join(ROOT, path), 'utf8')
+        .split('\n')
+        .map((line, i) => ({ line, at: `${path}:${i + 1}` })),
+    )
+  const fixed = named.filter(
+    ({ line }) => line.includes('join(tmpdir(),') && !/mkdtemp(Sync)?\(|randomUUID\(/.test(line),
+  )
+  expect(fixed).toEqual([])
+})
+
 describe('docs/architecture.md', () => {
   const text = readFileSync(join(ROOT, 'docs/architecture.md'), 'utf8')
 

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import vm from 'node:vm'
+import { cacheFolder } from './cache.cjs'
 
 /**
  * The modules of lib that a program runs, in one file, as in dist/: Jest's workers compile that, not some 600 modules for each test file. It is
@@ -43,7 +43,7 @@ export default async function setUp() {
 
 /** Peaks that an earlier run measured would be in the figures of logs (the cache of environment.cjs). */
 function removePeaks() {
-  const cache = join(tmpdir(), 'ggml2perfetto-test-cache/ggml2perfetto')
+  const cache = join(cacheFolder('cache'), 'ggml2perfetto')
   if (!existsSync(cache)) return
   for (const name of readdirSync(cache)) if (name.startsWith('peaks-')) rmSync(join(cache, name), { force: true })
 }

@@ -97,9 +97,9 @@ export interface TemporaryFolder {
 }
 
 /** Makes one, and removes those that processes of this user left. */
-export async function temporaryFolder(): Promise<TemporaryFolder> {
-  await removeLeft(tmpdir())
-  const path = join(tmpdir(), `ggml2perfetto-${ownerMark()}-${randomBytes(8).toString('hex')}`)
+export async function temporaryFolder(parent = tmpdir()): Promise<TemporaryFolder> {
+  await removeLeft(parent)
+  const path = join(parent, `ggml2perfetto-${ownerMark()}-${randomBytes(8).toString('hex')}`)
   await mkdir(path, { mode: 0o700 })
   return { path, remove: ownUntilEnd(path) }
 }

@@ -9,15 +9,15 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { createWriteStream, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
 import { setFlagsFromString } from 'node:v8'
+import { cacheFolder } from '../../test/cache.cjs'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-const FOLDER = join(tmpdir(), 'ggml2perfetto-by-turns')
+const FOLDER = cacheFolder('by-turns')
 
 const executions = async (path, scale) => {
   const { longLog, perRound } = await import('./long-log.mjs')

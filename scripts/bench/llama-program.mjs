@@ -4,6 +4,7 @@ import { copyFileSync, existsSync, mkdtempSync, readdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { cacheFolder } from '../../test/cache.cjs'
 import { ROOT as DEBIAN, fetchDebian, IN_ROOT, install } from '../compatibility/runs.mjs'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -18,7 +19,7 @@ export const ON_VULKAN = {
   VK_DRIVER_FILES: DRIVER,
   VK_ICD_FILENAMES: DRIVER,
   GALLIVM_PERF: 'nopt',
-  MESA_SHADER_CACHE_DIR: join(tmpdir(), 'ggml2perfetto-shaders'),
+  MESA_SHADER_CACHE_DIR: cacheFolder('shaders'),
 }
 
 /** Fetches llama.cpp, builds the recorder and the program; returns the program's path. */

@@ -2,17 +2,17 @@
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { copyFile, cp, link, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { cacheFolder } from '../../test/cache.cjs'
 import { cachedModel } from '../../test/llama/gguf.mjs'
 import { askServer, freePort } from '../servers.mjs'
 
 const execute = promisify(execFile)
 const at = (path) => fileURLToPath(new URL(`../../${path}`, import.meta.url))
 const RECORDER = at('native/build/libggml2perfetto.so')
-const CACHE = join(tmpdir(), 'ggml2perfetto-compatibility')
+const CACHE = cacheFolder('compatibility')
 const RUN_MS = 120_000
 const FETCH_MS = 90_000
 /** If a registry does not answer, there is one retry, soon. */
@@ -149,7 +149,7 @@ const prepareBackend = async ({ backend, cuda }) => {
 
 /* ---- Debian: chroot into a folder with its packages, as in test/native/debian.long.test.ts. ---- */
 
-export const ROOT = join(tmpdir(), 'ggml2perfetto-debian')
+export const ROOT = cacheFolder('debian')
 const PACKAGES = ['coreutils', 'llama.cpp-tools', 'llama.cpp-tools-extra', 'llama.cpp-examples', 'whisper.cpp']
 /** With /proc and /sys: the recorder reads the kernel's clock source there. */
 export const IN_ROOT = [

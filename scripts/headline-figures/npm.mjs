@@ -2,16 +2,16 @@
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { cacheFolder } from '../../test/cache.cjs'
 import { install, NotAvailable } from '../compatibility/runs.mjs'
 
 const FUGOOD = '1.7.15'
 const NODE_LLAMA_CPP = '3.22.1'
 
 async function installFugood() {
-  const folder = join(tmpdir(), 'ggml2perfetto-compatibility', `fugood-${FUGOOD}`)
+  const folder = join(cacheFolder('compatibility'), `fugood-${FUGOOD}`)
   if (existsSync(join(folder, 'node_modules/@fugood/llama.node/lib/index.js'))) return folder
   await mkdir(folder, { recursive: true })
   await writeFile(join(folder, 'package.json'), '{ "private": true }\n')

@@ -1,4 +1,4 @@
-import { chmodSync, linkSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { inParts, someOf } from '../long.ts'
@@ -46,6 +46,7 @@ describe.each([[[]], [['convert']], [['open']], [['info']], [['check']], [['quer
 
   const asUser = process.getuid?.() === 0 ? test.skip : test
   asUser('a file without permission (not for root, whom modes do not stop)', () => {
+    rmSync(at('secret'), { force: true })
     writeFileSync(at('secret'), 'x')
     chmodSync(at('secret'), 0)
     fails([...command, 'secret', ...sql], 'secret: cannot read: permission denied')

@@ -1,9 +1,10 @@
 /** A thread in which the CLI runs, as `main(args, io)`: the caller waits for each run, as for a process. */
+import { randomUUID } from 'node:crypto'
 import { closeSync, fstatSync, openSync, readSync, unlinkSync, writeFileSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable, Writable } from 'node:stream'
-import { parentPort, threadId, workerData } from 'node:worker_threads'
+import { parentPort, workerData } from 'node:worker_threads'
 
 const { done, port, main: path } = workerData
 const { main, endByError } = await import(path)
@@ -28,7 +29,7 @@ function kept() {
 
 /** The descriptor of a file without a name. */
 function file(content, flags) {
-  const path = join(tmpdir(), `ggml2perfetto-cli-${process.pid}-${threadId}`)
+  const path = join(tmpdir(), `ggml2perfetto-cli-${randomUUID()}`)
   writeFileSync(path, content)
   const descriptor = openSync(path, flags)
   unlinkSync(path)

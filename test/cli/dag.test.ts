@@ -167,12 +167,10 @@ test('mistakes', () => {
     '--diff compares two graphs; found 1 input': ['--diff', MOE],
     '--layers "5..3": expected 3..5 (both included), 7 (one) or 2.. (to the end)': [MOE, '--layers', '5..3'],
     [`${MOE}: no nodes in this range\nhint: its graph has layers 0..5 and nodes 0..287`]: [MOE, '--layers', '6..'],
-    [`${MOE}: no operators of call 99 were recorded\nhint: ggml2perfetto stats ${MOE} --calls lists calls`]: [
-      MOE,
-      '--call',
-      '99',
-    ],
+    'moe.ggtrace.gz: no operators of call 99 were recorded\nhint: ggml2perfetto stats moe.ggtrace.gz --calls lists calls':
+      ['moe.ggtrace.gz', '--call', '99'],
   }
+  writeFileSync(at('moe.ggtrace.gz'), readFileSync(MOE))
   for (const [message, args] of Object.entries(mistakes)) expect(refused(...args)).toBe(`error: ${message}\n`)
   expect(existsSync(at('y.svg'))).toBe(false)
   writeFileSync(at('log.svg'), readFileSync(MOE))

@@ -90,7 +90,7 @@ export function wordsOf(line: string): string[] | undefined {
 /** What a line of the docs prints: our command in a thread, with other commands in a shell. */
 export function printedBy(line: string, cwd: string): string {
   const [program, ...words] = wordsOf(line) ?? []
-  const script = `ggml2perfetto() { ${NODE.join(' ')} ${CLI} "$@"; }; ${line}`
+  const script = `ggml2perfetto() { ${COMMAND} "$@"; }; ${line}`
   const inShell = () => spawnSync('bash', ['-o', 'pipefail', '-c', script], { cwd, timeout: HANGS_MS })
   const { code, stdout, stderr } = program === 'ggml2perfetto' ? run(words, { cwd }) : outcome(inShell())
   if (code !== 0) throw new Error(`${line}: exit code ${code}: ${stderr}`)
@@ -110,10 +110,21 @@ export function runProcess(args: readonly string[], options: RunOptions = {}): O
   return outcome(child)
 }
 
-/** Runs a line of bash, in which `$CLI` is the CLI and `$MOE` the log. */
+/** A word of a shell's line. */
+export const quoted = (word: string) => `'${word.replaceAll("'", "'\\''")}'`
+
+/** The CLI in a shell's line. */
+export const COMMAND = [...NODE, CLI].map(quoted).join(' ')
+
+/** Runs a line of bash, in which `$CLI` is the CLI and `$MOE` the log, without quotes: only a line break ends a word of a variable. */
 export function shell(line: string): Outcome {
-  const env = { ...process.env, CLI: `${NODE.join(' ')} ${CLI}`, MOE }
-  const child = spawnSync('bash', ['-c', line], { cwd: folder, env, timeout: HANGS_MS, maxBuffer: 1 << 28 })
+  const env = { ...process.env, CLI: [...NODE, CLI].join('\n'), MOE }
+  const child = spawnSync('bash', ['-c', `IFS=$'\\n'; ${line}`], {
+    cwd: folder,
+    env,
+    timeout: HANGS_MS,
+    maxBuffer: 1 << 28,
+  })
   return outcome(child)
 }
 
@@ -141,10 +152,10 @@ export function start(args: readonly string[], env: Record<string, string> = {})
 export let folder: string
 
 /** Call at the top of a test file. */
-export function useFolder(): void {
+export function useFolder(parent = tmpdir()): void {
   beforeAll(() => {
     if (!existsSync(CLI)) throw new Error(`${CLI} is missing: npm run build`)
-    folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-cli-'))
+    folder = mkdtempSync(join(parent, 'ggml2perfetto-cli-'))
   })
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 }

@@ -2,17 +2,24 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { describe, expect } from '@jest/globals'
 import { at, run } from './helpers.ts'
-import { linuxTest, useProgram } from './record-helpers.ts'
+import { compile, linuxTest, useProgram } from './record-helpers.ts'
 
 /** NVTX on the command line. What listens, and what is announced, is in test/native/nvtx.test.ts. */
 
 useProgram()
 
 /** Loads what NVTX_INJECTION64_PATH names, as NVTX does, into a process that runs; tells whether that is a listener. */
-const LOADS = `
-import ctypes, os
-library = ctypes.CDLL(os.environ["NVTX_INJECTION64_PATH"], mode=os.RTLD_LAZY)
-print(library.InitializeInjectionNvtx2(None), library.InitializeInjectionNvtx(None))`
+const LOADS = `#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(void) {
+  void * library = dlopen(getenv("NVTX_INJECTION64_PATH"), RTLD_LAZY);
+  if (!library) return 1;
+  int (*second)(void *) = (int (*)(void *)) dlsym(library, "InitializeInjectionNvtx2");
+  int (*first)(void *) = (int (*)(void *)) dlsym(library, "InitializeInjectionNvtx");
+  printf("%d %d\\n", second(NULL), first(NULL));
+  return 0;
+}`
 
 describe('nvtx', () => {
   linuxTest('prints a library that a running program can load, built once', () => {
@@ -21,7 +28,8 @@ describe('nvtx', () => {
     expect(first.stdout).toMatch(/^\/.*\/libggml2perfetto-nvtx\.so\n$/)
     expect(run(['nvtx'])).toMatchObject({ code: 0, stdout: first.stdout, stderr: '' })
     const env = { ...process.env, NVTX_INJECTION64_PATH: first.stdout.trim() }
-    expect(execFileSync('python3', ['-c', LOADS], { env, encoding: 'utf8' })).toBe('0 0\n')
+    compile('loads', LOADS, '-ldl')
+    expect(execFileSync(at('loads'), { env, encoding: 'utf8' })).toBe('0 0\n')
   })
 })
 

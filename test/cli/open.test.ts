@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { CHROMIUM, Sites } from '../browser.ts'
 import { inLong, inParts, someOf } from '../long.ts'
 import { atraceOf, pageOf, streamedZipOf, zipOf } from '../read/packed.ts'
-import { at, canMount, MOE, names, read, run, shell, start, useFolder, WARM_UP, withMount } from './helpers.ts'
+import { at, canMount, MOE, names, quoted, read, run, shell, start, useFolder, WARM_UP, withMount } from './helpers.ts'
 import { browserFor, fetched, fetching, isFree, opened, PAGE, running, UI, usePort } from './open-helpers.ts'
 
 useFolder()
@@ -178,7 +178,7 @@ describe('what is refused', () => {
   const mounted = canMount() ? test : test.skip
   mounted('no room for a converted log (needs mount)', () => {
     withMount('tiny', 'size=64k', () => {
-      const { code, stderr } = shell(`TMPDIR=${at('tiny')} $CLI open $MOE --no-browser`)
+      const { code, stderr } = shell(`TMPDIR=${quoted(at('tiny'))} $CLI open $MOE --no-browser`)
       expect(code).toBe(1)
       expect(stderr).toMatch(/tiny: cannot keep the trace here: no space left on device\nhint: TMPDIR=/)
     })

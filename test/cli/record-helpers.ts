@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { beforeAll, expect, test } from '@jest/globals'
+import { cacheFolder, plainTmpdir } from '../cache.cjs'
 import { cc } from '../compile.ts'
 import { at, CLI, folder, NODE, run, useFolder } from './helpers.ts'
 
@@ -34,6 +34,7 @@ export const WITH_LLAMA = () => [`-L${folder}`, '-l:libllama.so', `-Wl,-rpath,${
 export const compile = (name: string, source: string, ...flags: string[]) => {
   writeFileSync(at(`${name}.c`), source)
   cc('-O1', at(`${name}.c`), '-o', at(name), ...flags)
+  chmodSync(at(name), 0o755) // for other users, whatever the umask is
 }
 
 export const script = (name: string, text: string) => {
@@ -42,7 +43,7 @@ export const script = (name: string, text: string) => {
 }
 
 /** Where the recorder is built, once for all test files. */
-const SHARED_CACHE = join(tmpdir(), 'ggml2perfetto-test-cache')
+const SHARED_CACHE = cacheFolder('cache')
 
 /** Lists the native files of a package with their hashes, as scripts/build-native.mjs does. */
 export function writeHashes(home: string): void {
@@ -61,10 +62,10 @@ export const NO_CALL = /no ggml call was seen in (.*): there is no log/
 
 /** Call at the top of a test file. Programs: caller, which calls ggml; the recorder is there, in a cache of the file's own. */
 export function useProgram(): void {
-  useFolder()
+  useFolder(plainTmpdir())
   beforeAll(() => {
     if (!canRecord) return
-    const lock = join(tmpdir(), 'ggml2perfetto-test-cache.lock')
+    const lock = cacheFolder('cache.lock')
     const env = { ...process.env, XDG_CACHE_HOME: SHARED_CACHE }
     const names = ['record', '-q', 'sh', '-c', 'printf %s "$LD_PRELOAD"']
     const library = spawnSync('flock', [lock, ...NODE, CLI, ...names], { env, encoding: 'utf8' }).stdout

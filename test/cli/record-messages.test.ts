@@ -101,10 +101,15 @@ describe('a log that cannot be written', () => {
   })
 
   nobodyTest('by the user that the program runs as (needs root)', () => {
-    mkdirSync(at('of-root'), { mode: 0o755 })
+    mkdirSync(at('of-root'))
+    chmodSync(at('of-root'), 0o755)
     chmodSync(folder, 0o755)
     const other = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups']
-    expect(run(['record', '-o', 'of-root/run.ggtrace', ...other, './caller'])).toEqual(
+    mkdirSync(at('for all users'))
+    chmodSync(at('for all users'), 0o1777)
+    // The copy of the recorder for that user, too, is where LD_PRELOAD takes it.
+    const env = { TMPDIR: at('for all users') }
+    expect(run(['record', '-o', 'of-root/run.ggtrace', ...other, './caller'], { env })).toEqual(
       expect.objectContaining({
         code: 1,
         stdout: 'said\n',

@@ -15,12 +15,15 @@ import { record } from '../../lib/node.ts'
 import { inLong } from '../long.ts'
 import { at, CLI, folder, run } from './helpers.ts'
 import {
+  CALLER,
   canRecord,
   canRun,
   compile,
+  LLAMA,
   linuxTest,
   NO_CALL,
   rootTest,
+  script,
   unless,
   useProgram,
   writeHashes,
@@ -73,6 +76,20 @@ describe('refuses what cannot be recorded, before it starts', () => {
     expect(run(['record', './musl'])).toMatchObject({
       code: 127,
       stderr: expect.stringMatching(/its loader \/lib\/ld-musl-none\.so\.1 is not/),
+    })
+  })
+
+  linuxTest('not: interpreters and libraries in folders with blanks and letters beyond ASCII', () => {
+    mkdirSync(at('größe'))
+    symlinkSync('/bin/sh', at('größe/sh'))
+    script('interpreted', '#!größe/sh\nexit 3\n')
+    expect(run(['record', './interpreted'])).toMatchObject({ code: 3, stderr: expect.stringMatching(NO_CALL) })
+    mkdirSync(at('große Größe'))
+    compile('große Größe/libllama.so', LLAMA, '-shared', '-fPIC')
+    compile('beyond', CALLER, `-L${at('große Größe')}`, '-l:libllama.so', `-Wl,-rpath,${at('große Größe')}`)
+    expect(run(['record', '--ops', 'MULMATRIX', './beyond'])).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^error: ops: MULMATRIX: the ggml that the program is linked with has no such op/),
     })
   })
 

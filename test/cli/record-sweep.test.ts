@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals'
 import { hasControlGroups, withCpuLimit } from '../control-group.ts'
 import { ensureLlama, hasLlama, LIB, model, runner } from '../llama/testbed.ts'
 import { inLong } from '../long.ts'
-import { at, names, run, shell } from './helpers.ts'
+import { at, names, quoted, run, shell } from './helpers.ts'
 import { canRun, compile, linuxTest, useProgram, WITH_LLAMA } from './record-helpers.ts'
 
 /** `record --sweep`: each value by turns, a chart, a recommendation. */
@@ -37,7 +37,9 @@ linuxTest('records each value once a round, and recommends the fastest', () => {
   const { code, stdout, stderr } = run(['record', ...args])
   expect([code, stdout]).toEqual([
     0,
-    expect.stringMatching(/^decode: ms=10 is recommended, [\d.]+ tok\/s \((not )?certain: /),
+    expect.stringMatching(
+      /^decode: ms=10 is recommended, [\d.]+ tok\/s \((certain: |not certain: |each of its 2 runs was faster )/,
+    ),
   ])
   const rows = stdout.split('\n').filter((line) => line.includes('█'))
   expect(rows.map((line) => line.trim().split(/ {2,}/)[0])).toEqual(['10', '40', '100'])
@@ -122,7 +124,7 @@ const hasTaskset = canRun('taskset', '-c', '0', 'true')
 const recorded = hasLlama() && hasTaskset ? describe : describe.skip
 
 recorded('llama.cpp (needs linux-x64, cc and taskset)', () => {
-  let command: (model: string, threads: string) => string
+  let command: (model: string, threads: string) => string[]
   let paths: { tiny: string; nano: string }
   beforeAll(async () => {
     await ensureLlama()
@@ -130,20 +132,25 @@ recorded('llama.cpp (needs linux-x64, cc and taskset)', () => {
     const nano = { layers: 1, width: 64, feedForward: 96, heads: 2, kvHeads: 1, vocabulary: 260, context: 128 }
     paths = { tiny: (await model('tinyDense')).path, nano: (await model(nano)).path }
     const program = await runner()
-    command = (path, threads) =>
-      `${program} --lib ${LIB} --model ${path} --threads ${threads} --threadpool --prompt 16 --decode 20`
+    command = (path, threads) => [
+      ...[program, '--lib', LIB, '--model', path, '--threads', threads],
+      ...['--threadpool', '--prompt', '16', '--decode', '20'],
+    ]
   })
-  const sweepOf = (output: string, path: string) =>
-    `record --sweep t=1,2 --rounds 2 -o ${output} -- ${command(path, '{t}')}`
+  const sweepOf = (output: string, path: string) => [
+    ...['record', '--sweep', 't=1,2', '--rounds', '2', '-o', output, '--'],
+    ...command(path, '{t}'),
+  ]
+  const line = (words: readonly string[]) => words.map(quoted).join(' ')
 
   test('on all CPUs', () => {
-    const { code, stdout } = run(sweepOf('all', paths.tiny).split(' '))
+    const { code, stdout } = run(sweepOf('all', paths.tiny))
     expect(code).toBe(0)
     expectAnswer(stdout, 't=4')
   })
 
   inLong(test)('with affinity to one CPU, two threads do not disturb each other', () => {
-    const { code, stdout } = shell(`taskset -c 0 $CLI ${sweepOf('one', paths.nano)}`)
+    const { code, stdout } = shell(`taskset -c 0 $CLI ${line(sweepOf('one', paths.nano))}`)
     expect(code).toBe(0)
     expectAnswer(stdout, 't=2')
   })
@@ -152,7 +159,7 @@ recorded('llama.cpp (needs linux-x64, cc and taskset)', () => {
     writeFileSync(at('hog.sh'), 'while :; do :; done')
     const hogs = [1, 2].map(() => spawn('taskset', ['-c', '0', 'sh', at('hog.sh')], { stdio: 'ignore' }))
     try {
-      const runs = `env RUN={n} ${command(paths.tiny, '1')}`
+      const runs = `env RUN={n} ${line(command(paths.tiny, '1'))}`
       const { code, stdout } = shell(`taskset -c 0 $CLI record -q --sweep n=1,2 --rounds 2 -o hog -- ${runs}`)
       expect([code, stdout]).toEqual([
         0,
@@ -169,8 +176,8 @@ recorded('llama.cpp (needs linux-x64, cc and taskset)', () => {
     if (!(await hasControlGroups())) return
     const group = withCpuLimit(100_000)
     try {
-      const before = group.before.map((word) => `'${word}'`).join(' ')
-      const { code, stdout } = shell(`${before} $CLI ${sweepOf('quota', paths.tiny)}`)
+      const before = line(group.before)
+      const { code, stdout } = shell(`${before} $CLI ${line(sweepOf('quota', paths.tiny))}`)
       expect(code).toBe(0)
       // What a period permits at once is more than such a run uses: scripts/sweep-trials.mjs makes longer ones. On a busy machine it may be long enough.
       const short =

@@ -2,7 +2,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { beforeAll, describe, expect } from '@jest/globals'
 import { inLong } from '../long.ts'
-import { at, CLI, folder, NODE, names, run } from './helpers.ts'
+import { at, CLI, COMMAND, folder, NODE, names, run } from './helpers.ts'
 import {
   CALLER,
   canRecord,
@@ -68,7 +68,7 @@ describe('the program', () => {
 
   inLong(linuxTest)('that a signal ended ends us alike for a shell', () => {
     const shown = (signal: string) =>
-      direct('bash', '-c', `${NODE.join(' ')} ${CLI} record -- sh -c 'kill -${signal} $$'; echo $?`).stdout
+      direct('bash', '-c', `${COMMAND} record -- sh -c 'kill -${signal} $$'; echo $?`).stdout
     expect([shown('KILL'), shown('SEGV')]).toEqual(['137\n', '139\n'])
   })
 

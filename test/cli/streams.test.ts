@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from '@jest/globals'
 import { inLong, inParts, someOf } from '../long.ts'
-import { at, CLI, MOE, NODE, names, read, run, shell, start, useFolder } from './helpers.ts'
+import { at, COMMAND, MOE, names, quoted, read, run, shell, start, useFolder } from './helpers.ts'
 
 useFolder()
 
@@ -107,10 +107,10 @@ function longLog(times: number): string {
 
 describe('on a terminal', () => {
   const onTerminal = hasScript ? test : test.skip
-  const typed = (args: string) => shell(`script -qec "${NODE.join(' ')} ${CLI} ${args}" /dev/null < /dev/null`)
+  const typed = (args: string) => shell(`script -qec "${COMMAND} ${args}" /dev/null < /dev/null`)
 
   onTerminal('a trace is not written there (needs script)', () => {
-    expect(typed(`${MOE} -o -`).stdout).toMatch(
+    expect(typed(`${quoted(MOE)} -o -`).stdout).toMatch(
       /error: a trace is binary: not written to a terminal\r\nhint: -o <file>/,
     )
   })

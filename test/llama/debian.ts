@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, linkSync, readFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { cacheFolder } from '../cache.cjs'
 import { cc } from '../compile.ts'
 
 /**
@@ -10,7 +10,7 @@ import { cc } from '../compile.ts'
  */
 
 /** The root folder of those programs. */
-export const ROOT = join(tmpdir(), 'ggml2perfetto-debian')
+export const ROOT = cacheFolder('debian')
 const FETCH = fileURLToPath(new URL('../../scripts/fetch-debian.mjs', import.meta.url))
 const PACKAGES = ['coreutils', 'llama.cpp-tools', 'llama.cpp-tools-extra', 'llama.cpp-examples', 'whisper.cpp']
 

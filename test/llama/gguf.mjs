@@ -6,10 +6,10 @@
  * Plain JavaScript, so that `make-model.mjs` and the README's demo run without a TypeScript step; types in gguf.d.mts.
  */
 import { createHash, randomUUID } from 'node:crypto'
-import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { chmod, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { bitsOf } from '../../scripts/random.mjs'
+import { cacheFolder, makeForAll } from '../cache.cjs'
 
 /** Raise it when the bytes of a model change: the cached files carry it in their names. */
 const FORMAT = 1
@@ -349,9 +349,10 @@ export const writeModel = async (preset, path) => {
   const spec = specOf(preset)
   const layout = layoutOf(spec)
   const temporary = `${path}.${randomUUID()}.tmp`
-  await mkdir(dirname(path), { recursive: true })
+  makeForAll(dirname(path))
   try {
     await writeFile(temporary, bytesOf(spec, layout))
+    await chmod(temporary, 0o644) // for other users, whatever the umask is
     await rename(temporary, path)
   } finally {
     await rm(temporary, { force: true })
@@ -361,7 +362,7 @@ export const writeModel = async (preset, path) => {
 }
 
 /** The model from the cache in the temporary folder, written there first where it is missing. */
-export const cachedModel = async (preset, folder = join(tmpdir(), 'ggml2perfetto-models')) => {
+export const cachedModel = async (preset, folder = cacheFolder('models')) => {
   const spec = specOf(preset)
   const hash = createHash('sha256')
     .update(JSON.stringify([FORMAT, spec]))

@@ -2,9 +2,9 @@ import { execFile, spawnSync } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, readFile, rename, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { cacheFolder } from '../cache.cjs'
 import { hasLlama, INCLUDE, LIB } from './testbed.ts'
 
 /**
@@ -58,7 +58,7 @@ export const ownCpu = async (way: Way) => {
   const key = createHash('sha256').update(
     [stamp, LIB, ...C, ...CPP, ...DEFINES, ...FLAGS, way.cc, ...way.flags].join('\0'),
   )
-  const folder = join(tmpdir(), 'ggml2perfetto-runner', `cpu-${key.digest('hex').slice(0, 16)}`)
+  const folder = join(cacheFolder('runner'), `cpu-${key.digest('hex').slice(0, 16)}`)
   if (existsSync(folder)) return folder
   const temporary = `${folder}.${randomUUID()}.tmp`
   await mkdir(temporary, { recursive: true })

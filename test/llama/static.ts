@@ -2,10 +2,11 @@ import { execFile } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, readFile, rename, rm } from 'node:fs/promises'
-import { availableParallelism, tmpdir } from 'node:os'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { cacheFolder } from '../cache.cjs'
 import { ensureLlama } from './testbed.ts'
 
 /** Programs and add-ons of tests with ggml and llama.cpp inside, which are compiled once: about two minutes of two CPUs. */
@@ -41,7 +42,7 @@ export async function staticPrograms(options: StaticOptions = []): Promise<strin
   const sources = ['hosts.c', 'alone.c', 'addon.c'].map(pathOf)
   const parts = [MAKEFILE, ...sources].map((path) => readFile(path, 'utf8'))
   const key = createHash('sha256').update([...(await Promise.all(parts)), ...options].join('\0'))
-  const folder = join(tmpdir(), 'ggml2perfetto-static', key.digest('hex').slice(0, 16))
+  const folder = join(cacheFolder('static'), key.digest('hex').slice(0, 16))
   if (existsSync(folder)) return folder
   const temporary = `${folder}.${randomUUID()}.tmp`
   await mkdir(temporary, { recursive: true })

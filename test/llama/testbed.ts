@@ -1,11 +1,11 @@
 import { execFile, spawn, spawnSync } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
 import { existsSync, readdirSync } from 'node:fs'
-import { mkdir, readFile, rename } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { chmod, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { cacheFolder, makeForAll } from '../cache.cjs'
 import { C_FLAGS, INCLUDE } from '../compile.ts'
 import { cachedModel, type Model, type ModelSpec, type Preset } from './gguf.mjs'
 
@@ -198,7 +198,7 @@ const canRun = (command: string) => spawnSync(command, ['--version'], { stdio: '
 export const hasLlama = () =>
   process.platform === 'linux' &&
   process.arch === 'x64' &&
-  canRun('cc') &&
+  ['cc', 'make'].every(canRun) && // make builds the recorder
   (existsSync(join(HOME, 'stamp.json')) || canRun('git'))
 
 /** What is missing to run programs of arm64, beside llama.cpp; undefined: nothing. */
@@ -245,7 +245,7 @@ export const vulkanEnvironment = lavapipe && {
   VK_DRIVER_FILES: join(DRIVERS, lavapipe),
   VK_ICD_FILENAMES: join(DRIVERS, lavapipe), // the same to older loaders
   GALLIVM_PERF: 'nopt',
-  MESA_SHADER_CACHE_DIR: join(tmpdir(), 'ggml2perfetto-shaders'),
+  MESA_SHADER_CACHE_DIR: cacheFolder('shaders'),
 }
 
 /** A model with random weights, from the cache in the temporary folder. */
@@ -256,13 +256,14 @@ const compile = async (name: string, { compiler, lib }: typeof X64) => {
   const stamp = await readFile(join(HOME, 'stamp.json'), 'utf8')
   const flags = FLAGS.filter((flag) => name.endsWith('.c') || !/^-std=|prototypes$/.test(flag)) // C++ has none of these
   const key = createHash('sha256').update([await readFile(source, 'utf8'), stamp, lib, ...flags].join('\0'))
-  const folder = join(tmpdir(), 'ggml2perfetto-runner')
+  const folder = cacheFolder('runner')
   const path = join(folder, key.digest('hex').slice(0, 16))
   if (existsSync(path)) return path
-  await mkdir(folder, { recursive: true })
+  makeForAll(folder)
   const temporary = `${path}.${randomUUID()}.tmp`
   const linked = [`-L${lib}`, `-Wl,-rpath,${lib}`, '-lllama', '-lggml', '-lggml-base', '-lpthread']
   await execute(compiler, [...flags, source, '-o', temporary, ...linked])
+  await chmod(temporary, 0o755) // for other users, whatever the umask is
   await rename(temporary, path)
   return path
 }

@@ -1,10 +1,19 @@
 import { execFileSync } from 'node:child_process'
-import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { gunzipSync } from 'node:zlib'
-import { beforeAll, describe, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { at, folder, run, runProcess, useFolder } from '../cli/helpers.ts'
 import { inLong } from '../long.ts'
 import { ROOT } from '../root.ts'
@@ -26,6 +35,8 @@ beforeAll(async () => {
   for (const name of ['logs/run.ggtrace', 'logs/--json', 'logs/a:b.ggtrace']) writeFileSync(at(name), LOG)
   agent = await Agent.start('--folder', 'logs', '--timeout', '60')
 })
+
+afterAll(() => rmSync(elsewhere, { recursive: true, force: true }))
 
 /** Commands that a server runs now. */
 const childrenOf = ({ pid }: Agent) => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()

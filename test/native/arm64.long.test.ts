@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { plainPath } from '../cache.cjs'
 import type { ModelSpec } from '../llama/gguf.mjs'
 import { aloneOnArm64, ensureLlama, hasLlama, missingForArm64, model, type Run, run } from '../llama/testbed.ts'
 import { buildRecorder, expectTrace, NANO, NANO_MOE, RECORDER, type Recording, readLog } from './recording.ts'
@@ -15,7 +16,7 @@ import { buildRecorder, expectTrace, NANO, NANO_MOE, RECORDER, type Recording, r
 
 const NATIVE = fileURLToPath(new URL('../../native', import.meta.url))
 const BUILD = 'build/release-arm64'
-const ARM64_RECORDER = join(NATIVE, BUILD, 'release/libggml2perfetto.so')
+const ARM64_RECORDER = join(plainPath(NATIVE), BUILD, 'release/libggml2perfetto.so')
 const missing = hasLlama() ? missingForArm64() : 'llama.cpp'
 const arm64 = missing === undefined ? describe : describe.skip
 

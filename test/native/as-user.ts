@@ -16,6 +16,7 @@ import { fileURLToPath } from 'node:url'
 import { beforeAll, expect, test } from '@jest/globals'
 import { cc } from '../compile.ts'
 import { hasLlama, model, type Run, runHosts } from '../llama/testbed.ts'
+import { ROOT } from '../root.ts'
 import { inFolder, RECORDER, type Recording, readLog, useRecorder } from './recording.ts'
 
 /** What the kernel tells depends on who asks, and on its settings. */
@@ -43,7 +44,13 @@ function mayPerf(...users: readonly (readonly string[])[]): boolean {
     chmodSync(folder, 0o755)
     const program = join(folder, 'may-perf')
     cc('-o', program, fileURLToPath(new URL('../llama/may-perf.c', import.meta.url)))
-    return users.every(([command, ...args]) => spawnSync(command ?? program, [...args, program]).status === 0)
+    chmodSync(program, 0o755)
+    const can = ([command, ...before]: readonly string[], ...words: readonly string[]) => {
+      const [first, ...rest] = command === undefined ? words : [command, ...before, ...words]
+      return spawnSync(first!, rest).status === 0
+    }
+    // The checkout, with llama.cpp's libraries, may be in a folder of one user.
+    return users.every((user) => can(user, program) && can(user, 'test', '-x', ROOT))
   } finally {
     rmSync(folder, { recursive: true })
   }
@@ -81,6 +88,7 @@ export function useRecorderOfUser(): (steps: readonly (string | number)[], optio
     // The user may read what lies here, and write.
     recorder = inFolder('libggml2perfetto.so')
     copyFileSync(RECORDER, recorder)
+    chmodSync(recorder, 0o755)
     chmodSync(inFolder('.'), 0o755)
   })
 
@@ -104,6 +112,7 @@ export function useRecorderOfUser(): (steps: readonly (string | number)[], optio
 export function denied(calls: readonly string[], error: 'EPERM' | 'ENOSYS' = 'EPERM'): string[] {
   const deny = inFolder('deny')
   cc('-O1', '-o', deny, fileURLToPath(new URL('../llama/deny.c', import.meta.url)))
+  chmodSync(deny, 0o755)
   return [deny, `${constants.errno[error]}`, calls.join()]
 }
 

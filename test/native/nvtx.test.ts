@@ -25,7 +25,9 @@ import {
 const NATIVE = fileURLToPath(new URL('../../native', import.meta.url))
 const BUILD = join(NATIVE, 'build/nvtx-listener')
 const LISTENER = join(dirname(RECORDER), 'libggml2perfetto-nvtx.so')
-const canBuild = process.platform === 'linux' && spawnSync('cc', ['--version'], { stdio: 'ignore' }).status === 0
+const canBuild =
+  process.platform === 'linux' &&
+  ['cc', 'make'].every((tool) => spawnSync(tool, ['--version'], { stdio: 'ignore' }).status === 0)
 
 /** Where a CUDA toolkit has its headers. */
 const toolkits = ['/usr/local', '/opt'].flatMap((folder) =>

@@ -1,12 +1,13 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { availableParallelism, tmpdir } from 'node:os'
+import { availableParallelism } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect } from '@jest/globals'
 import type { FunctionEvent, TensorEvent } from '../../lib/core.ts'
 import { convert, eventsOf, Names, type TraceEvent } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
+import { plainPath, plainTmpdir } from '../cache.cjs'
 import type { Model, ModelSpec } from '../llama/gguf.mjs'
 import { type Call, ensureLlama, type Run, type RunOptions, runHosts } from '../llama/testbed.ts'
 
@@ -14,7 +15,8 @@ import { type Call, ensureLlama, type Run, type RunOptions, runHosts } from '../
 
 const NATIVE = fileURLToPath(new URL('../../native', import.meta.url))
 const BUILD = 'build/tests'
-export const RECORDER = join(NATIVE, BUILD, 'libggml2perfetto.so')
+/** LD_PRELOAD takes no path with blanks. */
+export const RECORDER = join(plainPath(NATIVE), BUILD, 'libggml2perfetto.so')
 
 /** As small as llama.cpp takes them. */
 export const NANO: ModelSpec = {
@@ -58,7 +60,7 @@ export function buildRecorder(): void {
 /** Call in a describe of tests that are run: llama.cpp and the recorder are there then, and a folder. */
 export function useRecorder(): void {
   beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-hosts-'))
+    folder = mkdtempSync(join(plainTmpdir(), 'ggml2perfetto-hosts-'))
     await ensureLlama()
     buildRecorder()
   })

@@ -1,9 +1,9 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
+import { cacheFolder } from '../cache.cjs'
 import { needsOf } from '../elf.ts'
 import { readLog } from './recording.ts'
 
@@ -64,7 +64,7 @@ function whyNot(root: string, arch: string, program: string, isThere: boolean): 
 }
 
 for (const { arch, compiler, isThere } of architectures) {
-  const root = join(tmpdir(), `ggml2perfetto-debian-11-${arch}`)
+  const root = cacheFolder(`debian-11-${arch}`)
   const emulator = 'qemu-aarch64-static'
   const problem = whyNot(root, arch, emulator, isThere)
   const debian = problem === undefined ? describe : describe.skip

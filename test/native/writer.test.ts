@@ -16,7 +16,8 @@ import { makeNative } from './recording.ts'
 
 const NATIVE = fileURLToPath(new URL('../../native', import.meta.url))
 const BUILD = join(NATIVE, 'build/tests')
-const hasCompiler = process.platform === 'linux' && spawnSync('cc', ['--version']).status === 0
+const hasCompiler =
+  process.platform === 'linux' && ['cc', 'make'].every((tool) => spawnSync(tool, ['--version']).status === 0)
 const withCompiler = hasCompiler ? describe : describe.skip
 
 useFolder()
@@ -47,7 +48,7 @@ const nameIds = (log: Log) => {
   return serials
 }
 
-withCompiler('the writer in C (needs cc and Linux)', () => {
+withCompiler('the writer in C (needs cc, make and Linux)', () => {
   beforeAll(() => {
     makeNative(...['clock', 'counters', 'torture', 'write_all'].map((name) => `build/tests/${name}`))
   })

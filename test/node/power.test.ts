@@ -60,7 +60,7 @@ test('RAPL, clocks, throttling and a GPU are read while a program runs', async (
   })
   // 10 J: the number is overwritten in place.
   const file = `${root}/${RAPL}/energy_uj`
-  const { power, problems } = await run(root, `sleep 0.15; printf 271000000 1<>${file}; sleep 0.3`)
+  const { power, problems } = await run(root, `sleep 0.15; printf 271000000 1<>'${file}'; sleep 0.3`)
   expect(problems).toEqual([])
   expect(power).toMatchObject({ problem: undefined, meters: 11, hasPower: true })
   expect(power!.missing).toEqual([expect.stringMatching(/^DRAM of package-0: .*energy_uj: contains no number$/)])

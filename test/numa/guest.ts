@@ -1,14 +1,14 @@
 import { type ExecFileSyncOptionsWithStringEncoding, execFile, execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { promisify } from 'node:util'
+import { cacheFolder } from '../cache.cjs'
 
 /** A virtual machine with two NUMA nodes of two CPUs each, emulated by QEMU, which boots Debian's kernel for clouds and runs programs. */
 
 const execute = promisify(execFile)
 const QEMU = 'qemu-system-x86_64'
-const KERNELS = join(tmpdir(), 'ggml2perfetto-kernel')
+const KERNELS = cacheFolder('kernel')
 /** Emulated on a busy machine, it takes half a minute. */
 const LIMIT_MS = 300_000
 

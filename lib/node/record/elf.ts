@@ -160,5 +160,5 @@ class ElfReader {
 function textAt(view: DataView, at: number): string {
   const text = Buffer.from(view.buffer as ArrayBuffer, at)
   const end = text.indexOf(0)
-  return text.toString('latin1', 0, end < 0 ? text.length : end)
+  return text.toString('utf8', 0, end < 0 ? text.length : end) // paths, too
 }

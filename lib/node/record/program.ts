@@ -116,7 +116,7 @@ async function interpreter(name: string, path: string): Promise<string> {
   const file = await open(path)
   try {
     const { buffer, bytesRead } = await file.read(new Uint8Array(SHEBANG_BYTES), 0, SHEBANG_BYTES, 0)
-    const head = Buffer.from(buffer.subarray(0, bytesRead)).toString('latin1')
+    const head = Buffer.from(buffer.subarray(0, bytesRead)).toString()
     const line = head.split('\n', 1)[0]!
     const named = /^#![ \t]*([^ \t]+)/.exec(line)?.[1]
     if (named !== undefined) return named

@@ -1,5 +1,5 @@
 import { chmod, copyFile, stat } from 'node:fs/promises'
-import { arch as hostArch, platform as hostPlatform } from 'node:os'
+import { arch as hostArch, platform as hostPlatform, tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import * as self from 'node:process'
 import { checkNames, UsageError } from '../../errors.ts'
@@ -67,7 +67,8 @@ export async function withReachable<R>(
   const isForOther =
     self.geteuid?.() === 0 && (env['SUDO_UID'] !== undefined || CHANGES_USER.test(programName(program)))
   if (!isForOther || (await isReachable(library))) return use(library)
-  const { path: folder, remove } = await temporaryFolder()
+  const isForAll = isPreloadable(tmpdir()) && (await isReachable(tmpdir()))
+  const { path: folder, remove } = await temporaryFolder(isForAll ? tmpdir() : '/tmp')
   try {
     const copy = join(folder, basename(library))
     await copyFile(library, copy)

@@ -29,7 +29,7 @@ export class RunThreads {
   private lastNs = -Infinity
 
   /**
-   * `hasSwitches`: an input records switches. They replace the states of threads that logs record. `onThread` is called when more is
+   * `hasSwitches`: an input records switches. They complete the states of threads that logs record. `onThread` is called when more is
    * known of a thread.
    */
   constructor(
@@ -107,7 +107,7 @@ export class RunThreads {
   /** Comes last. Returns the number of state changes that came too late. */
   finish(): number {
     const late = this.changes.finish()
-    if (this.hasBegun) for (const states of this.inputs) states.finish(this.lastNs)
+    if (this.hasSwitches) for (const states of this.inputs) states.finish(this.lastNs)
     return late
   }
 

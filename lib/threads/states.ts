@@ -5,6 +5,8 @@ import { type CpuShares, type CpuWait, threadText } from '../model/waits.ts'
 import type { Change } from './thread-changes.ts'
 import type { TracedThreads } from './traced.ts'
 
+/** States of a log that are kept until the switches of their times come. Others are left out: the switches replace them. 50 MB. */
+const HELD_MAX = 1 << 19
 /** Events that are kept for a thread until its first operator shows that it is a worker. */
 const PENDING_MAX = 20_000
 
@@ -19,6 +21,9 @@ interface Thread {
   worker: number
   own: OwnRow | undefined
   pending: StateEvent[]
+  /** States that the log contains, until the switches of their times have come, and how many of them have been merged. */
+  readonly held: StateEvent[]
+  merged: number
   /** Its state; undefined: not known. */
   latest: Change | undefined
 }
@@ -60,8 +65,11 @@ export class States {
     worker: -1,
     own: undefined,
     pending: [],
+    held: [],
+    merged: 0,
     latest: undefined,
   }))
+  private held = 0
   /** By worker: the thread of its last operator. */
   private readonly servedBy: number[] = []
   /** End of the log so far, and the last change of a state. */
@@ -92,7 +100,7 @@ export class States {
     thread.worker = worker
     const { pending } = thread
     thread.pending = []
-    for (const event of pending) this.change(thread, this.changeOf(event))
+    for (const event of pending) this.own(thread, event)
   }
 
   /** The log is known until then: the last states of its threads last as long. */
@@ -100,7 +108,7 @@ export class States {
     if (endNs > this.lastNs) this.lastNs = endNs
   }
 
-  /** Another input records the kernel's switches: leave out states of the log from now on. */
+  /** Another input records the kernel's switches: they complete the states of the log. */
   supersede(): void {
     this.isSuperseded = true
   }
@@ -109,26 +117,47 @@ export class States {
   switched(change: Change): void {
     const thread = this.threads.get(change.tid)
     if (!thread || thread.worker < 0) return
+    this.merge(thread, change.atNs)
     if (change.state === 'woken' && CAN_RUN.has(thread.latest?.state)) return // it could run anyway
     this.change(thread, change)
   }
 
   place(event: StateEvent): void {
     this.trace(event.tid)
-    if (this.isSuperseded && event.thread === undefined) return
     const thread = this.threads.of(event.tid)
     if (event.thread !== undefined) thread.own ??= { name: event.thread, nth: this.threads.size - 1 }
-    if (thread.worker >= 0 || thread.own) return this.change(thread, this.changeOf(event))
+    if (thread.worker >= 0 || thread.own) return this.own(thread, event)
     thread.pending.push(event)
     if (thread.pending.length > PENDING_MAX) thread.pending.splice(0, PENDING_MAX / 2)
   }
 
-  /** Ends the last states with the log; those from switches at `switchedNs`, the last of them. */
-  finish(switchedNs = -Infinity): void {
-    const untilNs = this.isSuperseded ? Math.max(this.changedNs, switchedNs) : this.lastNs
+  /** Ends the last states with the log; where the switches of all inputs have come, of which the last is at `switchedNs`, also those that they show. */
+  finish(switchedNs?: number): void {
+    const shownNs = this.isSuperseded ? Math.max(this.changedNs, switchedNs ?? -Infinity) : this.lastNs
     for (const thread of this.threads.values()) {
-      this.end(thread, untilNs, Inferred.NoEnd)
+      const isMerged = switchedNs !== undefined && thread.held.length > 0
+      if (isMerged) this.merge(thread, Infinity)
+      this.end(thread, isMerged ? Math.max(this.lastNs, shownNs) : shownNs, Inferred.NoEnd)
       thread.latest = undefined
+    }
+  }
+
+  /** A state that the log contains. Switches of its time come later. */
+  private own(thread: Thread, event: StateEvent): void {
+    if (!this.isSuperseded || event.thread !== undefined) return this.change(thread, this.changeOf(event))
+    if (this.held >= HELD_MAX) return
+    this.held++
+    thread.held.push(event)
+  }
+
+  /** Uses the states of the log until a time where the switches do not show them: a recording of switches may lack some. */
+  private merge(thread: Thread, untilNs: number): void {
+    const { held } = thread
+    for (; thread.merged < held.length && held[thread.merged]!.atNs < untilNs; thread.merged++) {
+      const change = this.changeOf(held[thread.merged]!)
+      const { latest } = thread
+      const isSame = latest?.state === change.state && (change.cpu < 0 || latest.cpu < 0 || latest.cpu === change.cpu)
+      if (!isSame) this.change(thread, { ...change, by: 0 })
     }
   }
 

@@ -16,7 +16,7 @@ export class Drawing {
   private readonly timelines: Timeline[] = []
 
   /**
-   * `hasSwitches`: an input records switches of CPUs; they replace the states of threads that logs record. `isShared`: the viewer has groups of its
+   * `hasSwitches`: an input records switches of CPUs; they complete the states of threads that logs record. `isShared`: the viewer has groups of its
    * own next to that of the log, and closes all of them: the rows of the log are at the top, between groups. `areas`: those that are loaded.
    */
   constructor(

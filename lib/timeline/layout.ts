@@ -300,7 +300,7 @@ export const LAYOUT = {
     description: ({ worker, isFromSwitches }) =>
       `Whether the thread that served worker ${worker} ran, waited for a CPU because it was preempted, or was blocked. ` +
       (isFromSwitches
-        ? "From the scheduler's events, which show the thread that took the CPU; they replace the states in the log."
+        ? "From the scheduler's events, which show the thread that took the CPU; where some are missing, from the states in the log."
         : 'The kernel does not show unprivileged users which thread had the CPU instead.'),
   }),
 

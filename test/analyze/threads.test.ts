@@ -167,10 +167,11 @@ describe('switches of a recording', () => {
     )
   })
 
-  test('replace the states of the log', async () => {
-    const states = logOf((names) => [stateOf(tidOf(0), 0, 'blocked'), ...eventsOf(names, [CALL])])
+  test('complete the states of the log, which are used where no switch is recorded', async () => {
+    const states = logOf((names) => [stateOf(tidOf(1), 0, 'blocked'), ...eventsOf(names, [CALL])])
     const { scheduling } = await analyze([states, recording()])
-    expect(scheduling!.workers[0]).toMatchObject({ blocked_ns: 10, running_ns: 820 })
+    expect(scheduling!.source).toBe('both')
+    expect(scheduling!.workers[1]).toMatchObject({ blocked_ns: 50, running_ns: 380 + 50, unknown_ns: 0 })
   })
 })
 

@@ -98,7 +98,7 @@ describe("a worker's state lane", () => {
     ])
   })
 
-  test("takes the switches where the log tells of states, too, and the log's where there are none", async () => {
+  test('takes the switches, and the states of the log where switches are missing', async () => {
     const states: TraceEvent[] = [
       { kind: 'state', tid: 101, cpu: 3, state: 'running', atNs: 10 },
       { kind: 'state', tid: 101, cpu: 3, state: 'runnable', atNs: 20 },
@@ -114,7 +114,9 @@ describe("a worker's state lane", () => {
       'worker 0: state | 20–30 runnable (preempted)',
     ])
     expect(await linesOf([log([[0, 101]], 40, states), input('switches', make)])).toEqual([
-      'worker 0: state | 12–22 running on CPU 2',
+      'worker 0: state | 10–12 running on CPU 3',
+      'worker 0: state | 12–20 running on CPU 2',
+      'worker 0: state | 20–22 runnable (preempted)',
     ])
   })
 })
@@ -194,7 +196,9 @@ describe('what is drawn', () => {
       [2 ** 22 + 1, 'other programs'],
     ])
     const about = `select extract_arg(source_arg_set_id, 'description') from track where name = 'worker 0: state'`
-    expect(rows(trace, about).flat().join()).toMatch(/scheduler's events.*replace the states in the log/)
+    expect(rows(trace, about).flat().join()).toMatch(
+      /scheduler's events.*where some are missing, from the states in the log/,
+    )
     trace.close()
   })
 

@@ -1,5 +1,7 @@
+import type { LostKind } from '../../model/issues.ts'
+import { plural } from '../../model/units.ts'
 import type { Analysis, CallTime, WorkerScheduling } from '../analysis.ts'
-import { CALLS } from '../run/losses.ts'
+import { CALLS, lossesOf } from '../run/losses.ts'
 import { confidenceOf, found, type Limit, type Looked, phasesOf, type Rule } from './rule.ts'
 import { slicesIn } from './sql.ts'
 import { percent, shares } from './words.ts'
@@ -41,13 +43,13 @@ function lookAt(analysis: Analysis, { phase, calls }: CallTime): Looked[] {
   const largest = shares(by)
   const sentence = `worker ${worker} was preempted ${percent(share)} of ${phase}${largest === '' ? '' : `: ${largest}`}`
   if (share < SHARE.value) return [{ figure: sentence }]
-  const { confidence, confidence_reason } = confidenceOf(analysis, calls, [...CALLS, 'states', 'scheduler'])
+  const { confidence, confidence_reason } = confidenceOf(analysis, calls, [...CALLS, ...statesOf(analysis)])
   return found(sentence, {
     time_ns: preempted_ns,
     confidence,
     confidence_reason:
       by.length > 0
-        ? `${confidence_reason}; the kernel's switches`
+        ? `${confidence_reason}; ${takersFrom(analysis)}`
         : `${confidence_reason}; who took the CPU is not recorded (record --sched)`,
     evidence: {
       phase,
@@ -64,6 +66,19 @@ function lookAt(analysis: Analysis, { phase, calls }: CallTime): Looked[] {
       evidence: 'preempted_ns',
     },
   })
+}
+
+/** Where both the log and the scheduler's switches show the states of threads, the complete one is enough. */
+function statesOf(analysis: Analysis): LostKind[] {
+  const kinds = ['states', 'scheduler'] as const
+  if (analysis.scheduling?.source !== 'both') return [...kinds]
+  return kinds.some((kind) => lossesOf(analysis, [kind]) === 0) ? [] : [...kinds]
+}
+
+/** What names the threads that took the CPU. */
+function takersFrom(analysis: Analysis): string {
+  const lost = lossesOf(analysis, ['scheduler'])
+  return lost > 0 ? `${plural(lost, 'loss')} of the kernel's switches, which show who took it` : "the kernel's switches"
 }
 
 /** The threads that had its CPU, and their shares of the time; those of the program itself are named so. */

@@ -36,20 +36,33 @@ export class ThreadStates {
     if (at > 0 && atNs < this.atNs[at - 1]!) this.isSorted = false
   }
 
-  /** Sorts the states. A thread that can run anyway does not change its state when it is woken. */
-  settle(): void {
-    const { count, state, cpu, byTid, byComm } = this
+  /**
+   * Sorts the states, and returns how many it drops: a thread that can run anyway does not change its state when it is woken, nor where a second
+   * recording of it repeats what the first one shows.
+   */
+  settle(): number {
+    const { count, state } = this
     if (!this.isSorted) this.sort()
-    for (let i = Math.max(this.settled, 1); i < count; i++) {
-      if (state[i] !== State.Woken) continue
-      const before = state[i - 1]!
-      if (before === State.Unknown || before === State.Blocked) continue
-      state[i] = before
-      cpu[i] = cpu[i - 1]!
-      byTid[i] = byTid[i - 1]!
-      byComm[i] = byComm[i - 1]!
+    let last = Math.max(this.settled, 1) - 1
+    for (let i = last + 1; i < count; i++) {
+      const isWoken = state[i] === State.Woken && state[last] !== State.Unknown && state[last] !== State.Blocked
+      if (isWoken || this.repeats(i, last)) continue
+      last++
+      if (i > last) for (const key of STATES) this[key][last] = this[key][i]!
     }
-    this.settled = count
+    this.count = this.settled = Math.min(count, last + 1)
+    return count - this.count
+  }
+
+  /** Is it the same state as an earlier one? What only it contains is added to that one. */
+  private repeats(i: number, before: number): boolean {
+    const { state, cpu, byTid, byComm } = this
+    const areEqual = (values: Int32Array) => values[i]! < 0 || values[before]! < 0 || values[i] === values[before]
+    if (state[i] !== state[before] || !areEqual(cpu) || !areEqual(byTid)) return false
+    cpu[before] = Math.max(cpu[before]!, cpu[i]!)
+    if (byTid[before]! < 0) byComm[before] = byComm[i]!
+    byTid[before] = Math.max(byTid[before]!, byTid[i]!)
+    return true
   }
 
   private sort(): void {
@@ -74,15 +87,15 @@ export class ThreadStates {
     return lastAt(this.atNs, this.count, atNs)
   }
 
-  /** Drops the states that end before this time, if they are half of all; returns their number. */
+  /** Drops the states that end before this time, if they are half of all; returns the number of all that it dropped. */
   trim(untilNs: number): number {
-    this.settle()
+    const dropped = this.settle()
     const first = this.at(untilNs)
-    if (first <= 0 || 2 * first < this.count) return 0
+    if (first <= 0 || 2 * first < this.count) return dropped
     for (const key of STATES) this[key].copyWithin(0, first, this.count)
     this.count -= first
     this.settled = this.count
-    return first
+    return dropped + first
   }
 }
 

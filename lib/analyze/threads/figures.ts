@@ -58,8 +58,11 @@ export interface RoleImbalance {
 
 /** Threads of workers that had no CPU. */
 export interface SchedulingFigures {
-  /** `log`: states of threads, without the threads that took their CPUs; `scheduler`: a recording of the kernel's switches. */
-  readonly source: 'log' | 'scheduler'
+  /**
+   * `log`: states of threads, without the threads that took their CPUs; `scheduler`: a recording of the kernel's switches; `both`: what either of them
+   * shows.
+   */
+  readonly source: 'log' | 'scheduler' | 'both'
   /** Do `takers` contain all threads that had the CPU, or the first one of each wait, or none? */
   readonly takers: 'all' | 'first' | 'none'
   readonly workers: readonly WorkerScheduling[]

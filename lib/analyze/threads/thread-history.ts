@@ -10,6 +10,7 @@ import {
 import type { ThreadOfCpu } from '../../model/kernel-events.ts'
 import type { Names } from '../../model/names.ts'
 import { CpuTurns, State, ThreadStates } from './columns.ts'
+import type { SchedulingFigures } from './figures.ts'
 import type { CpuTakers } from './takers.ts'
 
 /** States of threads and turns of CPUs that are held at most. 140 MB. */
@@ -32,7 +33,7 @@ const CODES: Readonly<Record<ThreadState, number>> = {
 export interface Recordings {
   /** Processes that the logs trace. */
   readonly pids: readonly number[]
-  /** An input records the switches of CPUs: they replace the states that logs contain. */
+  /** An input records the switches of CPUs: they complete the states that logs contain. */
   readonly hasSwitches: boolean
 }
 
@@ -49,6 +50,8 @@ export class ThreadHistory {
   private releasedNs = -Infinity
   private firstNs = Infinity
   private lastNs = -Infinity
+  /** The last state that a log contains. */
+  private lastOwnNs = -Infinity
   /** Has a taker's name been recorded without switches? */
   private hasFirstTakers = false
   /** Is it known when threads were woken? Else they are blocked until they run. */
@@ -69,8 +72,14 @@ export class ThreadHistory {
     return this.firstNs === Infinity
   }
 
-  get source(): 'log' | 'scheduler' {
-    return this.recordings.hasSwitches ? 'scheduler' : 'log'
+  get source(): SchedulingFigures['source'] {
+    if (!this.recordings.hasSwitches) return 'log'
+    return this.hasOwn ? 'both' : 'scheduler'
+  }
+
+  /** Does a log contain states? A recording of the scheduler only adds to them: it may have lost switches. */
+  private get hasOwn(): boolean {
+    return this.lastOwnNs > -Infinity
   }
 
   get takers(): 'all' | 'first' | 'none' {
@@ -80,18 +89,18 @@ export class ThreadHistory {
 
   /** Last states last until then: to the end of a recording of the scheduler; without end in a log that contains states. */
   get knownUntilNs(): number {
-    return this.recordings.hasSwitches ? this.lastNs : Infinity
+    return this.source === 'scheduler' ? this.lastNs : Infinity
   }
 
   /** Are all states until then known, if inputs come in order of time? */
   isKnownAt(atNs: number): boolean {
-    return this.recordings.hasSwitches || this.isEmpty || this.lastNs >= atNs
+    return this.source === 'scheduler' || this.isEmpty || this.lastOwnNs >= atNs
   }
 
   /** The states of a thread; undefined where none is known. */
   of(tid: number): ThreadStates | undefined {
     const thread = this.threads.get(tid)
-    thread?.settle()
+    if (thread) this.held -= thread.settle()
     return thread
   }
 
@@ -145,10 +154,11 @@ export class ThreadHistory {
   }
 
   state({ tid, atNs, state, cpu, takenBy }: StateEvent): void {
-    if (this.recordings.hasSwitches || tid < 0) return
+    if (tid < 0) return
+    this.lastOwnNs = Math.max(this.lastOwnNs, atNs)
     this.hasFirstTakers ||= takenBy !== undefined
     this.hasWoken ||= state === 'woken'
-    this.add(tid, atNs, CODES[state], cpu, takenBy)
+    this.add(tid, atNs, CODES[state], cpu, this.recordings.hasSwitches ? undefined : takenBy)
   }
 
   switched({ cpu, atNs, prevTid, prevState, nextTid, nextComm }: SwitchEvent): void {

@@ -42,7 +42,7 @@ function missing(
   threads: ThreadHistory,
 ): Omit<Undetermined, 'what'> {
   if (operators === 0) return { why: 'no operators of workers were recorded' }
-  if (threads.source === 'scheduler') {
+  if (threads.source !== 'log') {
     return { why: 'the recording of the scheduler contains no thread of a worker', hint: 'give that of the same run' }
   }
   const { states } = attributes

@@ -21,7 +21,7 @@ export function issueCount(...summaries: readonly Summary[]): number {
 }
 
 /** The number of issues that are losses. */
-function lossCount({ issues }: Summary): number {
+export function lossCount({ issues }: Summary): number {
   return issues.reduce((sum, { count, is_loss }) => (is_loss ? sum + count : sum), 0)
 }
 
@@ -37,10 +37,10 @@ export function describeLogs(names: readonly string[], summaries: readonly Summa
   return [...summaries.flatMap((summary, i) => describeLog(names[i]!, summary)), ...where]
 }
 
-/** The content of a log, in a few lines. */
-export function describeLog(name: string, summary: Summary): string[] {
+/** The content of a log, in a few lines. `lost`: losses, also of what was recorded with it; null: a later line states them. */
+export function describeLog(name: string, summary: Summary, lost: number | null = lossCount(summary)): string[] {
   const { contents } = summary
-  const lines = [`${name}: ${describeCalls(summary)}`, `  ${describeTimes(summary)}`, `  ${describeSize(summary)}`]
+  const lines = [`${name}: ${describeCalls(summary)}`, `  ${describeTimes(summary)}`, `  ${describeSize(summary, lost)}`]
   const scheduler = describeScheduler(summary)
   if (contents !== undefined)
     lines.splice(
@@ -260,7 +260,7 @@ export function describeRate({ decode_tokens_per_s, sequences, decoding }: Token
   return `${threeDigits(decode_tokens_per_s)} tok/s decode${at}`
 }
 
-function describeSize(summary: Summary): string {
+function describeSize(summary: Summary, lost: number | null): string {
   const { operators, gpu_operators, workers, graphs, layers, nvtx } = summary
   return [
     ...(operators > 0 ? [`${plural(operators, 'operator')} on ${plural(workers, 'worker')}`] : []),
@@ -268,14 +268,16 @@ function describeSize(summary: Summary): string {
     ...(graphs > 0 ? [plural(graphs, 'graph')] : []),
     ...(layers > 0 ? [plural(layers, 'layer')] : []),
     ...(nvtx > 0 ? [plural(nvtx, 'NVTX event')] : []),
-    [describeLosses(summary), describeLeftOut(summary) ?? []].flat().join('; '),
-  ].join(' · ')
+    [describeLosses(summary, lost), describeLeftOut(summary)].filter((text) => text).join('; '),
+  ]
+    .filter((text) => text !== '')
+    .join(' · ')
 }
 
 /** `no losses`, `2 losses; 1 other issue` */
-export function describeLosses(summary: Summary): string {
-  const lost = lossCount(summary)
-  const others = issueCount(summary) - lost
+export function describeLosses(summary: Summary, lost: number | null = lossCount(summary)): string {
+  if (lost === null) return ''
+  const others = issueCount(summary) - lossCount(summary)
   const losses = lost === 0 ? 'no losses' : plural(lost, 'loss')
   return others === 0 ? losses : `${losses}; ${plural(others, lost === 0 ? 'issue' : 'other issue')}`
 }

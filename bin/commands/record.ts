@@ -21,7 +21,7 @@ import { io } from '../io.ts'
 import { refuseLoss } from '../mistakes.ts'
 import { type Arguments, attached, chosen, counted, OPTIONS } from '../record/options.ts'
 import { recordSweep } from '../record/sweep.ts'
-import { describeLog, issueCount } from '../summary.ts'
+import { describeLog, issueCount, lossCount } from '../summary.ts'
 import { note, print, quoted } from '../terminal.ts'
 import { duration, plural, size } from '../units.ts'
 import { verdictLines } from '../verdict.ts'
@@ -207,7 +207,7 @@ async function printResult(program: string, result: RecordResult, args: Argument
   if (problem !== undefined) await note(problem)
   if (failure !== undefined) await note(`error: ${failure}`)
   for (const log of logs) {
-    const lines = await describe(log, args, sched?.path).catch((error: unknown) => {
+    const lines = await describe(log, args, sched).catch((error: unknown) => {
       const { message } = error as Error
       return isOwnError(error) ? message.split('\n') : [`${log}: cannot be read: ${message}`]
     })
@@ -248,8 +248,9 @@ function withoutSched(problem: string, { states }: Arguments): string {
 
 function describeSched(sched: RecordResult['sched'], { quiet }: Arguments): string[] {
   if (sched?.path === undefined) return []
-  const { path, bytes, events, lost, cpus } = sched
-  const losses = lost > 0 ? [`${path}: ${plural(lost, 'event')} lost: they came faster than they could be written`] : []
+  const { path, bytes, events, lost, cpus, buffer } = sched
+  const larger = `record with larger buffers: --sched-buffer ${Math.ceil(buffer / 2 ** 18)}M`
+  const losses = lost > 0 ? [`${path}: ${plural(lost, 'event')} lost: they came faster than they could be written; ${larger}`] : []
   const wrote = `wrote ${path} (${size(bytes)}): ${plural(events, 'scheduler event')} on ${plural(cpus, 'CPU')}`
   return quiet ? losses : [...losses, wrote]
 }
@@ -264,7 +265,7 @@ function describePower(power: RecordResult['power'], { quiet }: Arguments): stri
     : [...lacks, `wrote ${path}: ${plural(readings, 'reading')} of ${plural(meters, 'meter')}${what}`]
 }
 
-async function describe(log: string, args: Arguments, sched: string | undefined): Promise<string[]> {
+async function describe(log: string, args: Arguments, sched: RecordResult['sched']): Promise<string[]> {
   const { quiet } = args
   if (quiet && !counted(args)) return []
   const { size: bytes } = await stat(log)
@@ -272,12 +273,16 @@ async function describe(log: string, args: Arguments, sched: string | undefined)
   const uncounted = summary.attributes['counters.missing']
   const problems = uncounted === undefined ? [] : [`  not counted: ${uncounted}`]
   if (quiet) return problems
-  const lines = describeLog(log, summary)
-  if (issueCount(summary) > 0) lines.push('  the Issues track of its trace shows where')
   const { note: why } = summary.attributes
   const notes = why === undefined ? [] : [`  note: ${why}`]
-  const inputs = sched === undefined ? [log] : [log, sched]
-  const { findings = [], findings_are_estimates = false, verdict } = await withTakers(summary, inputs)
+  const inputs = sched?.path === undefined ? [log] : [log, sched.path]
+  const { findings: all = [], findings_are_estimates = false, verdict } = await withTakers(summary, inputs)
+  // Losses are stated once: those that the kernel counted, with the recording of the scheduler.
+  const isOfSched = lossCount(summary) === 0 && (sched?.lost ?? 0) > 0
+  const findings = isOfSched ? all.filter(({ rule }) => rule !== 'losses') : all
+  const lost = findings.find(({ rule }) => rule === 'losses')?.evidence['losses'] ?? lossCount(summary)
+  const lines = describeLog(log, summary, isOfSched ? null : Number(lost))
+  if (issueCount(summary) > 0) lines.push('  the Issues track of its trace shows where')
   const found = describeFindings(findings, `ggml2perfetto why ${inputs.map(quoted).join(' ')}`, findings_are_estimates)
   const first = verdict ? verdictLines(verdict, inputs) : []
   return [...first, ...lines, ...notes, ...problems, ...found, `wrote ${log} (${size(bytes)})${leftOutOf(summary)}`]

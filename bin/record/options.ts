@@ -114,6 +114,13 @@ export const OPTIONS = {
     "Also record the scheduler's events of the whole machine, to <output>.sched.dat: who took the CPU. Needs root; if it is " +
       'not possible, the reason is printed',
   ),
+  'sched-buffer': seldom(
+    valued(
+      bytes('--sched-buffer'),
+      "With --sched: size of the kernel's buffer of each CPU; larger where events were lost",
+      '16M, less where there are many CPUs',
+    ),
+  ),
   power: flag(
     'Also read meters of the kernel every 100 ms, to <output>.power.csv: energy of CPUs (RAPL), clocks, sensors of power; what ' +
       'is missing here is named',
@@ -210,11 +217,12 @@ const OWN = [
 
 /** The options that select what is recorded. */
 export function chosen(args: ArgumentsCamelCase<Arguments>) {
-  const { maxSize, ring, sched, power, mem, ask } = args
+  const { maxSize, ring, sched, schedBuffer, power, mem, ask } = args
   if (!args.browser && !args.open) throw new UsageError('--no-browser: expected --open, too')
   if (ring && maxSize === undefined) throw new UsageError('--ring: expected a size, too\nhint: --ring --max-size 64M')
+  if (schedBuffer !== undefined && !sched) throw new UsageError('--sched-buffer: expected --sched, too')
   const own = Object.fromEntries(OWN.map((key) => [key, args[key]])) as Pick<typeof args, (typeof OWN)[number]>
-  const beside = { ...(sched && { sched }), ...(power && { power }), ...(mem && { mem }), ...(!ask && { ask }) } // which --print-env has not
+  const beside = { ...(sched && { sched, schedBuffer }), ...(power && { power }), ...(mem && { mem }), ...(!ask && { ask }) } // which --print-env has not
   return { ...own, counters: counted(args), ...beside, bytesMax: maxSize }
 }
 
@@ -234,7 +242,7 @@ const NOT_ATTACHED = [
     'guard',
     'tokens',
   ] as const),
-  ...(['cupti', 'gpuEvents', 'maxSize', 'nvtxEmit', 'printEnv', 'sweep', 'power', 'mem'] as const),
+  ...(['cupti', 'gpuEvents', 'maxSize', 'nvtxEmit', 'printEnv', 'sweep', 'power', 'mem', 'schedBuffer'] as const),
 ] as const
 
 /** What is recorded of a process that already runs. */

@@ -99,7 +99,7 @@ export const ISSUES = {
   ),
   'lost-switches': loss(
     'lost switches',
-    'switches in between are missing, and the thread that had the CPU is not known there: record with larger buffers (trace-cmd record -b, perf record -m)',
+    'switches in between are missing, and the thread that had the CPU is not known there: record with larger buffers (record --sched-buffer, trace-cmd record -b, perf record -m); where no buffer was full, the kernel does not trace some threads',
     'scheduler',
   ),
   'call-failed': flaw(
@@ -146,7 +146,7 @@ export const ISSUES = {
   ),
   'lost-records': loss(
     'lost records',
-    'the buffers of the recorder were full, and events are missing there: record less, or with larger buffers (perf record -m, trace-cmd record -b, buffer_size_kb in tracefs, BPFTRACE_PERF_RB_PAGES)',
+    'the buffers of the recorder were full, and events are missing there: record less, or with larger buffers (record --sched-buffer, perf record -m, trace-cmd record -b, buffer_size_kb in tracefs, BPFTRACE_PERF_RB_PAGES)',
   ),
   'lost-states': loss(
     'lost states of threads',

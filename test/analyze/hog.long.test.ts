@@ -76,7 +76,7 @@ recorded(
       const { summaries } = await convertFile([log, result.sched!.path!], inFolder('hog.pftrace'), { findings: true })
       const sentences = summaries[0]!.findings!.map(({ sentence }) => sentence)
       expect(sentences.join('\n')).toMatch(/worker \d was preempted \d+ % of decode: .*\bsh \d/)
-      expect([both.scheduling!.source, both.scheduling!.takers]).toEqual(['scheduler', 'all'])
+      expect([both.scheduling!.source, both.scheduling!.takers]).toEqual(['both', 'all'])
       const preempted = preemptedOf(both.scheduling!)
       expect(preempted).toEqual(trace.query(LANES).rows.map((row) => row.map(Number)))
       const byWorker = new Map((await readLog(log)).of('operator').map(({ worker, tid }) => [worker, tid]))

@@ -192,10 +192,11 @@ describe('what the machine did', () => {
   )
 
   reportTest('has its losses counted, where it went on faster than it was read (needs root, trace-cmd)', () => {
-    const { code, stdout, stderr } = run(['record', '--sched', '-q', '-o', 'storm.ggtrace', './storm'])
+    const { code, stdout, stderr } = run(['record', '--sched', '--sched-buffer', '4M', '-q', '-o', 'storm.ggtrace', './storm'])
     expect([code, stdout]).toEqual([5, 'stormed\n'])
     const lost = Number(/storm\.sched\.dat: ([\d ]+) events lost/.exec(stderr)?.[1]?.replaceAll(' ', ''))
     expect(lost).toBeGreaterThan(1000)
+    expect(stderr).toMatch(/; record with larger buffers: --sched-buffer 16M\n/)
     const overrun = [...report('--stat', 'storm.sched.dat').matchAll(/^overrun: (\d+)$/gm)]
     expect(overrun.reduce((sum, [, count]) => sum + Number(count), 0)).toBe(lost)
     expect(report('storm.sched.dat')).toMatch(/EVENTS (DROPPED|LOST)/i)

@@ -75,6 +75,8 @@ export interface RecordOptions {
    * separate file. Needs root; without it, only thread states are recorded, and {@link RecordResult.sched} contains the reason.
    */
   readonly sched?: boolean | undefined
+  /** With `sched`: bytes of the kernel's buffer of each CPU; by default 16 MiB, less where there are many CPUs. */
+  readonly schedBuffer?: number | undefined
   /** Also reads meters of the kernel, every 100 ms: RAPL, clocks of CPUs, sensors of power; into a separate file. */
   readonly power?: boolean | undefined
   /** Called with the reason if there are no meters that can be read, before the program starts. */
@@ -193,6 +195,7 @@ export type RecordVariablesOptions = Omit<
   | 'command'
   | 'output'
   | 'sched'
+  | 'schedBuffer'
   | 'onSchedProblem'
   | 'power'
   | 'onPowerProblem'

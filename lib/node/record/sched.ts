@@ -20,6 +20,8 @@ export interface SchedRecording {
   /** Events that the kernel dropped, because its buffers were not read fast enough. */
   readonly lost: number
   readonly cpus: number
+  /** Bytes of the kernel's buffer of each CPU. */
+  readonly buffer: number
 }
 
 const EVENTS = [
@@ -47,6 +49,8 @@ export interface SchedOptions {
   readonly onSchedProblem?: ((problem: string) => void) | undefined
   /** The kernel's name of the clock: CLOCK_MONOTONIC by default, or CLOCK_BOOTTIME. */
   readonly clock?: 'mono' | 'boot' | undefined
+  /** Bytes of the kernel's buffer of each CPU; by default 16 MiB, less where there are many CPUs. */
+  readonly schedBuffer?: number | undefined
 }
 
 /**
@@ -57,14 +61,14 @@ export interface SchedOptions {
 export async function withSched<E>(
   log: string,
   run: () => Promise<E>,
-  { onSchedProblem, clock = 'mono' }: SchedOptions,
+  { onSchedProblem, clock = 'mono', schedBuffer }: SchedOptions,
 ): Promise<{ ended: E; sched: SchedRecording }> {
   const path = `${log.replace(/(?<=[^/])\.(?:ggtrace|g2p)$/, '')}.sched.dat`
   const failed = ({ message }: Error): SchedRecording => {
     onSchedProblem?.(message)
-    return { path: undefined, problem: message, bytes: 0, events: 0, lost: 0, cpus: 0 }
+    return { path: undefined, problem: message, bytes: 0, events: 0, lost: 0, cpus: 0, buffer: 0 }
   }
-  const recorder = await startSched(path, clock).catch(failed)
+  const recorder = await startSched(path, clock, schedBuffer).catch(failed)
   if ('problem' in recorder) return { ended: await run(), sched: recorder }
   try {
     return { ended: await run(), sched: await recorder.finish().catch(failed) }
@@ -74,8 +78,8 @@ export async function withSched<E>(
 }
 
 /** Begins to record. Throws UsageError if this user or this kernel cannot, or no file can be written. */
-async function startSched(path: string, clock: string) {
-  const instance = await makeInstance({ clock, events: EVENTS })
+async function startSched(path: string, clock: string, buffer: number | undefined) {
+  const instance = await makeInstance({ clock, events: EVENTS, buffer })
   const spools: Spool[] = []
   const close = async () => {
     for (const spool of spools) await spool.close().catch(() => undefined)
@@ -103,7 +107,7 @@ async function startSched(path: string, clock: string) {
     await drained
     const { header, events, lost } = await describe(instance)
     const { bytes } = await writeFileWhole(path, traceDat(header, spools))
-    return { path, problem: undefined, bytes, events, lost, cpus: spools.length }
+    return { path, problem: undefined, bytes, events, lost, cpus: spools.length, buffer: instance.ringKib << 10 }
   }
   return {
     finish,

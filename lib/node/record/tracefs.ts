@@ -32,12 +32,14 @@ export interface TraceWishes {
   readonly clock: string
   /** `system/event`; the first must exist, others are ignored if the kernel does not have them. */
   readonly events: readonly string[]
+  /** Bytes of each CPU's buffer; by default as many as there is memory for, within limits. */
+  readonly buffer?: number | undefined
 }
 
 const NAME = /^ggml2perfetto-(\d+)(-\d+)?$/
 /** For all CPUs together; each CPU gets a share, within these limits. */
 const RINGS_KIB = 512 << 10
-const RING_KIB_MAX = 4096
+const RING_KIB_MAX = 16384
 const RING_KIB_MIN = 256
 
 /**
@@ -73,7 +75,7 @@ async function makeInstanceIn(root: string, wishes: TraceWishes): Promise<TraceI
     ring = await open(file('free_buffer'), 'w').catch(() => undefined)
     await write(file('trace_clock'), wishes.clock)
     const cpus = await cpusOf(folder)
-    const ringKib = await sizeRings(file('buffer_size_kb'), cpus.length)
+    const ringKib = await sizeRings(file('buffer_size_kb'), cpus.length, wishes.buffer)
     const events = await enable(file('events'), wishes.events)
     const run = (isOn: boolean) => write(file('tracing_on'), isOn ? '1' : '0')
     return { root, folder, cpus, ringKib, events, run, remove }
@@ -176,8 +178,13 @@ async function cpusOf(folder: string): Promise<number[]> {
     .sort((a, b) => a - b)
 }
 
-/** Gives each CPU the largest buffer for which there is memory. Returns its size in KiB. */
-async function sizeRings(path: string, cpus: number): Promise<number> {
+/** Gives each CPU a buffer of so many bytes, or the largest one for which there is memory. Returns its size in KiB. */
+async function sizeRings(path: string, cpus: number, bytes: number | undefined): Promise<number> {
+  if (bytes !== undefined) {
+    const kib = Math.ceil(bytes / 1024)
+    await write(path, `${kib}`)
+    return kib
+  }
   let kib = Math.min(RING_KIB_MAX, Math.max(RING_KIB_MIN, Math.floor(RINGS_KIB / cpus)))
   for (; ; kib = Math.floor(kib / 2)) {
     try {
@@ -215,7 +222,7 @@ async function problemOf(error: unknown, folder: string): Promise<unknown> {
   if (code === 'EPERM') return new UsageError(`${path}: not permitted${await whyNot()}`)
   if (code === 'EROFS')
     return new UsageError(`${path}: tracefs is mounted read-only, as containers do\nhint: record on the host`)
-  if (code === 'ENOMEM') return new UsageError(`${path}: no memory for the buffers`)
+  if (code === 'ENOMEM') return new UsageError(`${path}: no memory for the buffers\nhint: a smaller one for each CPU, such as --sched-buffer 1M`)
   if (code === 'ENOENT') return new UsageError(`${path}: this kernel does not have it`)
   if (code === 'EINVAL') return new UsageError(`${path}: this kernel does not know what was asked for`)
   return error

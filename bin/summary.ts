@@ -40,7 +40,11 @@ export function describeLogs(names: readonly string[], summaries: readonly Summa
 /** The content of a log, in a few lines. `lost`: losses, also of what was recorded with it; null: a later line states them. */
 export function describeLog(name: string, summary: Summary, lost: number | null = lossCount(summary)): string[] {
   const { contents } = summary
-  const lines = [`${name}: ${describeCalls(summary)}`, `  ${describeTimes(summary)}`, `  ${describeSize(summary, lost)}`]
+  const lines = [
+    `${name}: ${describeCalls(summary)}`,
+    `  ${describeTimes(summary)}`,
+    `  ${describeSize(summary, lost)}`,
+  ]
   const scheduler = describeScheduler(summary)
   if (contents !== undefined)
     lines.splice(

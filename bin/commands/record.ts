@@ -250,7 +250,8 @@ function describeSched(sched: RecordResult['sched'], { quiet }: Arguments): stri
   if (sched?.path === undefined) return []
   const { path, bytes, events, lost, cpus, buffer } = sched
   const larger = `record with larger buffers: --sched-buffer ${Math.ceil(buffer / 2 ** 18)}M`
-  const losses = lost > 0 ? [`${path}: ${plural(lost, 'event')} lost: they came faster than they could be written; ${larger}`] : []
+  const losses =
+    lost > 0 ? [`${path}: ${plural(lost, 'event')} lost: they came faster than they could be written; ${larger}`] : []
   const wrote = `wrote ${path} (${size(bytes)}): ${plural(events, 'scheduler event')} on ${plural(cpus, 'CPU')}`
   return quiet ? losses : [...losses, wrote]
 }

@@ -222,7 +222,12 @@ export function chosen(args: ArgumentsCamelCase<Arguments>) {
   if (ring && maxSize === undefined) throw new UsageError('--ring: expected a size, too\nhint: --ring --max-size 64M')
   if (schedBuffer !== undefined && !sched) throw new UsageError('--sched-buffer: expected --sched, too')
   const own = Object.fromEntries(OWN.map((key) => [key, args[key]])) as Pick<typeof args, (typeof OWN)[number]>
-  const beside = { ...(sched && { sched, schedBuffer }), ...(power && { power }), ...(mem && { mem }), ...(!ask && { ask }) } // which --print-env has not
+  const beside = {
+    ...(sched && { sched, schedBuffer }),
+    ...(power && { power }),
+    ...(mem && { mem }),
+    ...(!ask && { ask }),
+  } // which --print-env has not
   return { ...own, counters: counted(args), ...beside, bytesMax: maxSize }
 }
 

@@ -192,7 +192,16 @@ describe('what the machine did', () => {
   )
 
   reportTest('has its losses counted, where it went on faster than it was read (needs root, trace-cmd)', () => {
-    const { code, stdout, stderr } = run(['record', '--sched', '--sched-buffer', '4M', '-q', '-o', 'storm.ggtrace', './storm'])
+    const { code, stdout, stderr } = run([
+      'record',
+      '--sched',
+      '--sched-buffer',
+      '4M',
+      '-q',
+      '-o',
+      'storm.ggtrace',
+      './storm',
+    ])
     expect([code, stdout]).toEqual([5, 'stormed\n'])
     const lost = Number(/storm\.sched\.dat: ([\d ]+) events lost/.exec(stderr)?.[1]?.replaceAll(' ', ''))
     expect(lost).toBeGreaterThan(1000)

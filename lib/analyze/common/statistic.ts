@@ -12,6 +12,8 @@ export interface OffCpu {
   readonly blockedNs: Float64Array
   /** In the barrier after it: the thread could run. */
   readonly waitPreemptedNs: Float64Array
+  /** Time in an interval of the call in which all its workers were blocked at once: none waits for another one, the program was stopped. */
+  stoppedNs(fromNs: number, toNs: number): number
 }
 
 /** The operators of a call, and what several statistics need of them. Valid until {@link Statistic.call} returns. */

@@ -62,9 +62,10 @@ function lookAt(analysis: Analysis, { phase, calls, time_ns }: CallTime): Looked
   const waitNs = rows.flatMap(({ workers }) => workers).reduce((sum, { wait_ns }) => sum + wait_ns, 0)
   const blockedNs = rows.reduce((sum, { blocked_ns }) => sum + (blocked_ns ?? 0), 0)
   const workers = Math.max(...rows.map((row) => row.workers.length))
+  const stoppedNs = rows.reduce((sum, { wait_stopped_ns = 0 }) => sum + wait_stopped_ns, 0)
   // While one is blocked, all others wait; what is stopped at an open barrier waits there itself.
-  const otherNs = waitNs - openNs * workers - (workers - 1) * blockedNs
-  if (blockedNs >= BLOCKED.value * workers * time_ns && otherNs < least * workers * time_ns)
+  const otherNs = waitNs - stoppedNs - openNs * workers - (workers - 1) * blockedNs
+  if (blockedNs + stoppedNs >= BLOCKED.value * workers * time_ns && otherNs < least * workers * time_ns)
     return [{ figure: `at barriers of ${phase}, workers wait for others that are blocked in operators` }]
   const { confidence, confidence_reason } = confidenceOf(analysis, calls)
   return found(sentence, {
@@ -84,9 +85,9 @@ function lookAt(analysis: Analysis, { phase, calls, time_ns }: CallTime): Looked
   })
 }
 
-/** Time that a step would take less if its work and its workers were equal: the mean wait of its workers, in ns. */
-export function lostIn({ wait_ns, workers }: OperatorRow): number {
-  return wait_ns / workers.length
+/** Time that a step would take less if its work and its workers were equal: the mean wait of its workers for each other, in ns. */
+export function lostIn({ wait_ns, wait_stopped_ns = 0, workers }: OperatorRow): number {
+  return (wait_ns - wait_stopped_ns) / workers.length
 }
 
 /** The part of it in which the last worker had arrived: those that wait had no CPU, or had not noticed. No worker is to blame for it. */

@@ -19,6 +19,15 @@ export const READ: Limit = {
   why: 'bytes a call from disks, on average: the kernel reads ahead, so that a few major faults read much; a run from memory reads nothing',
 }
 
+const AT_ONCE: Limit = {
+  value: 0.25,
+  why: 'of the time blocked, at barriers while all workers are blocked: half of it where one worker is stopped in an operator and another one at a barrier',
+}
+
+const STOPPED_ADVICE =
+  'Something stops the whole program and continues it: SIGSTOP (cpulimit, a debugger) or a container that is paused (freezer). ' +
+  'Where nothing does, its workers wait for a disk or a lock: perf trace -s lists the system calls in which threads wait'
+
 /** Workers wait within operators for pages of the model: they are blocked, and the kernel counted faults or bytes that it read from a disk. */
 export const pageFaults: Rule = {
   id: 'page-faults',
@@ -39,7 +48,7 @@ export const pageFaults: Rule = {
 export const blockedWorkers: Rule = {
   id: 'blocked-workers',
   title: 'Workers are blocked within operators',
-  limits: { share: SHARE },
+  limits: { share: SHARE, at_once: AT_ONCE },
   advice: (program) => {
     const fewer = program.hasFreeCpus ? '' : 'fewer threads, or '
     return (
@@ -55,6 +64,8 @@ interface Blocked {
   readonly rows: readonly OperatorRow[]
   /** Undefined where states were not recorded. */
   readonly ns: number | undefined
+  /** Of it, at barriers while all workers were blocked at once. */
+  readonly stoppedNs: number
   /** Of it, in operators with major faults; all where these were not counted by operator, or reads ahead make others wait, too. */
   readonly withFaultsNs: number
   /** Major faults a call; undefined where they were not counted. */
@@ -70,6 +81,7 @@ function blockedOf(analysis: Analysis, { phase, calls, resources }: CallTime): B
   const areOfOperators = rows.some(({ counters }) => counters['major_faults'] !== undefined)
   const hasStates = rows.some(({ blocked_ns }) => blocked_ns !== null)
   const blockedNs = (rows: readonly OperatorRow[]) => rows.reduce((sum, { blocked_ns }) => sum + (blocked_ns ?? 0), 0)
+  const stoppedNs = rows.reduce((sum, { wait_stopped_ns = 0 }) => sum + wait_stopped_ns, 0)
   const read = resources ? resources.disk_bytes / Math.max(resources.calls, 1) : undefined
   const faulting =
     areOfOperators && (read ?? 0) < READ.value
@@ -79,7 +91,8 @@ function blockedOf(analysis: Analysis, { phase, calls, resources }: CallTime): B
   const ofCalls = resources ? resources.major_faults / Math.max(resources.calls, 1) : undefined
   return {
     rows,
-    ns: hasStates ? blockedNs(rows) / workers : undefined,
+    ns: hasStates ? (blockedNs(rows) + stoppedNs) / workers : undefined,
+    stoppedNs: stoppedNs / workers,
     withFaultsNs: blockedNs(faulting) / workers,
     faults: areOfOperators ? counted / calls : ofCalls,
     areOfOperators,
@@ -128,21 +141,25 @@ const ofCalls = (phase: CallTime['phase']) =>
 function blockedIn(analysis: Analysis, time: CallTime): Looked[] {
   const { phase, time_ns } = time
   const blocked = blockedOf(analysis, time)
-  const { rows, ns, faults } = blocked
+  const { rows, ns, stoppedNs, faults } = blocked
   if (ns === undefined) return []
   const share = ns / time_ns
   const by = faults === undefined ? 'barrier, lock or page' : 'barrier or lock'
   const counted = faults === undefined ? 'page faults were not counted' : `${number(faults)} major page faults a call`
-  const sentence = `${phase}: workers are blocked ${percent(share)} of it in operators (${by}: ${counted})${where(rows, ({ blocked_ns }) => blocked_ns)}`
+  const isStopped = stoppedNs >= AT_ONCE.value * ns && stoppedNs > 0
+  const how = isStopped ? `, mostly all at once (stopped, ${by}: ${counted})` : ` in operators (${by}: ${counted})`
+  const sentence = `${phase}: workers are blocked ${percent(share)} of it${how}${where(rows, ({ blocked_ns }) => blocked_ns)}`
   if (share < SHARE.value || waitsForPages(blocked, time)) return [{ figure: sentence }]
   return found(sentence, {
     time_ns: ns,
     confidence: 'medium',
-    confidence_reason: `blocked in operators; what they wait for is not recorded, ${counted}`,
+    confidence_reason: `blocked in operators${isStopped ? ' and at barriers' : ''}; what they wait for is not recorded, ${counted}`,
+    ...(isStopped && { advice: STOPPED_ADVICE }),
     evidence: {
       phase,
       blocked_share: share,
       blocked_ns: ns,
+      ...(isStopped && { stopped_ns: stoppedNs }),
       ...(faults !== undefined && { faults_per_call: faults }),
     },
     check: { command: 'ggml2perfetto stats <logs>', evidence: 'blocked_share' },

@@ -91,6 +91,8 @@ export interface OperatorRow {
   readonly wait_ns: number
   /** Part of it after the last worker had arrived: the barrier was open, and the worker had no CPU or had not noticed. Documents of earlier versions have none. */
   readonly wait_open_ns?: number
+  /** Part of `wait_ns` in which all workers of the call were blocked at once: none waits for another one, the program was stopped. Missing where there is none. */
+  readonly wait_stopped_ns?: number
   /** Part of `operator_time_ns` at barriers within the operator. */
   readonly inner_wait_ns: number
   /** None of operators on a GPU. */

@@ -29,7 +29,7 @@ interface OfWorker {
   last: number
 }
 
-const TIMES = ['wallNs', 'timeNs', 'waitNs', 'openNs', 'innerWaitNs', 'preemptedNs', 'blockedNs'] as const
+const TIMES = ['wallNs', 'timeNs', 'waitNs', 'openNs', 'stoppedNs', 'innerWaitNs', 'preemptedNs', 'blockedNs'] as const
 const WORK = ['flop', 'bytesRead', 'bytesWritten', 'weightBytes'] as const
 const KEYS = ['executions', 'timeNs', 'offNs', 'waitNs', 'openNs', 'last'] as const
 
@@ -44,6 +44,7 @@ class Row {
   timeNs = 0
   waitNs = 0
   openNs = 0
+  stoppedNs = 0
   innerWaitNs = 0
   preemptedNs = 0
   blockedNs = 0
@@ -149,7 +150,7 @@ export class OperatorRows implements Statistic {
       const row = rows[tensor[i]!] ?? this.rowOf(tensor[i]!, operators.last[i]!, phase, rows, operators, i)
       const timeNs = (endNs[i]! - startNs[i]!) * weight
       const waitNs = (waitEndNs[i]! - endNs[i]!) * weight
-      const openNs = steps.openPartNs(operators, i) * weight
+      const openNs = steps.openPartNs(operators, i, off) * weight
       row.executions += weight
       row.timeNs += timeNs
       row.waitNs += waitNs
@@ -165,6 +166,7 @@ export class OperatorRows implements Statistic {
       if (!off) continue
       row.preemptedNs += off.preemptedNs[i]! * weight
       row.blockedNs += off.blockedNs[i]! * weight
+      row.stoppedNs += off.stoppedNs(endNs[i]!, waitEndNs[i]!) * weight
       ofWorker.offNs += (off.preemptedNs[i]! + off.blockedNs[i]!) * weight
     }
     this.addSteps(steps, rows, weight)
@@ -344,6 +346,7 @@ export class OperatorRows implements Statistic {
         operator_time_ns: row.timeNs,
         wait_ns: row.waitNs,
         wait_open_ns: row.openNs,
+        ...(row.stoppedNs > 0 && { wait_stopped_ns: row.stoppedNs }),
         inner_wait_ns: row.innerWaitNs,
         workers: row.workers.flatMap((ofWorker, worker) => {
           if (!ofWorker) return []

@@ -284,9 +284,12 @@ export class TimeParts implements Statistic<object, 'token' | 'graph' | 'part' |
       blockedNs += blocked
       take(this.blockOf(tensor[i]!), compute - blocked)
       if (wait <= 0) continue
-      const open = running.at(waitEndNs[i]!) - running.at(waitEndNs[i]! - steps.openPartNs(operators, i))
+      const stopped = off ? Math.min(off.stoppedNs(endNs[i]!, waitEndNs[i]!), wait) : 0
+      const openPart = steps.openPartNs(operators, i, off)
+      const open = Math.min(running.at(waitEndNs[i]!) - running.at(waitEndNs[i]! - openPart), wait - stopped)
       openNs += open
-      waitNs += wait - open
+      blockedNs += stopped
+      waitNs += wait - stopped - open
     }
     take('barrier wait', waitNs)
     take('barrier open', openNs)

@@ -15,6 +15,11 @@ import type { ThreadHistory } from './thread-history.ts'
 
 const COLUMNS = ['preemptedNs', 'blockedNs', 'waitPreemptedNs'] as const
 
+/** Workers that are woken one after the other, such as those of OpenMP that sleep at barriers, are blocked at once for less. 1 ms. */
+const STOPPED_MIN_NS = 1e6
+
+const lastOf = (times: Float64Array) => times.reduce((last, ns) => (ns > last ? ns : last), -Infinity)
+
 /** A thread serves a worker from its first operator in the call on. */
 interface Served {
   readonly worker: number
@@ -36,6 +41,8 @@ class OffTimes implements OffCpu {
   preemptedNs = new Float64Array(1024)
   blockedNs = new Float64Array(1024)
   waitPreemptedNs = new Float64Array(1024)
+  /** Starts and ends of the intervals in which all workers of the call were blocked. */
+  private stopped: readonly number[] = []
   /** The threads of workers, each worker's in order of time. */
   readonly served: Served[] = []
   /** Is a state of any of these threads known? */
@@ -67,7 +74,17 @@ class OffTimes implements OffCpu {
       const isSame = at + 1 >= thread.count || thread.atNs[at + 1]! >= waitEndNs[i]!
       if (!isSame || (at >= 0 && thread.state[at] !== State.Running)) this.measure(operators, i, thread, at)
     }
+    const tids = new Set(this.served.map(({ tid }) => tid))
+    const ends = waitEndNs.subarray(0, count)
+    this.stopped = tids.size < 2 ? [] : this.threads.blockedTogether(tids, startNs[0]!, lastOf(ends), STOPPED_MIN_NS)
     return true
+  }
+
+  stoppedNs(fromNs: number, toNs: number): number {
+    let ns = 0
+    for (let i = 0; i < this.stopped.length; i += 2)
+      ns += Math.max(0, Math.min(this.stopped[i + 1]!, toNs) - Math.max(this.stopped[i]!, fromNs))
+    return ns
   }
 
   private serve(worker: number, tid: number, fromNs: number): Cursor {

@@ -118,6 +118,27 @@ export class ThreadHistory {
     return found
   }
 
+  /** Starts and ends of the intervals in which all these threads were blocked, each at least `leastNs` long. */
+  blockedTogether(tids: Iterable<number>, startNs: number, endNs: number, leastNs: number): number[] {
+    let together = [startNs, endNs]
+    for (const tid of tids) {
+      const thread = this.of(tid)
+      const common: number[] = []
+      for (let i = 0; thread && i < together.length; i += 2) {
+        const [from, to] = [together[i]!, together[i + 1]!]
+        for (let k = Math.max(thread.at(from), 0); k < thread.count && thread.atNs[k]! < to; k++) {
+          if (thread.state[k] !== State.Blocked) continue
+          const untilNs = k + 1 < thread.count ? thread.atNs[k + 1]! : this.knownUntilNs
+          const span = [Math.max(thread.atNs[k]!, from), Math.min(untilNs, to)] as const
+          if (span[1] - span[0] >= leastNs) common.push(...span)
+        }
+      }
+      together = common
+      if (common.length === 0) break
+    }
+    return together
+  }
+
   /** The threads of the program of which states are known. */
   *ownThreads(): Generator<number> {
     for (const tid of this.threads.keys()) if (!this.recordings.hasSwitches || this.isOwn(tid)) yield tid

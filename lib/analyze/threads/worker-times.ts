@@ -94,7 +94,7 @@ export class WorkerTimes implements Statistic {
         times.waitPreemptedNs += off.waitPreemptedNs[i]!
       }
       times.waitNs += waitEndNs[i]! - endNs[i]!
-      times.waitOpenNs += steps.openPartNs(operators, i)
+      times.waitOpenNs += steps.openPartNs(operators, i, off)
       if (cpu[i] !== times.cpu || tid[i] !== times.tid) {
         if (tid[i] === times.tid && times.cpu >= 0 && cpu[i]! >= 0) {
           times.moves++

@@ -222,7 +222,10 @@ async function problemOf(error: unknown, folder: string): Promise<unknown> {
   if (code === 'EPERM') return new UsageError(`${path}: not permitted${await whyNot()}`)
   if (code === 'EROFS')
     return new UsageError(`${path}: tracefs is mounted read-only, as containers do\nhint: record on the host`)
-  if (code === 'ENOMEM') return new UsageError(`${path}: no memory for the buffers\nhint: a smaller one for each CPU, such as --sched-buffer 1M`)
+  if (code === 'ENOMEM')
+    return new UsageError(
+      `${path}: no memory for the buffers\nhint: a smaller one for each CPU, such as --sched-buffer 1M`,
+    )
   if (code === 'ENOENT') return new UsageError(`${path}: this kernel does not have it`)
   if (code === 'EINVAL') return new UsageError(`${path}: this kernel does not know what was asked for`)
   return error

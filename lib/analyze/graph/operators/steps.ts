@@ -1,4 +1,5 @@
 import { growColumns } from '../../../bytes/resized.ts'
+import type { OffCpu } from '../../common/statistic.ts'
 import type { RunColumns } from '../runs.ts'
 import type { CallOperators } from './call-operators.ts'
 import { STEP_COLUMNS, STEPS_FIRST, StepColumns } from './step-columns.ts'
@@ -52,13 +53,16 @@ export class Steps extends StepColumns {
     for (const [i, from] of this.runStarts.entries()) this.findOpen(from, this.runStarts[i + 1] ?? this.count)
   }
 
-  /** Part of the wait after an operator in which the barrier was open: its worker had no CPU, or had not noticed. */
-  openPartNs({ endNs, waitEndNs }: CallOperators, i: number): number {
+  /**
+   * Part of the wait after an operator in which the barrier was open: its worker had no CPU, or had not noticed. Without that in which all workers were
+   * blocked.
+   */
+  openPartNs({ endNs, waitEndNs }: CallOperators, i: number, off?: Pick<OffCpu, 'stoppedNs'>): number {
     const step = this.of[i]!
     if (step < 0) return 0
     const openNs = this.openNs[step]!
     const fromNs = openNs > endNs[i]! ? openNs : endNs[i]!
-    return waitEndNs[i]! > fromNs ? waitEndNs[i]! - fromNs : 0
+    return waitEndNs[i]! > fromNs ? waitEndNs[i]! - fromNs - (off?.stoppedNs(fromNs, waitEndNs[i]!) ?? 0) : 0
   }
 
   /** Of the steps of a run: all its workers compute each of them. */

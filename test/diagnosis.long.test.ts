@@ -5,12 +5,12 @@ import { hasLlama } from './llama/testbed.ts'
 import './live.ts'
 
 /**
- * A part of the benchmark of diagnosis: causes that a busy machine rarely hides. Not useless drafts: on a Xeon, another cause was named first
- * in 2 of 2 runs, which is not explained yet. All causes, and what they are measured with, are in scripts/diagnosis/README.md.
+ * A part of the benchmark of diagnosis: causes that a busy machine rarely hides. All causes, and what they are measured with, are in
+ * scripts/diagnosis/README.md.
  */
 const CAUSES = [
   ...['prompt-again', 'long-prompt', 'slots-taken', 'cancelled', 'server-grammar', 'server-samplers'],
-  ...['no-reuse', 'odd-heads', 'few-layers'],
+  ...['no-reuse', 'odd-heads', 'few-layers', 'useless-drafts', 'stopped-program'],
 ]
 
 const isRoot = process.getuid?.() === 0

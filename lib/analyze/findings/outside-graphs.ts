@@ -1,5 +1,6 @@
 import { plural } from '../../model/units.ts'
 import { confidenceOf, found, type Limit, partsNs, phasesOf, type Rule } from './rule.ts'
+import { callsOfDrafts } from './speculation-slower.ts'
 import { callsOf, slicesIn } from './sql.ts'
 import { percent, shares } from './words.ts'
 
@@ -28,10 +29,12 @@ export const outsideGraphs: Rule = {
       .filter(({ phase }) => phase !== 'compute' && analysis.run.recorded.includes('graphs'))
       .flatMap((callTime) => {
         const { phase, calls, time_ns } = callTime
+        // Calls that only useless drafts cause are no fault of their own.
+        const own = phase === 'decode' ? 1 - callsOfDrafts(analysis) : 1
         const lostNs = partsNs(callTime, ...PARTS)
         const parts = PARTS.map((what) => [what, partsNs(callTime, what) / time_ns] as const)
         const sentence = `${percent(lostNs / time_ns)} of ${phase} computes no graph${shares(parts) === '' ? '' : `: ${shares(parts)}`}`
-        if (lostNs < SHARE.value * time_ns) return { figure: sentence }
+        if (lostNs * own < SHARE.value * time_ns) return { figure: sentence }
         if (calls < CALLS.value)
           return { figure: `${plural(calls, `${phase} call`)}: too few to judge what is outside of graphs` }
         const graphsNs = time_ns - lostNs
@@ -47,7 +50,7 @@ export const outsideGraphs: Rule = {
             'preempted',
           ) === 0
         return found(sentence, {
-          time_ns: lostNs,
+          time_ns: lostNs * own,
           ...confidenceOf(analysis, calls),
           evidence: { phase, outside_share: lostNs / time_ns, outside_ns: lostNs, in_graphs_ns: graphsNs },
           check: { evidence: 'outside_ns', ...(isAll ? { sql } : { command: 'ggml2perfetto stats <logs>' }) },

@@ -1,4 +1,5 @@
 import { count, plural } from '../../model/units.ts'
+import type { Analysis } from '../analysis.ts'
 import type { DraftFigures } from '../requests/figures.ts'
 import { confidenceOf, found, type Limit, type Rule } from './rule.ts'
 import { requestParts, WITH_REQUESTS } from './sql.ts'
@@ -14,11 +15,20 @@ const CYCLES: Limit = { value: 8, why: 'drafts that are verified: the acceptance
 const acceptance = ({ accepted_tokens, drafted_tokens }: DraftFigures) =>
   `${count(accepted_tokens)} of ${plural(drafted_tokens, 'drafted token')} were accepted: the log does not contain what they cost`
 
+/** The calls of the speculation that does not pay: those that would not be made without drafts, as a share of all decode calls; 0: none. */
+export function callsOfDrafts({ speculation, call_time }: Analysis): number {
+  if (!speculation || speculation.speedup === null || speculation.cycles < CYCLES.value) return 0
+  const { calls = 0 } = call_time.find(({ phase }) => phase === 'decode') ?? {}
+  return speculation.speedup >= SPEEDUP.value ? 0 : Math.max(0, 1 - speculation.generated_tokens / Math.max(calls, 1))
+}
+
 /** Tokens with drafts take longer than without. */
 export const speculationSlower: Rule = {
   id: 'speculation-slower',
   title: 'Speculative decoding does not pay',
   limits: { speedup: SPEEDUP, cycles: CYCLES },
+  // Its calls are short, of several contexts and lengths, so that graphs are planned again.
+  covers: ['outside-graphs'],
   advice: (program) =>
     `Shorter drafts (${program.option('draftTokens')}), only those that the draft model is sure of (${program.option('draftProbability')}), ` +
     'a draft model that is smaller or nearer to the model; or none. On a CPU and with MoE models a call of several tokens costs nearly as much as the tokens one by one',

@@ -162,7 +162,7 @@ describe('a recording on another clock', () => {
   test('is placed by what the beginning of the log contains', async () => {
     const log = logOf((names) => [...states(), ...eventsOf(names, callsOver(END_NS, 12))], { sizes: [100, 100, 100] })
     const { scheduling } = await analyze([log, other()])
-    expect([scheduling!.source, scheduling!.workers[0]!.takers[0]!.tid]).toEqual(['scheduler', 66])
+    expect([scheduling!.source, scheduling!.workers[0]!.takers[0]!.tid]).toEqual(['both', 66])
   })
 
   test('is not used where its relation is known only at the end of a long log, and this is stated', async () => {

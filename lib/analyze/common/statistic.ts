@@ -1,19 +1,17 @@
 import type { TraceEvent } from '../../model/events.ts'
 import type { CallOperators } from '../graph/operators/call-operators.ts'
-import type { Steps } from '../graph/operators/steps.ts'
+import type { Steps, Stops } from '../graph/operators/steps.ts'
 
 /** Kinds of events. */
 export type EventKind = TraceEvent['kind']
 
 /** Time of a call's operators in which the thread had no CPU, by operator. */
-export interface OffCpu {
+export interface OffCpu extends Stops {
   /** In the operator: the thread could run; and it waited for something, or after that for a CPU. */
   readonly preemptedNs: Float64Array
   readonly blockedNs: Float64Array
   /** In the barrier after it: the thread could run. */
   readonly waitPreemptedNs: Float64Array
-  /** Time in an interval of the call in which all its workers were blocked at once: none waits for another one, the program was stopped. */
-  stoppedNs(fromNs: number, toNs: number): number
 }
 
 /** The operators of a call, and what several statistics need of them. Valid until {@link Statistic.call} returns. */

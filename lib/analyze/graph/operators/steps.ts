@@ -1,11 +1,16 @@
 import { growColumns } from '../../../bytes/resized.ts'
-import type { OffCpu } from '../../common/statistic.ts'
 import type { RunColumns } from '../runs.ts'
 import type { CallOperators } from './call-operators.ts'
 import { STEP_COLUMNS, STEPS_FIRST, StepColumns } from './step-columns.ts'
 
 const COLUMNS = [...STEP_COLUMNS, ...(['waitEndNs', 'openNs', 'next'] as const)]
 const BY_TENSOR = ['firsts', 'latest', 'serials'] as const
+
+/** When all workers of a call were blocked at once. */
+export interface Stops {
+  /** Time in an interval of the call in which none waits for another one: the program was stopped. */
+  stoppedNs(fromNs: number, toNs: number): number
+}
 
 /**
  * The steps of a call: a node, or several fused ones, computed by all workers. Workers come in any order, the operators of each in
@@ -57,7 +62,7 @@ export class Steps extends StepColumns {
    * Part of the wait after an operator in which the barrier was open: its worker had no CPU, or had not noticed. Without that in which all workers were
    * blocked.
    */
-  openPartNs({ endNs, waitEndNs }: CallOperators, i: number, off?: Pick<OffCpu, 'stoppedNs'>): number {
+  openPartNs({ endNs, waitEndNs }: CallOperators, i: number, off?: Stops): number {
     const step = this.of[i]!
     if (step < 0) return 0
     const openNs = this.openNs[step]!

@@ -41,14 +41,16 @@ export async function peek(
 }
 
 /** Bytes that go into a decompressor at once. */
-const PIECE_BYTES = 1 << 13
+const PIECE_BYTES = 1 << 14
 /** More than a decompressor of any platform takes before it reports damage in them: Node's streams hold 16 KiB. */
-const BEHIND_BYTES = 1 << 15
+const TAIL_BYTES = 1 << 15
+/** Compressed bytes that are held, so that the second decompressor has nothing to do but after damage. */
+const HELD_BYTES = 32 << 20
 
 /**
  * The bytes of a compressed stream. Where it is damaged or cut, all that can be decompressed before that is delivered, however the
- * input is cut into pieces. With an error, the platform's decompressors drop what they have made of the piece: a second one, some pieces
- * behind, gets the last pieces byte by byte.
+ * input is cut into pieces. With an error, the platform's decompressors drop what they have made of the piece: a second one, which
+ * is behind, gets the last pieces byte by byte.
  */
 export async function* decompressed(
   source: AsyncIterable<Uint8Array>,
@@ -58,6 +60,13 @@ export async function* decompressed(
   const [ahead, behind] = [new Decompressor(format), new Decompressor(format)]
   const waiting: Uint8Array<ArrayBuffer>[] = []
   let waitingBytes = 0
+  const follow = async (leftBytes: number) => {
+    while (waitingBytes > leftBytes + PIECE_BYTES) {
+      const next = waiting.shift()!
+      waitingBytes -= next.length
+      await behind.push(next)
+    }
+  }
   let made: Promise<Made> = ahead.push(NO_BYTES)
   let bytes = 0
   const counted = function* (pieces: readonly Uint8Array[]) {
@@ -76,11 +85,7 @@ export async function* decompressed(
       if (broken !== undefined) break
       waiting.push(piece)
       waitingBytes += piece.length
-      while (waitingBytes > BEHIND_BYTES + PIECE_BYTES) {
-        const next = waiting.shift()!
-        waitingBytes -= next.length
-        await behind.push(next)
-      }
+      if (waitingBytes > HELD_BYTES) await follow(HELD_BYTES / 2)
     }
     for (const rest of [() => made, () => ahead.end()]) {
       if (broken !== undefined) break
@@ -89,6 +94,7 @@ export async function* decompressed(
       broken = why
     }
     if (broken === undefined) return
+    await follow(TAIL_BYTES)
     yield* counted(await behind.pushBytes(waiting, bytes))
     onBroken(broken, bytes)
   } finally {

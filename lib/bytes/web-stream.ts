@@ -61,13 +61,12 @@ export function toWebStream<R = unknown>(
 }
 
 /**
- * Passes pieces through one of the platform's transforms and returns what `pieces` returns. Throws what `pieces` throws. If
- * the transform itself fails, calls `onBroken` and ends the pieces there; without `onBroken`, throws the error.
+ * Passes pieces through one of the platform's transforms and returns what `pieces` returns. Throws what `pieces` throws, and what the
+ * transform fails with.
  */
 export async function* through<R>(
   pieces: AsyncIterableIterator<Uint8Array, R>,
   transform: CompressionStream | DecompressionStream,
-  onBroken?: (error: unknown) => void,
 ): AsyncGenerator<Uint8Array, R> {
   let result: R | undefined
   let failure: { readonly error: unknown } | undefined
@@ -83,9 +82,7 @@ export async function* through<R>(
   try {
     yield* readWebStream(plain.pipeThrough(transform))
   } catch (error) {
-    if (failure) throw failure.error
-    if (!onBroken) throw error
-    onBroken(error)
+    throw failure ? failure.error : error
   } finally {
     await pieces.return?.(undefined as R)
   }

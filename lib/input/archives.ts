@@ -1,7 +1,6 @@
 import { traceStart } from '../bytes/trace-start.ts'
-import { through } from '../bytes/web-stream.ts'
 import { ByteCursor } from './byte-cursor.ts'
-import type { OnBroken } from './gunzip.ts'
+import { decompressed, type OnBroken } from './gunzip.ts'
 
 const latin1 = new TextDecoder('latin1')
 
@@ -33,7 +32,7 @@ export async function* unzip(source: AsyncIterable<Uint8Array>, onBroken: OnBrok
         return onBroken('the file is encrypted, larger than 4 GiB, or packed by another method than deflate', 0)
       }
       const packed = (flags & STREAMED) === 0 ? sized(cursor, size) : described(cursor)
-      return yield* method === 0 ? packed : inflated(packed, 'deflate-raw', onBroken)
+      return yield* method === 0 ? packed : decompressed(packed, 'deflate-raw', onBroken)
     }
   } finally {
     await cursor.close()
@@ -67,19 +66,6 @@ async function* described(cursor: ByteCursor): AsyncGenerator<Uint8Array, void> 
     taken += piece
     cursor.skip(piece)
     if (isFound || isLast) return
-  }
-}
-
-async function* inflated(
-  packed: AsyncGenerator<Uint8Array, void>,
-  method: 'deflate' | 'deflate-raw',
-  onBroken: OnBroken,
-): AsyncGenerator<Uint8Array> {
-  let bytes = 0
-  const report = (error: unknown) => onBroken(error instanceof Error ? error.message : String(error), bytes)
-  for await (const chunk of through(packed, new DecompressionStream(method), report)) {
-    bytes += chunk.length
-    yield chunk
   }
 }
 
@@ -195,7 +181,7 @@ export async function* traceOfAtrace(
     cursor.skip(Math.min(1, cursor.available))
     const isPacked = (await has(cursor, 2)) && isZlib(cursor.bytes[cursor.start]!, cursor.bytes[cursor.start + 1]!)
     const rest = sized(cursor, Number.MAX_SAFE_INTEGER)
-    yield* isPacked ? inflated(rest, 'deflate', onBroken) : rest
+    yield* isPacked ? decompressed(rest, 'deflate', onBroken) : rest
   } finally {
     await cursor.close()
   }

@@ -1,31 +1,70 @@
-import { Decompress, decompress } from 'fzstd'
-import { through } from '../bytes/web-stream.ts'
+import { Decompress } from 'fzstd'
+import { decompressed } from './gunzip.ts'
 
-/** Decompresses one piece. Throws an error that describes the damage. */
-export type Inflate = (packed: Uint8Array, bytes: number) => Promise<Uint8Array>
+/** What comes out of one piece: all of it, or what is before the damage. */
+export interface Inflated {
+  readonly plain: Uint8Array
+  /** Describes the damage. */
+  readonly broken?: string
+}
 
-/** zlib's format, by the platform's decompressor. Throws RangeError unless the result has `bytes` bytes. */
+/** Decompresses one piece, from which `bytes` bytes should come. */
+export type Inflate = (packed: Uint8Array, bytes: number) => Promise<Inflated>
+
+/** zlib's format. */
 export const inflateZlib: Inflate = async (packed, bytes) => {
   async function* pieces() {
     yield packed
   }
-  const plain = new Uint8Array(bytes)
-  let filled = 0
-  for await (const piece of through(pieces(), new DecompressionStream('deflate'))) {
-    if (filled + piece.length > bytes) throw new RangeError(`more than ${bytes} bytes come out`)
-    plain.set(piece, filled)
-    filled += piece.length
-  }
-  if (filled < bytes) throw new RangeError(`only ${filled} of ${bytes} bytes come out`)
-  return plain
+  let broken: string | undefined
+  const plain = new Collected(bytes)
+  for await (const piece of decompressed(pieces(), 'deflate', (detail) => {
+    broken = detail
+  }))
+    if (!plain.add(piece)) break
+  return plain.result(broken)
 }
 
-/** Zstandard's format. Throws RangeError unless the result has `bytes` bytes. */
+/** Zstandard's format. */
 export const inflateZstd: Inflate = async (packed, bytes) => {
-  const plain = new Uint8Array(bytes)
-  const found = decompress(packed, plain).length
-  if (found !== bytes) throw new RangeError(`${found} bytes come out instead of ${bytes}`)
-  return plain
+  const plain = new Collected(bytes)
+  try {
+    new Decompress((piece) => plain.add(piece)).push(packed, true)
+  } catch (error) {
+    return plain.result((error as Error).message)
+  }
+  return plain.result(undefined)
+}
+
+/** Pieces, of which so many bytes are expected. */
+class Collected {
+  private readonly bytes: Uint8Array
+  private filled = 0
+  private hasMore = false
+
+  constructor(expected: number) {
+    this.bytes = new Uint8Array(expected)
+  }
+
+  /** False: there are more than are expected. */
+  add(piece: Uint8Array): boolean {
+    const fitting = piece.subarray(0, this.bytes.length - this.filled)
+    this.bytes.set(fitting, this.filled)
+    this.filled += fitting.length
+    this.hasMore ||= fitting.length < piece.length
+    return !this.hasMore
+  }
+
+  result(broken: string | undefined): Inflated {
+    const { bytes, filled } = this
+    const odd = this.hasMore
+      ? `more than ${bytes.length} bytes come out`
+      : filled < bytes.length
+        ? `only ${filled} of ${bytes.length} bytes come out`
+        : undefined
+    const why = broken ?? odd
+    return { plain: bytes.subarray(0, filled), ...(why !== undefined && { broken: why }) }
+  }
 }
 
 /** A larger window is damage: perf's have 512 KiB to 8 MiB. */
@@ -36,18 +75,18 @@ const FRAME_HEAD_BYTES = 6
 
 /** A Zstandard stream in pieces cut anywhere, such as perf's. */
 export class ZstdStream {
-  private readonly plain: Uint8Array[] = []
-  private readonly stream = new Decompress((piece) => {
-    this.plain.push(piece)
-  })
+  private readonly stream: Decompress
   private head: number[] | undefined = []
 
-  /** The decompressed bytes of the next piece. Throws an error that describes the damage. */
-  push(packed: Uint8Array): Uint8Array[] {
+  /** `onPlain` gets what comes out. */
+  constructor(onPlain: (plain: Uint8Array) => void) {
+    this.stream = new Decompress(onPlain)
+  }
+
+  /** Decompresses the next piece. Throws an error that describes the damage; what is before it has come out. */
+  push(packed: Uint8Array): void {
     if (this.head) this.checkHead(packed)
-    this.plain.length = 0
     this.stream.push(packed)
-    return this.plain
   }
 
   /** The decompressor would allocate as much memory as a damaged header asks for. */

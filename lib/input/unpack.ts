@@ -28,7 +28,7 @@ export function packingOf(head: Uint8Array): Packing | undefined {
 }
 
 /**
- * The chunks of an input, unpacked where it is packed, texts as UTF-8 without a byte order mark. A damaged or cut stream ends there, after (nearly) all bytes before the
+ * The chunks of an input, unpacked where it is packed, texts as UTF-8 without a byte order mark. A damaged or cut stream ends there, after all bytes before the
  * damage, and `onBroken` is called. `onLeftOut` is called for each section of a page that is left out. Errors of the source itself are thrown.
  */
 export function unpack(

@@ -58,7 +58,7 @@ class PerfRecords implements ChunkReader {
   private readonly end: number
   private readonly shift: number
   private view: DataView = new DataView(new ArrayBuffer(0))
-  private readonly zstd = new ZstdStream()
+  private readonly zstd = new ZstdStream((plain) => this.readPlain(plain, this.packedByte))
   /** The rest of the current compressed record, and its place. */
   private packed = NO_BYTES
   private packedByte = 0
@@ -188,7 +188,7 @@ class PerfRecords implements ChunkReader {
     const piece = this.packed.subarray(0, PACKED_BYTES)
     this.packed = this.packed.subarray(piece.length)
     try {
-      for (const plain of this.zstd.push(piece)) this.readPlain(plain, this.packedByte)
+      this.zstd.push(piece)
     } catch (error) {
       this.damage('damaged-compression', `cannot be decompressed: ${(error as Error).message}`, this.packedByte)
     }

@@ -117,7 +117,7 @@ class TraceDatEvents implements PageSink {
       this.issue(code, `CPU ${cpu.cpu}: ${detail}`, byte, this.guard.lastNs)
     }
     const runs = inflate
-      ? packedPages(this.ranges, cpu, inflate, damage)
+      ? packedPages(this.ranges, cpu, inflate, buffer.pageBytes, damage)
       : plainPages(this.ranges, cpu, buffer.pageBytes, damage)
     for await (const run of runs) {
       this.view = run.view

@@ -204,7 +204,9 @@ const SECTION_BYTES_MAX = 64 << 20
 
 async function inflated(inflate: Inflate | undefined, bytes: Uint8Array, plain: number): Promise<Uint8Array> {
   if (!inflate) throw new RangeError('the file names no compression')
-  return inflate(bytes, plain)
+  const { plain: section, broken } = await inflate(bytes, plain)
+  if (broken !== undefined) throw new RangeError(broken)
+  return section
 }
 
 const inOrder = (cpus: readonly CpuPages[]) => cpus.filter(({ bytes }) => bytes > 0).sort((a, b) => a.offset - b.offset)

@@ -184,6 +184,7 @@ export async function* packedPages(
   ranges: ByteRanges,
   { offset, bytes }: CpuPages,
   inflate: Inflate,
+  pageBytes: number,
   damage: OnDamage,
 ): AsyncGenerator<PageRun> {
   const cursor = new ByteCursor(ranges.take(offset, offset + COUNT_BYTES + bytes))
@@ -211,12 +212,10 @@ export async function* packedPages(
         )
       }
       if (!(await has(packed))) return torn()
-      try {
-        const pages = await inflate(cursor.bytes.subarray(cursor.start, cursor.start + packed), plain)
-        yield runOf(pages, 0, pages.length, byte)
-      } catch (error) {
-        damage('damaged-compression', `cannot be decompressed: ${(error as Error).message}`, byte)
-      }
+      const { plain: pages, broken } = await inflate(cursor.bytes.subarray(cursor.start, cursor.start + packed), plain)
+      const whole = broken === undefined ? pages.length : pages.length - (pages.length % pageBytes)
+      if (whole > 0) yield runOf(pages, 0, whole, byte)
+      if (broken !== undefined) damage('damaged-compression', `cannot be decompressed: ${broken}`, byte)
       cursor.skip(packed)
     }
   } finally {

@@ -62,6 +62,20 @@ async function openmp(folder) {
       // BOS is the first token, and a word is one token or two.
       ...['-p', words((prompt - 1) >> 1), '-n', `${tokens}`, ...sampling, ...args],
     ],
+    speculate: ({ model, draft, tokens }) => [
+      ...[
+        ...enter,
+        'llama-speculative-simple',
+        '-m',
+        model,
+        '-md',
+        draft,
+        '--spec-type',
+        'draft-simple',
+        '--no-warmup',
+      ],
+      ...['-t', '1', '-p', words(20), '-n', `${tokens}`, '--temp', '0', '--seed', '1'],
+    ],
     server: (args) => [...enter, 'llama-server', '--no-webui', ...args],
   }
 }

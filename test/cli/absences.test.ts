@@ -109,6 +109,6 @@ test('no operators', async () => {
 
 test('a log whose only times are those of a load has its duration, one without times none', async () => {
   const linesOf = async (content: Content) => describeLog('run', await summaryOf(content)).join('\n')
-  expect(await linesOf({ loaded: 'load-model' })).toMatch(/\n {2}2 ms\n/)
-  expect(await linesOf({ isKilled: true })).toMatch(/\n {2}not known: /)
+  expect(await linesOf({ loaded: 'load-model' })).toMatch(/\n {2}duration 2 ms\n/)
+  expect(await linesOf({ isKilled: true })).toMatch(/\n {2}duration not known: /)
 })

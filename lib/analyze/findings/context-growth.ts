@@ -70,7 +70,7 @@ function lookAt(slope: ContextSlope): Looked[] {
   const { tpot, points, from_tokens, to_tokens, is_clear, operators, call } = slope
   const { ms_per_1000_tokens: growth, standard_error_ms: error, at_0_ns, mean_ns, r_squared } = tpot
   const range = `from ${Math.round(from_tokens)} to ${plural(Math.round(to_tokens), 'token')} of context`
-  if (!is_clear) return [{ figure: `TPOT does not clearly change ${range}` }]
+  if (!is_clear || mean_ns === 0) return [{ figure: `TPOT does not clearly change ${range}` }]
   const spanNs = growth * 1e3 * (to_tokens - from_tokens)
   // Of a call, on average: few calls may have a long context.
   const grownNs = mean_ns - (at_0_ns + growth * 1e3 * from_tokens)

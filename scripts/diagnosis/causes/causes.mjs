@@ -11,9 +11,10 @@ import {
   outputOnCpu,
   weightType,
 } from './devices.mjs'
+import { coldTarget, warmTarget } from './drafts.mjs'
 import { sameExperts, sortedExperts } from './experts.mjs'
 import { copiedWeights, newPipelines, starvedGpu } from './gpu.mjs'
-import { hog, hogOnOne } from './hog.mjs'
+import { hog, hogOnOne, hogWithSwitches } from './hog.mjs'
 import { pausingProgram, stoppedProgram } from './host.mjs'
 import { cutLog, damagedLog, fullLog, killedProgram } from './logs.mjs'
 import { coldCache, expertsRead, memoryLimit, slowDisk, swap, weightsTaken } from './memory.mjs'
@@ -33,6 +34,7 @@ import { UNSEEN } from './unseen.mjs'
 export const CAUSES = [
   hog,
   hogOnOne,
+  hogWithSwitches,
   moreThreads,
   oneCpu,
   boundPool,
@@ -41,6 +43,7 @@ export const CAUSES = [
   memoryLimit,
   expertsRead,
   coldCache,
+  coldTarget,
   slowDisk,
   swap,
   weightsTaken,
@@ -95,4 +98,6 @@ export const CAUSES = [
   ...PAIRS,
   ...UNSEEN,
   ...HARMLESS,
+  warmTarget,
+  requests.promptsServed,
 ]

@@ -24,4 +24,19 @@ const hogOn = (id, title, cpusOf) => ({
 export const hog = hogOn('hog', 'another program takes all CPUs', (cpus) =>
   Array.from({ length: cpus }, (_, cpu) => cpu),
 )
+/** As {@link hog}, with a recording of the scheduler that lost switches: it may take no answer away. */
+export const hogWithSwitches = {
+  ...hog,
+  id: 'hog-with-switches',
+  title: 'another program takes all CPUs, next to a recording of the scheduler that lost switches',
+  async create(place) {
+    const planted = await hog.create(place)
+    return {
+      ...planted,
+      options: { record: ['--sched', '--sched-buffer', '64K'] },
+      beside: (log) => [log.replace(/\.ggtrace$/, '.sched.dat')],
+    }
+  },
+}
+
 export const hogOnOne = hogOn('hog-on-one', 'another program takes one of the CPUs', () => [0])

@@ -63,17 +63,7 @@ async function openmp(folder) {
       ...['-p', words((prompt - 1) >> 1), '-n', `${tokens}`, ...sampling, ...args],
     ],
     speculate: ({ model, draft, tokens }) => [
-      ...[
-        ...enter,
-        'llama-speculative-simple',
-        '-m',
-        model,
-        '-md',
-        draft,
-        '--spec-type',
-        'draft-simple',
-        '--no-warmup',
-      ],
+      ...[...enter, 'llama-speculative-simple', '-m', model, '-md', draft, '--spec-type', 'draft-simple'],
       ...['-t', '1', '-p', words(20), '-n', `${tokens}`, '--temp', '0', '--seed', '1'],
     ],
     server: (args) => [...enter, 'llama-server', '--no-webui', ...args],

@@ -99,5 +99,4 @@ export const CAUSES = [
   ...UNSEEN,
   ...HARMLESS,
   warmTarget,
-  requests.promptsServed,
 ]

@@ -110,18 +110,6 @@ export const longPrompt = served({
   },
 })
 
-/** Prompts take most of each latency, and the context grows: its growth is no answer. */
-export const promptsServed = served({
-  id: 'prompts-served',
-  title: 'long prompts with short answers',
-  isHarmless: true,
-  rule: 'context-growth',
-  args: ['-c', '8192', '-np', '1', '--cache-ram', '0'],
-  async play(url, number) {
-    for (const tokens of [200, 1000, 2000 + 100 * number]) await ask(url, prompt(tokens, tokens + number), 20)
-  },
-})
-
 export const slotsTaken = served({
   id: 'slots-taken',
   title: 'more requests at once than slots',

@@ -70,7 +70,7 @@ export class Operators {
     const isOtherThread = tid >= 0 && row.tid !== tid
     row.call = call
     if (isOtherThread) row.tid = tid
-    const extra = this.perRunArgs(event, this.isFull ? call >= 0 : isOtherCall, isOtherThread, isAfterPause)
+    const extra = this.perRunArgs(event, isOtherCall || (this.isFull && call >= 0), isOtherThread, isAfterPause)
     const arrowsOut = wait?.arrowsOut
     const known = this.label(event)
     const label = flows || arrowsOut ? { ...known, flows, arrowsOut } : known

@@ -190,7 +190,8 @@ SELECT
 FROM timed
 WHERE NOT is_failed;
 
--- Tokens that each call accepted which verifies drafts: as many as its sequences have advanced at the next call of its context.
+-- Tokens that each call accepted which verifies drafts: as many as its sequences have advanced at the next call of its context. Of the last
+-- call, the part of its request contains the number.
 CREATE PERFETTO TABLE _ggml_accepted AS
 WITH
   verifying AS (
@@ -211,15 +212,25 @@ WITH
         LIMIT 1
       ) AS next_id
     FROM verifying
+  ),
+  verified AS (
+    SELECT followed.id, max(CAST(substr(part.name, length('verify (') + 1) AS INTEGER)) AS tokens
+    FROM followed
+    JOIN _ggml_call_slices AS call USING (id)
+    JOIN slice AS part ON part.ts < call.ts + call.dur AND part.ts + part.dur > call.ts
+    WHERE followed.next_id IS NULL AND part.category = 'request_part' AND part.name GLOB 'verify ([0-9]*'
+    GROUP BY followed.id
+    HAVING count() = 1
   )
 SELECT
   followed.id,
   sum(
     iif(then_at.position > span.position AND then_at.position <= span.position + span.tokens,
-      then_at.position - span.position, span.tokens)
+      then_at.position - span.position, ifnull(verified.tokens + 1, span.tokens))
   ) AS tokens
 FROM followed
 JOIN ggml_call_sequences AS span ON span.id = followed.id
+LEFT JOIN verified ON verified.id = followed.id
 LEFT JOIN (
   SELECT id, sequence, min(position) AS position FROM ggml_call_sequences GROUP BY id, sequence
 ) AS then_at ON then_at.id = followed.next_id AND then_at.sequence = span.sequence

@@ -174,7 +174,8 @@ async function printEnvironment(args: ArgumentsCamelCase<Arguments>): Promise<vo
   if (other !== undefined) throw new UsageError(`--print-env: not possible with --${other}`)
   if (output === undefined)
     throw new UsageError('--print-env: expected the path of the log, too\nhint: -o /var/log/run.ggtrace')
-  const variables = await recordVariables({ ...chosen(args), output, env: io().env, onBuild: onBuild(args) })
+  const { ask: _, ...own } = chosen(args) // nothing is asked after a program that others start
+  const variables = await recordVariables({ ...own, output, env: io().env, onBuild: onBuild(args) })
   await print(Object.entries(variables).map(([key, value]) => `${key}=${value}`))
 }
 

@@ -258,7 +258,7 @@ export function attached(args: ArgumentsCamelCase<Arguments>, pid: number) {
   if (args.command !== undefined && args.command.length > 0)
     throw new UsageError('--attach: expected no program\nhint: without --attach, the program is started')
   const { output, level, states } = args
-  return { pid, output, level, sched: states, seconds: args.for === undefined ? undefined : args.for / 1000 }
+  return { pid, output, level, sched: args.sched ?? states, seconds: args.for === undefined ? undefined : args.for / 1000 }
 }
 
 /** What is counted; undefined for nothing. */

@@ -28,7 +28,7 @@ const TYPES = ['-ctk', '--cache-type-k', '-ctv', '--cache-type-v']
 
 const FIT: Limit = {
   value: 0.2,
-  why: 'R², of the variance of TPOT: what a line explains less of differs by something else than the context',
+  why: 'R², of the variance of TPOT or of the operators that grow: what a line explains less of differs by something else than the context',
 }
 
 const FASTER: Limit = {
@@ -82,7 +82,9 @@ function lookAt(slope: ContextSlope): Looked[] {
   if (!isOfContext || grownNs < GROWTH.value * mean_ns) {
     return [{ figure: `TPOT changes by ${percent(spanNs / mean_ns)} of its mean ${range}` }]
   }
-  if ((r_squared ?? 0) < FIT.value)
+  // A few calls that were held up hide the growth in TPOT, and not in attention.
+  const fits = [r_squared, ...by.filter(readsCache).map((part) => part.r_squared)].map((fit) => fit ?? 0)
+  if (Math.max(...fits) < FIT.value)
     return [{ figure: `TPOT differs by more than the context ${range} (R² ${(r_squared ?? 0).toFixed(2)})` }]
   const isGood = (r_squared ?? 0) >= 0.5
   return found(sentence, {

@@ -15,10 +15,13 @@ import type { CpuTakers } from './takers.ts'
 
 /** States of threads and turns of CPUs that are held at most. 140 MB. */
 const HELD_MAX = 1 << 22
-/** They are dropped in portions of so many, at least. */
-const TRIM_MIN = 1 << 16
-/** States before the operators that are released are kept for so long: operators of several workers come in blocks. 1 s. */
-const KEPT_NS = 1e9
+/** They are dropped in portions of so many, at least. 35 MB. */
+const TRIM_MIN = 1 << 20
+/**
+ * States before the operators that are released are kept for so long: a recorder writes operators of each worker in blocks, which a worker on a busy
+ * machine fills in some seconds. 20 s.
+ */
+const KEPT_NS = 20e9
 
 const CODES: Readonly<Record<ThreadState, number>> = {
   running: State.Running,

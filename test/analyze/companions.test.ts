@@ -124,4 +124,40 @@ describe('a log, with a recording of the scheduler', () => {
       })
     },
   )
+
+  test('a block of operators that comes seconds after the switches of its time', async () => {
+    const [calls, turns, turnNs] = [300, 120, 100_000]
+    const callNs = turns * turnNs
+    const late = logOf(
+      (names) => {
+        const made = Array.from({ length: calls }, (_, i): Call => {
+          const at = [callNs * i, callNs * (i + 1)] as const
+          return { phase: 'decode', at, parts: [{ worker: 0, node: 'Qcur-0', at: [...at, at[1]], cpu: 0 }] }
+        })
+        const events = callsOf(names, made)
+        const isCall = ({ kind }: { kind: string }) => kind === 'token'
+        return [...events.filter(isCall), ...events.filter((event) => !isCall(event))]
+      },
+      { sizes: [1, ...Array.from({ length: calls - 1 }, () => 1)] },
+    )
+    const switches = input(
+      'switches',
+      (names) =>
+        Array.from({ length: calls * turns }, (_, i) => i * turnNs).flatMap((at) => [
+          switchOf(names, { cpu: 0, at, from: HOG, to: tidOf(0) }),
+          switchOf(names, { cpu: 0, at: at + turnNs / 2, from: tidOf(0), to: HOG }),
+        ]),
+      inputEvent(),
+    )
+    const batches: EventInput = {
+      name: switches.name,
+      async *events(names) {
+        for await (const batch of eventsOf(switches, names))
+          for (let at = 0; at < batch.length; at += 1000) yield batch.slice(at, at + 1000)
+      },
+    }
+    const { scheduling } = await analyze([late, batches])
+    // The recording ends with its last switch.
+    expect(scheduling!.workers.map(({ preempted_ns }) => preempted_ns)).toEqual([(calls * callNs - turnNs) / 2])
+  })
 })

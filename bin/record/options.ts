@@ -110,10 +110,13 @@ export const OPTIONS = {
     ),
     default: true,
   }),
-  sched: flag(
-    "Also record the scheduler's events of the whole machine, to <output>.sched.dat: who took the CPU. Needs root; if it is " +
-      'not possible, the reason is printed',
-  ),
+  sched: {
+    ...flag(
+      "Also record the scheduler's events of the whole machine, to <output>.sched.dat: who took the CPU. Needs root; if it is " +
+        'not possible, the reason is printed. With --attach by default; --no-sched: do not',
+    ),
+    default: undefined,
+  },
   'sched-buffer': seldom(
     valued(
       bytes('--sched-buffer'),
@@ -258,7 +261,13 @@ export function attached(args: ArgumentsCamelCase<Arguments>, pid: number) {
   if (args.command !== undefined && args.command.length > 0)
     throw new UsageError('--attach: expected no program\nhint: without --attach, the program is started')
   const { output, level, states } = args
-  return { pid, output, level, sched: args.sched ?? states, seconds: args.for === undefined ? undefined : args.for / 1000 }
+  return {
+    pid,
+    output,
+    level,
+    sched: args.sched ?? states,
+    seconds: args.for === undefined ? undefined : args.for / 1000,
+  }
 }
 
 /** What is counted; undefined for nothing. */

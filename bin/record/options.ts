@@ -112,8 +112,8 @@ export const OPTIONS = {
   }),
   sched: {
     ...flag(
-      "Also record the scheduler's events of the whole machine, to <output>.sched.dat: who took the CPU. Needs root; if it is " +
-        'not possible, the reason is printed. With --attach by default; --no-sched: do not',
+      "Also record the scheduler's events of the whole machine, to <output>.sched.dat: who took the CPU. Needs root; with " +
+        '--attach by default',
     ),
     default: undefined,
   },

@@ -11,7 +11,7 @@ import {
   outputOnCpu,
   weightType,
 } from './devices.mjs'
-import { coldTarget, warmTarget } from './drafts.mjs'
+import { besideDraft } from './drafts.mjs'
 import { sameExperts, sortedExperts } from './experts.mjs'
 import { copiedWeights, newPipelines, starvedGpu } from './gpu.mjs'
 import { hog, hogOnOne, hogWithSwitches } from './hog.mjs'
@@ -43,7 +43,6 @@ export const CAUSES = [
   memoryLimit,
   expertsRead,
   coldCache,
-  coldTarget,
   slowDisk,
   swap,
   weightsTaken,
@@ -98,5 +97,5 @@ export const CAUSES = [
   ...PAIRS,
   ...UNSEEN,
   ...HARMLESS,
-  warmTarget,
+  besideDraft,
 ]

@@ -15,13 +15,11 @@ import type { CpuTakers } from './takers.ts'
 
 /** States of threads and turns of CPUs that are held at most. 140 MB. */
 const HELD_MAX = 1 << 22
-/** They are dropped in portions of so many, at least. 35 MB. */
-const TRIM_MIN = 1 << 20
 /**
  * States before the operators that are released are kept for so long: a recorder writes operators of each worker in blocks, which a worker on a busy
- * machine fills in some seconds. 20 s.
+ * machine fills in some seconds. 20 s; 1 s where half of all that are held at most would be exceeded.
  */
-const KEPT_NS = 20e9
+const [KEPT_NS, LESS_KEPT_NS] = [20e9, 1e9]
 
 const CODES: Readonly<Record<ThreadState, number>> = {
   running: State.Running,
@@ -228,8 +226,10 @@ export class ThreadHistory {
 
   /** Operators before this time are all released: drops what only they need. */
   trim(untilNs: number): void {
-    if (this.held < TRIM_MIN || untilNs - KEPT_NS <= this.trimmedNs) return
-    this.trimmedNs = untilNs - KEPT_NS
+    const { held, heldMax } = this
+    const keptNs = held < heldMax / 2 ? KEPT_NS : LESS_KEPT_NS
+    if (held < heldMax / 4 || untilNs - keptNs <= this.trimmedNs) return
+    this.trimmedNs = untilNs - keptNs
     for (const [tid, thread] of this.threads) {
       this.held -= thread.trim(this.trimmedNs)
       if (!thread.isOver(this.trimmedNs)) continue

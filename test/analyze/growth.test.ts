@@ -32,18 +32,19 @@ test.each<[name: string, isClear: boolean, count: number, nsOf: (i: number) => n
   if (!isClear) expect(why!.finding).toBeUndefined()
 })
 
-test('growth that explains little of how calls differ is no cause', async () => {
+test('growth is found, at a lower confidence, where single calls differ by more than it', async () => {
   const fitted = async (scatterNs: number) => {
     const nsOf = (i: number) => 200_000 + 2000 * i + (i % 7 === 0 ? scatterNs : 0)
     const steps = (i: number) => [{ name: 'kqv_out-0', op: OP, ns: [nsOf(i)] }]
     const decodes = Array.from({ length: 400 }, (_, i): MadeCall => ({ phase: 'decode', steps: steps(i) }))
     const { calls, findings, verdict } = await analyze(madeRun({ calls: [PROMPT, ...decodes] }))
     const { is_clear, tpot } = calls.slope!
-    return { is_clear, fit: tpot.r_squared!, rules: findings.map(({ rule }) => rule), cause: verdict.cause?.rule }
+    const found = findings.map(({ rule, confidence }) => [rule, confidence])
+    return { is_clear, fit: tpot.r_squared!, found, cause: verdict.cause?.rule }
   }
   const [clear, weak] = [await fitted(100_000), await fitted(2_000_000)]
-  expect(clear).toMatchObject({ is_clear: true, rules: ['context-growth'], cause: 'context-growth' })
-  expect(weak).toMatchObject({ is_clear: true, rules: [], cause: undefined })
+  expect(clear).toMatchObject({ is_clear: true, found: [['context-growth', 'high']], cause: 'context-growth' })
+  expect(weak).toMatchObject({ is_clear: true, found: [['context-growth', 'medium']], cause: 'context-growth' })
   expect(clear.fit).toBeGreaterThan(0.5)
   expect(weak.fit).toBeLessThan(0.2)
 })

@@ -26,11 +26,6 @@ const readsCache = ({ op, role }: { readonly op: string; readonly role: string }
 /** Options of the types of the KV cache. */
 const TYPES = ['-ctk', '--cache-type-k', '-ctv', '--cache-type-v']
 
-const FIT: Limit = {
-  value: 0.2,
-  why: 'R², of the variance of TPOT or of the operators that grow: what a line explains less of differs by something else than the context',
-}
-
 const FASTER: Limit = {
   value: 0.05,
   why: 'of the growth: parts that get faster by less are within the scatter of a line',
@@ -40,7 +35,7 @@ const FASTER: Limit = {
 export const contextGrowth: Rule = {
   id: 'context-growth',
   title: 'The time per token grows with the length of the context',
-  limits: { growth: GROWTH, errors: ERRORS, points: POINTS, attention: ATTENTION, fit: FIT, faster: FASTER },
+  limits: { growth: GROWTH, errors: ERRORS, points: POINTS, attention: ATTENTION, faster: FASTER },
   advice: (program) => {
     const ways = either(
       program.computes('FLASH_ATTN_EXT') ? undefined : 'flash attention (-fa)',
@@ -82,10 +77,6 @@ function lookAt(slope: ContextSlope): Looked[] {
   if (!isOfContext || grownNs < GROWTH.value * mean_ns) {
     return [{ figure: `TPOT changes by ${percent(spanNs / mean_ns)} of its mean ${range}` }]
   }
-  // A few calls that were held up hide the growth in TPOT, and not in attention.
-  const fits = [r_squared, ...by.filter(readsCache).map((part) => part.r_squared)].map((fit) => fit ?? 0)
-  if (Math.max(...fits) < FIT.value)
-    return [{ figure: `TPOT differs by more than the context ${range} (R² ${(r_squared ?? 0).toFixed(2)})` }]
   const isGood = (r_squared ?? 0) >= 0.5
   return found(sentence, {
     time_ns: grownNs * points,

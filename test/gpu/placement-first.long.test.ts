@@ -3,6 +3,7 @@ import { dirname } from 'node:path'
 import { expect, test } from '@jest/globals'
 import type { Analysis, Finding } from '../../lib/index.ts'
 import { run, useFolder } from '../cli/helpers.ts'
+import { FIRST } from '../first.ts'
 import type { ModelSpec } from '../llama/gguf.mjs'
 import { cudaEnvironment, hasLlama, LIB, model, runner } from '../llama/testbed.ts'
 import { newLog } from '../native/recording.ts'
@@ -35,7 +36,7 @@ async function recorded(spec: ModelSpec, args: readonly string[], env: Environme
   const { path } = await model(spec)
   readFileSync(path) // from here on it is in the page cache
   const program = [await runner(), '--lib', LIB, '--model', path, '--threads', '1', '--prompt', '8', '--decode', '30']
-  const { code, stderr } = run(['record', '-o', log, '--', ...program, ...args], {
+  const { code, stderr } = run(['record', '-o', log, '--', ...FIRST, ...program, ...args], {
     env: { ...cudaEnvironment(BED), ...env },
   })
   expect([code, stderr]).toEqual([0, expect.stringContaining(`wrote ${log}`)])

@@ -15,6 +15,7 @@ import { canTrace } from '../sched/instance.ts'
 import { perfTest } from './as-user.ts'
 import { inFolder, newLog, RECORDER, useRecorder } from './recording.ts'
 import '../live.ts'
+import { FIRST } from '../first.ts'
 import { inLong } from '../long.ts'
 
 /** Runs of real llama.cpp that are slow for a known reason, so strongly that the load of the machine does not matter. */
@@ -31,9 +32,6 @@ const MANY_EXPERTS: ModelSpec = {
   ...{ layers: 16, width: 64, feedForward: 32, heads: 2, kvHeads: 1, vocabulary: 300, context: 512 },
   ...{ experts: 512, expertsUsed: 2 },
 }
-
-/** Before all other programs: what else runs takes none of its CPUs. */
-const FIRST = isRoot && spawnSync('chrt', ['-f', '1', 'true']).status === 0 ? ['chrt', '-f', '1'] : []
 
 const canLimit = await hasControlGroups()
 const llama = hasLlama() ? describe : describe.skip

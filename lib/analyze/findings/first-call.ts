@@ -18,12 +18,16 @@ const FAULTS: Limit = {
   value: 16,
   why: 'a major fault is a wait for the disk; a program whose files are in memory has a few, of its own code',
 }
+const STOPPED: Limit = {
+  value: 0.1,
+  why: 'of the time of calls, at barriers while all workers are blocked: something stops the program, in the first call, too',
+}
 
 /** The first call takes much longer than those after it: pages of the model that are not in memory, shaders, allocation. */
 export const firstCall: Rule = {
   id: 'first-call',
   title: 'The first call is much slower than those after it',
-  limits: { times: TIMES, share: SHARE, faults: FAULTS, read: READ },
+  limits: { times: TIMES, share: SHARE, faults: FAULTS, read: READ, stopped: STOPPED },
   advice: (program) => {
     const read = program.option('readAtStart')
     const ways = either(
@@ -63,7 +67,7 @@ function lookAt(analysis: Analysis, first: FirstCall): Looked[] {
   const hasFaults = (major_faults ?? 0) >= FAULTS.value || isRead
   const isBlocked = blocked_ns !== null && blocked_ns >= lostNs / 4
   // A warm-up computes all experts, which no other call does.
-  const isExpected = phase === 'warm-up' && !hasFaults && !isBlocked
+  const isExpected = (phase === 'warm-up' && !hasFaults && !isBlocked) || stoppedNs(analysis) >= STOPPED.value * allNs
   const call = `the first ${phase} call${first.role === null ? '' : ` of the ${first.role}`}`
   const figure = `${call} takes ${number(times)} × as long as ${as}`
   if (times < TIMES.value || lostNs < SHARE.value * allNs || isExpected) return [{ figure }]
@@ -100,4 +104,10 @@ function lookAt(analysis: Analysis, first: FirstCall): Looked[] {
     },
     check: { sql: `select dur from ${callsOf(phase)} order by ts limit 1`, evidence: 'call_ns' },
   })
+}
+
+/** Time in which the workers of a call were blocked at barriers, all at once. */
+function stoppedNs({ operators: { rows } }: Analysis): number {
+  const workers = Math.max(...rows.map((row) => row.workers.length))
+  return rows.reduce((sum, { wait_stopped_ns = 0 }) => sum + wait_stopped_ns, 0) / workers || 0
 }

@@ -29,8 +29,9 @@ export const passiveWaiting: Rule = {
   },
 }
 
-/** The variable that makes threads sleep at once. */
-function variableOf({ run: { variables } }: Analysis): string | undefined {
+/** The variable that makes threads sleep at once; ggml's own read none. */
+function variableOf({ run: { variables }, threads }: Analysis): string | undefined {
+  if (threads?.runtime === 'pool') return undefined
   const { OMP_WAIT_POLICY: policy = '', GOMP_SPINCOUNT: spins = '' } = variables
   // For libgomp, the number of spins precedes the policy.
   if (spins !== '') return Number(spins) === 0 ? `GOMP_SPINCOUNT=${spins}` : undefined

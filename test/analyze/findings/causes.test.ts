@@ -113,11 +113,12 @@ describe('a limit of CPU time', () => {
 })
 
 describe('variables of OpenMP', () => {
-  const waiting = (variables: Record<string, string>, asleepNs: number) =>
+  const waiting = (variables: Record<string, string>, asleepNs: number, runtime?: string) =>
     madeRun({
       calls: decodes(20, [{ ...STEP, ns: [60_000, 100_000], asleepNs }]),
       attributes: {
         'cpus.allowed': '4',
+        ...(runtime !== undefined && { 'threads.runtime': runtime }),
         ...Object.fromEntries(Object.entries(variables).map(([name, value]) => [`env.${name}`, value])),
       },
     })
@@ -131,6 +132,14 @@ describe('variables of OpenMP', () => {
     [{ OMP_WAIT_POLICY: 'passive' }, 100, 'barrier-wait'],
   ] as [Record<string, string>, number, string][])('%j, asleep %i ns: %s', async (variables, asleepNs, rule) => {
     expect((await checkedFindings(waiting(variables, asleepNs)))[0]!.rule).toBe(rule)
+  })
+
+  test.each([
+    ['pool', 'barrier-wait'],
+    ['openmp', 'passive-waiting'],
+  ])('of a %s: %s', async (runtime, rule) => {
+    const found = await checkedFindings(waiting({ OMP_WAIT_POLICY: 'passive' }, 20_000, runtime))
+    expect(found[0]!.rule).toBe(rule)
   })
 })
 

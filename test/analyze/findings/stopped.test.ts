@@ -67,4 +67,27 @@ describe('a program that is stopped', () => {
     expect(parts.reduce((sum, { time_ns }) => sum + time_ns, 0)).toBeCloseTo(call_time[0]!.time_ns, 0)
     expect(parts.find(({ what }) => what === 'blocked')!.time_ns / call_time[0]!.time_ns).toBeCloseTo(60 / 130, 2)
   })
+
+  test('also in its first call: that is long for no other reason', async () => {
+    const [longNs, where] = [700 * MS, WHERE['both at an open barrier']!]
+    const calls = Array.from({ length: 12 }, (_, i) => callOf(i, where))
+    const parts = [0, 1].flatMap((worker) => [
+      { worker, node: 'Qcur-0', at: [-longNs, -longNs + 44 * MS, -10 * MS] as const, cpu: worker },
+      { worker, node: 'Qcur-1', at: [-10 * MS, -MS, -MS] as const, cpu: worker },
+    ])
+    const first: Call = { phase: 'prefill', at: [-longNs, 0], parts }
+    const log = logOf((names) => [
+      ...[0, 1].map((worker) => stateOf(tidOf(worker), -longNs, 'running', worker)),
+      ...[first, ...calls].flatMap(({ phase, at: [at] }) =>
+        [0, 1].flatMap((worker) => [
+          stateOf(tidOf(worker), at + FROM, 'blocked', worker),
+          stateOf(tidOf(worker), phase === 'prefill' ? -15 * MS : at + TO, 'running', worker),
+        ]),
+      ),
+      ...eventsOf(names, [first, ...calls]),
+    ])
+    const { findings, first_calls } = await analyze(log)
+    expect(first_calls.find(({ phase }) => phase === 'prefill')!.time_ns).toBe(longNs)
+    expect([...new Set(findings.map(({ rule }) => rule))]).toEqual(['blocked-workers'])
+  })
 })

@@ -57,13 +57,15 @@ export async function* decompressed(
   format: CompressionFormat,
   onBroken: OnBroken,
 ): AsyncGenerator<Uint8Array> {
-  const [ahead, behind] = [new Decompressor(format), new Decompressor(format)]
+  const ahead = new Decompressor(format)
+  let behind: Decompressor | undefined
   const waiting: Uint8Array<ArrayBuffer>[] = []
   let waitingBytes = 0
   const follow = async (leftBytes: number) => {
     while (waitingBytes > leftBytes + PIECE_BYTES) {
       const next = waiting.shift()!
       waitingBytes -= next.length
+      behind ??= new Decompressor(format)
       await behind.push(next)
     }
   }
@@ -95,11 +97,12 @@ export async function* decompressed(
     }
     if (broken === undefined) return
     await follow(TAIL_BYTES)
+    behind ??= new Decompressor(format)
     yield* counted(await behind.pushBytes(waiting, bytes))
     onBroken(broken, bytes)
   } finally {
     ahead.stop()
-    behind.stop()
+    behind?.stop()
   }
 }
 

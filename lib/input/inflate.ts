@@ -1,4 +1,4 @@
-import { Decompress } from 'fzstd'
+import { Decompress, decompress } from 'fzstd'
 import { decompressed } from './gunzip.ts'
 
 /** What comes out of one piece: all of it, or what is before the damage. */
@@ -25,15 +25,39 @@ export const inflateZlib: Inflate = async (packed, bytes) => {
   return plain.result(broken)
 }
 
+/** A larger window is damage: perf's have 512 KiB to 8 MiB. */
+const WINDOW_BYTES_MAX = 8 << 20
+
 /** Zstandard's format. */
 export const inflateZstd: Inflate = async (packed, bytes) => {
   const plain = new Collected(bytes)
   try {
-    new Decompress((piece) => plain.add(piece)).push(packed, true)
+    plain.add(decompress(packed, new Uint8Array(bytes)))
+    return plain.result(undefined)
   } catch (error) {
-    return plain.result((error as Error).message)
+    return partOf(packed, bytes, (error as Error).message)
   }
-  return plain.result(undefined)
+}
+
+/** The blocks before the damage; none where a damaged header asks for more memory than any window has. */
+function partOf(packed: Uint8Array, bytes: number, broken: string): Inflated {
+  const plain = new Collected(bytes)
+  try {
+    if (windowOf(packed) <= WINDOW_BYTES_MAX) new Decompress((piece) => plain.add(piece)).push(packed, true)
+  } catch {
+    // the same damage
+  }
+  return plain.result(broken)
+}
+
+/** Bytes that the decompressor allocates for a frame: its window, or its content. */
+function windowOf(packed: Uint8Array): number {
+  const [flags = 0, window = 0] = packed.subarray(4, 6)
+  const base = 2 ** (10 + (window >> 3))
+  if ((flags & 0x20) === 0) return base + (base / 8) * (window & 7)
+  const at = 5 + [0, 1, 2, 4][flags & 3]!
+  const size = packed.subarray(at, at + (1 << (flags >> 6)))
+  return size.reduceRight((sum, byte) => 256 * sum + byte, 0) + (flags >> 6 === 1 ? 256 : 0)
 }
 
 /** Pieces, of which so many bytes are expected. */
@@ -67,8 +91,6 @@ class Collected {
   }
 }
 
-/** A larger window is damage: perf's have 512 KiB to 8 MiB. */
-const WINDOW_BYTES_MAX = 8 << 20
 const MAGIC = 0xfd2fb528
 /** Magic, flags, window. */
 const FRAME_HEAD_BYTES = 6
@@ -98,8 +120,7 @@ export class ZstdStream {
     const magic = new DataView(Uint8Array.from(head).buffer).getUint32(0, true)
     if (magic !== MAGIC) throw new RangeError(`no Zstandard frame: it begins with 0x${magic.toString(16)}`)
     const isSingle = (head[4]! & 0x20) !== 0
-    const base = 2 ** (10 + (head[5]! >> 3))
-    const window = base + (base / 8) * (head[5]! & 7)
-    if (isSingle || window > WINDOW_BYTES_MAX) throw new RangeError('a window of more than 8 MiB')
+    if (isSingle || windowOf(Uint8Array.from(head)) > WINDOW_BYTES_MAX)
+      throw new RangeError('a window of more than 8 MiB')
   }
 }

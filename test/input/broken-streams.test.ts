@@ -1,7 +1,9 @@
-import { deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
+import { readFileSync } from 'node:fs'
+import { deflateRawSync, deflateSync, gunzipSync, gzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { decompressed } from '../../lib/input/gunzip.ts'
+import { inflateZlib, inflateZstd } from '../../lib/input/inflate.ts'
 
 /** Lines, so that a part of them is known by its beginning. */
 const PLAIN = new TextEncoder().encode(
@@ -92,4 +94,51 @@ describe('a compressed stream in any pieces', () => {
       ),
       { numRuns: 8 },
     ))
+})
+
+/** Zstandard's frames in a recording of trace-cmd, each after its sizes. */
+function framesOf(path: string): { packed: Uint8Array; bytes: number }[] {
+  const file = gunzipSync(readFileSync(path))
+  const frames = []
+  for (let at = file.indexOf('28b52ffd', 8, 'hex'); at >= 0; at = file.indexOf('28b52ffd', at + 4, 'hex')) {
+    const [size, bytes] = [file.readUInt32LE(at - 8), file.readUInt32LE(at - 4)]
+    if (at + size <= file.length) frames.push({ packed: new Uint8Array(file.subarray(at, at + size)), bytes })
+  }
+  return frames
+}
+
+describe('one piece', () => {
+  const frames = framesOf('test/fixtures/trace-dat/local-v7-zstd.dat.gz').filter(({ bytes }) => bytes < 1 << 22)
+
+  test('that is intact comes out whole', async () => {
+    expect(frames.length).toBeGreaterThan(3)
+    for (const { packed, bytes } of frames)
+      expect(await inflateZstd(packed, bytes)).toEqual({ plain: expect.objectContaining({ length: bytes }) })
+    expect(await inflateZlib(PACKED.deflate, PLAIN.length)).toEqual({ plain: PLAIN })
+  })
+
+  test('that is cut, or has other bytes in it, gives a beginning and why', async () => {
+    for (const { packed, bytes } of frames) {
+      const whole = (await inflateZstd(packed, bytes)).plain
+      for (const part of [0.2, 0.5, 0.9]) {
+        const { plain, broken } = await inflateZstd(packed.subarray(0, Math.floor(packed.length * part)), bytes)
+        expect(broken).toBeDefined()
+        expect(Buffer.from(plain).equals(whole.subarray(0, plain.length))).toBe(true)
+      }
+    }
+    const { plain, broken } = await inflateZlib(PACKED.deflate.subarray(0, 9000), PLAIN.length)
+    expect(broken).toBeDefined()
+    expect(plain.length).toBeGreaterThan(5000)
+    expect(plain).toEqual(PLAIN.subarray(0, plain.length))
+  })
+
+  test('whose header asks for gigabytes takes no such memory', async () => {
+    const { packed, bytes } = frames[0]!
+    const hostile = new Uint8Array(packed)
+    hostile.set([0xa0, 0xff, 0xff, 0xff, 0x7f], 4) // one segment of 2 GiB
+    const before = process.memoryUsage().arrayBuffers
+    const { broken } = await inflateZstd(hostile, bytes)
+    expect(broken).toBeDefined()
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(64 << 20)
+  })
 })

@@ -71,7 +71,7 @@ function layersTable({ layers }: Experts, phase: PhaseName, max: number): StatsT
     number('experts', (row) => `${row.experts_per_token} of ${row.experts_are_min ? '≥ ' : ''}${row.experts}`),
     ...CHOICES,
     number('Gini', ({ gini }) => threeDigits(gini), 2),
-    number('most used', ({ most_used }) => `${most_used}`, 1),
+    number('most used', ({ most_used }) => count(most_used), 1),
     number('time with reuse', ({ reuse_and_time }) => known(correlation(reuse_and_time), (value) => value.toFixed(2))),
   ])
 }

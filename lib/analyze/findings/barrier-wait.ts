@@ -1,7 +1,7 @@
 import { DefaultMap } from '../../model/default-map.ts'
 import type { Analysis, CallTime, OperatorRow } from '../analysis.ts'
 import { either } from './program.ts'
-import { confidenceOf, found, type Limit, type Looked, phasesOf, type Rule } from './rule.ts'
+import { confidenceOf, found, type Limit, type Looked, phasesOf, type Rule, stoppedIn } from './rule.ts'
 import { slicesIn } from './sql.ts'
 import { percent, shares } from './words.ts'
 
@@ -62,7 +62,7 @@ function lookAt(analysis: Analysis, { phase, calls, time_ns }: CallTime): Looked
   const waitNs = rows.flatMap(({ workers }) => workers).reduce((sum, { wait_ns }) => sum + wait_ns, 0)
   const blockedNs = rows.reduce((sum, { blocked_ns }) => sum + (blocked_ns ?? 0), 0)
   const workers = Math.max(...rows.map((row) => row.workers.length))
-  const stoppedNs = rows.reduce((sum, { wait_stopped_ns = 0 }) => sum + wait_stopped_ns, 0)
+  const stoppedNs = stoppedIn(rows)
   // While one is blocked, all others wait; what is stopped at an open barrier waits there itself.
   const otherNs = waitNs - stoppedNs - openNs * workers - (workers - 1) * blockedNs
   if (blockedNs + stoppedNs >= BLOCKED.value * workers * time_ns && otherNs < least * workers * time_ns)

@@ -2,7 +2,7 @@ import { plural } from '../../model/units.ts'
 import type { Analysis, FirstCall } from '../analysis.ts'
 import { READ } from './page-faults.ts'
 import { either } from './program.ts'
-import { found, type Limit, type Looked, type Rule } from './rule.ts'
+import { found, type Limit, type Looked, type Rule, stoppedIn } from './rule.ts'
 import { callsOf } from './sql.ts'
 import { number, percent, time } from './words.ts'
 
@@ -67,7 +67,7 @@ function lookAt(analysis: Analysis, first: FirstCall): Looked[] {
   const hasFaults = (major_faults ?? 0) >= FAULTS.value || isRead
   const isBlocked = blocked_ns !== null && blocked_ns >= lostNs / 4
   // A warm-up computes all experts, which no other call does.
-  const isExpected = (phase === 'warm-up' && !hasFaults && !isBlocked) || stoppedNs(analysis) >= STOPPED.value * allNs
+  const isExpected = !hasFaults && ((phase === 'warm-up' && !isBlocked) || stoppedNs(analysis) >= STOPPED.value * allNs)
   const call = `the first ${phase} call${first.role === null ? '' : ` of the ${first.role}`}`
   const figure = `${call} takes ${number(times)} × as long as ${as}`
   if (times < TIMES.value || lostNs < SHARE.value * allNs || isExpected) return [{ figure }]
@@ -106,8 +106,6 @@ function lookAt(analysis: Analysis, first: FirstCall): Looked[] {
   })
 }
 
-/** Time in which the workers of a call were blocked at barriers, all at once. */
-function stoppedNs({ operators: { rows } }: Analysis): number {
-  const workers = Math.max(...rows.map((row) => row.workers.length))
-  return rows.reduce((sum, { wait_stopped_ns = 0 }) => sum + wait_stopped_ns, 0) / workers || 0
-}
+/** Time in which the workers of a call were blocked at barriers, all at once, on average. */
+const stoppedNs = ({ operators: { rows } }: Analysis): number =>
+  stoppedIn(rows) / Math.max(1, ...rows.map((row) => row.workers.length))

@@ -1,6 +1,6 @@
 import type { Analysis, CallTime, OperatorRow } from '../analysis.ts'
 import { either } from './program.ts'
-import { confidenceOf, found, type Limit, type Looked, phasesOf, type Rule } from './rule.ts'
+import { confidenceOf, found, type Limit, type Looked, phasesOf, type Rule, stoppedIn } from './rule.ts'
 import { callsOf, slicesIn } from './sql.ts'
 import { number, percent } from './words.ts'
 
@@ -81,7 +81,7 @@ function blockedOf(analysis: Analysis, { phase, calls, resources }: CallTime): B
   const areOfOperators = rows.some(({ counters }) => counters['major_faults'] !== undefined)
   const hasStates = rows.some(({ blocked_ns }) => blocked_ns !== null)
   const blockedNs = (rows: readonly OperatorRow[]) => rows.reduce((sum, { blocked_ns }) => sum + (blocked_ns ?? 0), 0)
-  const stoppedNs = rows.reduce((sum, { wait_stopped_ns = 0 }) => sum + wait_stopped_ns, 0)
+  const stoppedNs = stoppedIn(rows)
   const read = resources ? resources.disk_bytes / Math.max(resources.calls, 1) : undefined
   const faulting =
     areOfOperators && (read ?? 0) < READ.value

@@ -2,6 +2,7 @@ import type { Phase } from '../../model/events.ts'
 import type { LostKind } from '../../model/issues.ts'
 import { duration, plural } from '../../model/units.ts'
 import type { Analysis, CallTime, Finding } from '../analysis.ts'
+import type { OperatorRow } from '../operators/figures.ts'
 import type { LeftOutCalls } from '../run/figures.ts'
 import { CALLS, lossesOf } from '../run/losses.ts'
 import type { Advice } from './program.ts'
@@ -77,6 +78,10 @@ export function confidenceOf(analysis: Analysis, calls: number, kinds: readonly 
     }
   return { confidence: 'high', confidence_reason: `measured in ${calls} calls, none of which is lost` }
 }
+
+/** Of the waits of operators at barriers: the time in which all workers of their call were blocked at once, summed over workers. */
+export const stoppedIn = (rows: readonly Pick<OperatorRow, 'wait_stopped_ns'>[]): number =>
+  rows.reduce((sum, { wait_stopped_ns = 0 }) => sum + wait_stopped_ns, 0)
 
 /** What the figures of a log of slow calls are of. */
 const ofSlowCalls = ({ calls, time_ns, limit }: LeftOutCalls): string =>

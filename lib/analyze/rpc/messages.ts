@@ -3,8 +3,8 @@ import { DefaultMap, getOrMake } from '../../model/default-map.ts'
 import type { GraphEvent, Phase, RpcEvent, TokenEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import { otherEnd } from '../../model/rpc-events.ts'
+import { Intervals } from '../common/intervals.ts'
 import type { Statistic } from '../common/statistic.ts'
-import { Intervals } from '../gpu/host-activity.ts'
 import type { RpcCommandFigures, RpcFigures, RpcPeer } from './figures.ts'
 
 /** Connections of an input whose numbers of messages are followed. */

@@ -37,7 +37,10 @@ export function refuseSeveral(logs: readonly ReadLog[], hint = 'give each of the
     const [first, second] = logs.filter(has)
     if (!first || !second) continue
     const both = `${first.name} and ${second.name} both contain ${what}`
-    if (first.name === second.name) throw new UsageError(`${first.name}: given twice\nhint: once is enough`)
+    if (first.name === second.name)
+      throw new UsageError(
+        `${first.name}: two inputs of this name contain ${what}\nhint: if it is given twice, give it once`,
+      )
     throw new UsageError(`${both}: they are of two processes or runs\nhint: ${hint}`)
   }
 }

@@ -97,7 +97,7 @@ const choicesTable = (layers: ExpertFigures['layers'], phase: PhaseName): Table 
   rows: layers.map(({ layer, by_phase }) => {
     const { tokens, balance, repeated, by_expert } = by_phase[phase]!
     return [
-      ...[layer, tokens, balance.most_used].map(String),
+      ...[`${layer}`, tokens, balance.most_used],
       ...[threeDigits(balance.max_to_mean), threeDigits(balance.gini), percent(balance.entropy_share)],
       ...[balance.unused, known(repeated?.share, percent)],
       by_expert.slice(0, COLUMNS_MAX).join(' '),

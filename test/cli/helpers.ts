@@ -91,7 +91,7 @@ export function wordsOf(line: string): string[] | undefined {
 export function printedBy(line: string, cwd: string): string {
   const [program, ...words] = wordsOf(line) ?? []
   const script = `ggml2perfetto() { ${COMMAND} "$@"; }; ${line}`
-  const inShell = () => spawnSync('bash', ['-o', 'pipefail', '-c', script], { cwd, timeout: HANGS_MS })
+  const inShell = () => spawnSync('bash', ['--norc', '-o', 'pipefail', '-c', script], { cwd, timeout: HANGS_MS })
   const { code, stdout, stderr } = program === 'ggml2perfetto' ? run(words, { cwd }) : outcome(inShell())
   if (code !== 0) throw new Error(`${line}: exit code ${code}: ${stderr}`)
   return stdout
@@ -116,10 +116,10 @@ export const quoted = (word: string) => `'${word.replaceAll("'", "'\\''")}'`
 /** The CLI in a shell's line. */
 export const COMMAND = [...NODE, CLI].map(quoted).join(' ')
 
-/** Runs a line of bash, in which `$CLI` is the CLI and `$MOE` the log, without quotes: only a line break ends a word of a variable. */
+/** Runs a line of bash without the user's settings, which it reads where SHLVL is not set; in it, `$CLI` is the CLI and `$MOE` the log, without quotes: only a line break ends a word of a variable. */
 export function shell(line: string): Outcome {
   const env = { ...process.env, CLI: [...NODE, CLI].join('\n'), MOE }
-  const child = spawnSync('bash', ['-c', `IFS=$'\\n'; ${line}`], {
+  const child = spawnSync('bash', ['--norc', '-c', `IFS=$'\\n'; ${line}`], {
     cwd: folder,
     env,
     timeout: HANGS_MS,

@@ -140,7 +140,11 @@ describe('its script', () => {
       GITHUB_STEP_SUMMARY: 'summary.md',
       GITHUB_OUTPUT: 'output',
     }
-    const { status, stderr } = spawnSync('bash', ['--norc', '-e', '-c', script], { cwd: at(name), env, encoding: 'utf8' })
+    const { status, stderr } = spawnSync('bash', ['--norc', '-e', '-c', script], {
+      cwd: at(name),
+      env,
+      encoding: 'utf8',
+    })
     const read = (file: string) => readFileSync(at(`${name}/${file}`), 'utf8')
     return { status, stderr, verdict: read('verdict.md'), summary: read('summary.md'), output: read('output') }
   }

@@ -92,7 +92,10 @@ function execute(line: string, cwd: string) {
   if (program === 'ggml2perfetto' && !isServing(line)) return run(words, { cwd, env })
   const script = `GITHUB_STEP_SUMMARY=summary.md; run() { echo "$1/llama-cli -m new/models/small.gguf"; }; set -o pipefail\n${line}`
   const options = { cwd, encoding: 'utf8', timeout: HANGS_MS, maxBuffer: 1 << 28 } as const
-  const { status, stdout, stderr } = spawnSync('bash', ['--norc', '-c', script], { ...options, env: { ...process.env, ...env } })
+  const { status, stdout, stderr } = spawnSync('bash', ['--norc', '-c', script], {
+    ...options,
+    env: { ...process.env, ...env },
+  })
   return { code: status, stdout, stderr }
 }
 

@@ -45,8 +45,9 @@ process.on('exit', undoAll)
 const compile = (source, to, ...flags) =>
   execFileSync('cc', ['-std=gnu11', '-O2', at(source), '-o', to, ...flags], { stdio: ['ignore', 2, 2] })
 
-/** The working folder, with the programs that are compiled for the benchmark, in the temporary folder. */
+/** The working folder, with the programs that are compiled for the benchmark, in the temporary folder; fetches llama.cpp. */
 export function makeFolder() {
+  execFileSync(process.execPath, [at('scripts/fetch-llama.mjs')], { stdio: ['ignore', 2, 2] })
   const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-diagnosis-'))
   onEnd(() => rmSync(folder, { recursive: true, force: true }))
   mkdirSync(join(folder, 'cache'))

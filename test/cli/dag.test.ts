@@ -49,7 +49,7 @@ test('a table for people: each part once, the time of all', () => {
 
 test('files: DOT and JSON have every node, SVG what is chosen; - is DOT', () => {
   expect(dag(MOE, '-o', at('x.json'))).toMatch(
-    /^call \d+ \(decode, 1 token\): \d+ nodes in .*, most of it .* %\nwrote .*x\.json \(\d+ KiB\)\n$/,
+    /^call \d+ \(decode, 1 token\): \d+ nodes in .*, most of it .* %\nwrote .*x\.json'? \(\d+ KiB\)\n$/,
   )
   expect(JSON.parse(readFileSync(at('x.json'), 'utf8'))).toEqual(whole)
   dag(MOE, '-o', at('x.dot'))

@@ -26,7 +26,7 @@ import {
   textsOfTrace,
 } from '../read/made.ts'
 import { corpusOf } from './corpus.ts'
-import { mutated, repaired } from './mutate.ts'
+import { mutated, repaired, restructured } from './mutate.ts'
 
 /**
  * One execution of the fuzzer: a damaged input, alone or with another, read with random options in one of these ways. A fault is an
@@ -141,6 +141,7 @@ export class Fuzzer {
   private input(format: string, choices: Choices) {
     const corpus = this.corpus.get(format)!
     const undamaged = choices.of(...corpus)
+    if (format === 'ggtrace' && choices.once(2)) return { undamaged, damaged: restructured(undamaged, choices.next) }
     const damaged = mutated(undamaged, choices.next, corpus)
     return { undamaged, damaged: format === 'ggtrace' && !choices.once(3) ? repaired(damaged) : damaged }
   }

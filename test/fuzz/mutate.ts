@@ -156,6 +156,87 @@ export function mutated(bytes: Uint8Array, next: () => number, others: readonly 
   return out
 }
 
+interface Place {
+  readonly at: number
+  readonly size: number
+}
+
+/** The complete blocks of a .ggtrace log, and their records by type. */
+function partsOf(view: DataView): { blocks: Place[]; records: Map<number, Place[]> } {
+  const blocks: Place[] = []
+  const records = new Map<number, Place[]>()
+  for (let at = 0; at + HEADER_BYTES <= view.byteLength; ) {
+    const size = view.getUint32(at + Header.size, true)
+    if (view.getUint32(at, true) !== MAGIC || size < HEADER_BYTES || at + size > view.byteLength) break
+    blocks.push({ at, size })
+    for (let record = at + HEADER_BYTES; record + 4 <= at + size; ) {
+      const [type, bytes] = [view.getUint16(record, true), view.getUint16(record + 2, true)]
+      if (bytes < 4 || record + bytes > at + size) break
+      const same = records.get(type) ?? []
+      records.set(type, same)
+      same.push({ at: record, size: bytes })
+      record += bytes
+    }
+    at += size
+  }
+  return { blocks, records }
+}
+
+/** Fields of a block's header that say whose its events are. */
+const OWNERS = [Header.writer, Header.sequence, Header.tid, Header.base, Header.worker, Header.call]
+/** A type that no version has: its records are skipped. */
+const UNKNOWN_TYPE = 0xfff0
+
+/**
+ * A .ggtrace log whose records are whole and contradict each other: fields with the value of another record of the type, or with its neighbour;
+ * records that are missing, or twice; blocks of other threads and calls, in another order.
+ */
+export function restructured(bytes: Uint8Array, next: () => number): Uint8Array {
+  const below = (limit: number) => Math.floor(next() * limit)
+  const out = bytes.slice()
+  const view = new DataView(out.buffer)
+  const { blocks, records } = partsOf(view)
+  const types = [...records.values()]
+  if (types.length === 0) return out
+  const copy = (to: number, from: number, size: number) => out.copyWithin(to, from, from + size)
+  for (let changes = 1 + below(8); changes > 0; changes--) {
+    const same = types[below(types.length)]!
+    const [one, other] = [same[below(same.length)]!, same[below(same.length)]!]
+    const size = Math.min(one.size, other.size)
+    const field = 4 + 4 * below((size - 4) >> 2)
+    switch (size === 4 ? 5 : below(8)) {
+      case 0:
+      case 1:
+        copy(one.at + field, other.at + field, 4)
+        break
+      case 2:
+        copy(one.at + field, other.at + field, Math.min(8, size - field))
+        break
+      case 3:
+        view.setUint32(one.at + field, view.getUint32(one.at + field, true) + below(5) - 2, true)
+        break
+      case 4:
+        view.setUint32(one.at + field, INTERESTING[below(INTERESTING.length)]!, true)
+        break
+      case 5:
+        view.setUint16(one.at, UNKNOWN_TYPE, true)
+        break
+      case 6:
+        if (one.size === other.size) copy(one.at, other.at, size)
+        break
+      default: {
+        const [a, b] = [blocks[below(blocks.length)]!, blocks[below(blocks.length)]!]
+        if (a.size === b.size && below(2) === 0) copy(a.at, b.at, a.size)
+        else {
+          const owner = OWNERS[below(OWNERS.length)]!
+          copy(a.at + owner, b.at + owner, owner === Header.base ? 8 : owner === Header.writer ? 2 : 4)
+        }
+      }
+    }
+  }
+  return repaired(out)
+}
+
 /** Gives each block of a .ggtrace log a valid checksum; otherwise damage in it is never read (docs/reference/ggtrace-format.md §1.1). */
 export function repaired(bytes: Uint8Array): Uint8Array {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)

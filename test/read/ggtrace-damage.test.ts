@@ -367,6 +367,13 @@ describe('hostile logs', () => {
     expect(new Set(issues.map((issue) => issue.split(':')[0]))).toEqual(new Set(['operator without a worker']))
   })
 
+  test('a fact without a key', async () => {
+    const writer = begun({ '': 'of nothing', host: 'a' })
+    const { of, issues } = await read(writer.take())
+    expect(of('input')[0]!.attributes).toEqual({ 'format.version': '0', host: 'a' })
+    expect(issues).toContainEqual(expect.stringMatching(/expected a key in a FACT record, found none$/))
+  })
+
   test('one without a block that can be read is refused', async () => {
     await expect(read(new Uint8Array(4096))).rejects.toThrow(
       'expected a block that can be read, found none in 4096 bytes',

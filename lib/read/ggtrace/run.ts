@@ -58,6 +58,7 @@ export function readRun(block: Block, clock: LogClock, report: Report): RunBlock
       const key = readText(view, at + 4, end)
       const value = key && readText(view, key.next, end)
       if (!value) return report('damaged-record', 'expected two texts within its FACT record, found less', at + shift)
+      if (key.text === '') return report('damaged-record', 'expected a key in a FACT record, found none', at + shift)
       addFact(facts, key.text, value.text)
     }
   })

@@ -1,5 +1,7 @@
-import type { DatasetCell, DatasetRows, DatasetStream } from '../lib/cli.ts'
-import { oneLine, printableJson } from './terminal.ts'
+import { type DatasetCell, type DatasetRows, type DatasetStream, UsageError, visibleJson } from '../lib/cli.ts'
+import { io } from './io.ts'
+import { flag, seldom } from './options.ts'
+import { inCell, sendLines } from './terminal.ts'
 import { plural } from './units.ts'
 
 /** The formats of a query's result. */
@@ -11,23 +13,40 @@ export type RowFormat = (typeof ROW_FORMATS)[number]
 /** How rows are printed. */
 export interface RowOptions {
   readonly format: RowFormat
-  /** In CSV, put a `'` before texts that a spreadsheet would take for formulas. */
-  readonly csvSafe?: boolean | undefined
-  /** Show control characters as escapes; files contain texts unchanged. */
-  readonly isTerminal?: boolean | undefined
+  /** In CSV, texts exactly as they are. */
+  readonly csvExact?: boolean | undefined
 }
+
+/** The option of all commands that print CSV: it is the same text for all, which a spreadsheet may open, or which is exact. */
+export const CSV_EXACT = {
+  'csv-exact': seldom(
+    flag(
+      'In CSV, texts exactly as they are, for programs. Without it, characters that are not visible are escapes, and texts that a spreadsheet ' +
+        "would take for formulas (= + - @) have a ' before them",
+    ),
+  ),
+} as const
+
+/** Throws UsageError for the option where no CSV is printed; `expected` is what prints it. */
+export function refuseExact(csvExact: boolean | undefined, isCsv: boolean, expected: string): void {
+  if (csvExact && !isCsv) throw new UsageError(`--csv-exact: expected ${expected}, too`)
+}
+
+/** Prints a query's result. */
+export const printRows = (result: DatasetRows | DatasetStream, options: RowOptions): Promise<void> =>
+  sendLines(formatRows(result, options))
 
 /**
  * A query's result as lines of text. Integers are exact in every format; in `csv` and `json` all numbers are. The rows of a stream are all
  * read before the first line for `table` only, whose columns are as wide as their longest text.
  */
-export async function* formatRows(result: DatasetRows | DatasetStream, options: RowOptions): AsyncGenerator<string> {
-  const { format, isTerminal } = options
+async function* formatRows(result: DatasetRows | DatasetStream, options: RowOptions): AsyncGenerator<string> {
+  const { format } = options
   const { columns } = result
   const parts = 'rows' in result ? [result.rows] : result.parts
   if (format === 'table') return yield* tableLines('rows' in result ? result : { columns, rows: await held(parts) })
-  if (format === 'csv') return yield* csvLines(columns, parts, options)
-  for await (const line of jsonLines(columns, parts)) yield isTerminal ? printableJson(line) : line
+  if (format === 'csv') return yield* csvLines(columns, parts, textOf(options))
+  for await (const line of jsonLines(columns, parts)) yield visibleJson(line)
 }
 
 type Rows = DatasetRows['rows']
@@ -75,24 +94,36 @@ function tableCell(cell: DatasetCell): string {
   return inCell(cell instanceof Uint8Array ? `x'${hex(cell)}'` : String(cell))
 }
 
-const inCell = (text: string) => oneLine(text).replaceAll('\t', '\\t')
-
 /** RFC 4180. NULL is an empty field, an empty text is `""`. */
-async function* csvLines(columns: readonly string[], parts: Parts, options: RowOptions): AsyncGenerator<string> {
+async function* csvLines(columns: readonly string[], parts: Parts, textOf: TextOf): AsyncGenerator<string> {
   if (columns.length === 0) return
-  const line = (cells: readonly DatasetCell[]) => cells.map((cell) => csvCell(cell, options)).join(',')
+  const line = (cells: readonly DatasetCell[]) => cells.map((cell) => csvCell(cell, textOf)).join(',')
   yield line(columns)
   for await (const part of parts) for (const row of part) yield line(row)
 }
 
-/** Characters that start a formula in spreadsheets, or that they skip before one. */
-const FORMULA = /^[=+\-@\t\r\n]/
+/** How a text is written into a field. */
+type TextOf = (text: string) => string
 
-function csvCell(cell: DatasetCell, { csvSafe, isTerminal }: RowOptions): string {
+/** What begins a formula in spreadsheets, also in the full width of East Asian characters, after blanks that they skip. */
+const FORMULA = /^\s*[=+\-@＝＋－＠]/
+const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i
+
+/** A text that a spreadsheet may open: a row is a line, and nothing in it is hidden or computed. */
+function safeText(text: string): string {
+  const shown = inCell(text)
+  return FORMULA.test(shown) && !NUMBER.test(shown) ? `'${shown}` : shown
+}
+
+function textOf({ csvExact }: RowOptions): TextOf {
+  if (!csvExact) return safeText
+  return io().stdout.isTTY ? inCell : (text) => text
+}
+
+function csvCell(cell: DatasetCell, textOf: TextOf): string {
   if (cell === null) return ''
   if (typeof cell !== 'string') return cell instanceof Uint8Array ? hex(cell) : String(cell)
-  const safe = csvSafe && FORMULA.test(cell) ? `'${cell}` : cell
-  const text = isTerminal ? inCell(safe) : safe
+  const text = textOf(cell)
   return text === '' || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 

@@ -1,28 +1,14 @@
 import { getSystemErrorMap } from 'node:util'
+import { visible, visibleJson } from '../lib/cli.ts'
 import { io } from './io.ts'
 
-// Names in logs may contain anything, and terminals interpret some of it: control characters, and those that change the direction
-// of text, with which a text can look like another one.
-const CONTROLS =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: the expression must match control characters
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
+// Names in logs may contain anything, and terminals interpret some of it.
 
-const hex = (text: string, digits: number) => text.charCodeAt(0).toString(16).padStart(digits, '0')
+/** `text` in one line, as people may see it. */
+export const oneLine = (text: string): string => visible(text).replaceAll('\n', '\\n')
 
-/** `text` with control characters other than tab and line feed made visible. */
-export function printable(text: string): string {
-  return text.replace(CONTROLS, (control) => (control <= '\u00ff' ? `\\x${hex(control, 2)}` : `\\u${hex(control, 4)}`))
-}
-
-/** The same for a text that must be one line. */
-export function oneLine(text: string): string {
-  return printable(text).replaceAll('\n', '\\n')
-}
-
-/** Equivalent JSON, with control characters as escapes. */
-export function printableJson(json: string): string {
-  return json.replace(CONTROLS, (control) => `\\u${hex(control, 4)}`)
-}
+/** The same for a cell of a table, whose columns a tab would shift. */
+export const inCell = (text: string): string => oneLine(text).replaceAll('\t', '\\t')
 
 /** Writes bytes or text to a standard stream and waits until they are accepted; rejects on failure (EPIPE, full disk). */
 export function send(stream: NodeJS.WritableStream, data: Uint8Array | string): Promise<void> {
@@ -33,7 +19,7 @@ export function send(stream: NodeJS.WritableStream, data: Uint8Array | string): 
 
 /** A text, or lines: a line feed within one of these is part of a name, and shown as an escape. */
 const shown = (text: string | readonly string[]) =>
-  typeof text === 'string' ? printable(text) : text.map(oneLine).join('\n')
+  typeof text === 'string' ? visible(text) : text.map(oneLine).join('\n')
 
 /** Lines are collected: one write per line would cost more than the query. */
 const BATCH_CHARACTERS = 1 << 16
@@ -85,11 +71,8 @@ export function printText(sentences: readonly (string | Coloured)[]): Promise<vo
   return sendLines(shown)
 }
 
-/** Prints JSON: unchanged, except to a terminal. */
-export function printJson(json: string): Promise<void> {
-  const { stdout } = io()
-  return send(stdout, `${stdout.isTTY ? printableJson(json) : json}\n`)
-}
+/** Prints JSON, in which characters that are not visible are escapes: its values are exact. */
+export const printJson = (json: string): Promise<void> => send(io().stdout, `${visibleJson(json)}\n`)
 
 /** Prints notes, warnings and errors to standard error. Never fails. */
 export function note(text: string | readonly string[]): Promise<void> {
@@ -105,12 +88,14 @@ export function systemReason(error: unknown): string | undefined {
 
 /** Lines `key  value` with aligned values. */
 export function aligned(facts: readonly (readonly [string, string])[], indent = '  '): string[] {
-  const width = Math.max(0, ...facts.map(([key]) => key.length))
-  return facts.map(([key, value]) => `${indent}${key.padEnd(width)}  ${value}`)
+  const keys = facts.map(([key]) => oneLine(key))
+  const width = Math.max(0, ...keys.map((key) => key.length))
+  return facts.map(([, value], i) => `${indent}${keys[i]!.padEnd(width)}  ${value}`)
 }
 
 /** Rows with aligned columns: those of `texts` to the left, numbers to the right. */
-export function table(rows: readonly (readonly string[])[], texts: readonly number[] = [0]): string[] {
+export function table(all: readonly (readonly string[])[], texts: readonly number[] = [0]): string[] {
+  const rows = all.map((row) => row.map(inCell))
   const widths = rows[0]!.map((_, i) => Math.max(...rows.map((row) => row[i]!.length)))
   return rows.map((row) => {
     const cells = row.map((cell, i) => (texts.includes(i) ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!)))

@@ -15,13 +15,12 @@ import {
 } from '../../lib/cli.ts'
 import { COMMANDS } from '../commands.ts'
 import { type Opened, openInput, readInput, readWhole } from '../inputs.ts'
-import { io } from '../io.ts'
 import { CLOCKS, conversionOf, DRAWING, flag, once, oneOf, READING, refuseDrawing, seldom, valued } from '../options.ts'
 import { DATASET, isOfDataset, printOfDataset } from '../query/dataset.ts'
 import { printPackage } from '../query/package.ts'
-import { formatRows, ROW_FORMATS } from '../rows.ts'
+import { CSV_EXACT, printRows, ROW_FORMATS, refuseExact } from '../rows.ts'
 import { issueCount } from '../summary.ts'
-import { note, quoted, sendLines } from '../terminal.ts'
+import { note, quoted } from '../terminal.ts'
 import { noteThinned } from '../thinned.ts'
 import { plural } from '../units.ts'
 import { within } from './convert.ts'
@@ -31,9 +30,7 @@ const OPTIONS = {
     ...valued(oneOf('--format', ROW_FORMATS), 'table | csv | json', 'table'),
     default: 'table',
   },
-  'csv-safe': seldom(
-    flag("With --format csv: put a ' before texts that a spreadsheet would take for formulas (= + - @)"),
-  ),
+  ...CSV_EXACT,
   file: { alias: 'f', ...valued(once('--file'), 'Read the SQL from this file; with --summary the spec') },
   package: {
     type: 'string',
@@ -90,9 +87,9 @@ export const queryCommand: CommandModule<object, Arguments> = {
 }
 
 async function handler(given: ArgumentsCamelCase<Arguments>): Promise<void> {
-  const { format, csvSafe } = given
+  const { format, csvExact } = given
   const args = { ...given, inputs: given.inputs ?? [] }
-  if (csvSafe && format !== 'csv') throw new UsageError(`--csv-safe: expected --format csv, found ${format}`)
+  refuseExact(csvExact, format === 'csv', '--format csv')
   if (args.package !== undefined) {
     if (args.inputs.length > 0) throw new UsageError(`--package: expected no inputs, found ${args.inputs[0]}`)
     return printPackage(args.package)
@@ -108,13 +105,7 @@ async function handler(given: ArgumentsCamelCase<Arguments>): Promise<void> {
   for (const input of inputs) opened.push(await openInput(input))
   const trace = await open(opened, options, args)
   try {
-    await sendLines(
-      formatRows(args.summary ? metricRows(trace.summarize(sql)) : trace.query(sql), {
-        format,
-        csvSafe,
-        isTerminal: io().stdout.isTTY,
-      }),
-    )
+    await printRows(args.summary ? metricRows(trace.summarize(sql)) : trace.query(sql), { format, csvExact })
   } finally {
     trace.close()
   }

@@ -3,7 +3,7 @@ import { basename, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
-import { type Analysis, UsageError, WHAT_IF_SERIES, writeFileWhole } from '../../lib/cli.ts'
+import { type Analysis, UsageError, visible, WHAT_IF_SERIES, writeFileWhole } from '../../lib/cli.ts'
 import { openBrowser } from '../browser.ts'
 import { COMMANDS } from '../commands.ts'
 import { CLOCKS, FORCE, flag, inputsOf, once, oneOf, READING, valued, whole } from '../options.ts'
@@ -116,7 +116,7 @@ async function writeIssue(analysis: Analysis, output: string): Promise<void> {
     await writeFileWhole(beside, only(figures))
     await note(`wrote ${beside} (${size(figures.length)}), to attach`)
   }
-  const text = new TextEncoder().encode(`${issueText(analysis, beside && basename(beside))}\n`)
+  const text = new TextEncoder().encode(`${visible(issueText(analysis, beside && basename(beside)))}\n`)
   await writeTrace(output, only(text), () => undefined, 'issue')
   if (output !== '-') await note(`wrote ${output}: look at it before you send it`)
 }

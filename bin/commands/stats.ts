@@ -12,7 +12,7 @@ import {
 import { COMMANDS } from '../commands.ts'
 import { io } from '../io.ts'
 import { bytes, CLOCKS, flag, inputsOf, once, oneOf, READING, seldom, valued, whole } from '../options.ts'
-import { formatRows } from '../rows.ts'
+import { CSV_EXACT, printRows, refuseExact } from '../rows.ts'
 import { briefLines } from '../stats/brief.ts'
 import { FIGURES } from '../stats/columns.ts'
 import { printContents } from '../stats/contents.ts'
@@ -24,7 +24,7 @@ import { type RequestKey, requestCsv, requestTable } from '../stats/requests.ts'
 import { runsOf, scalingOf, scalingSections } from '../stats/scaling.ts'
 import { toMarkdown, toText } from '../stats/section.ts'
 import { headOf, otherCsv, sectionsOf } from '../stats/sections.ts'
-import { print, printJson, sendLines } from '../terminal.ts'
+import { print, printJson } from '../terminal.ts'
 
 /** Rows of a table of operators, for people; in Markdown, which is read next to other texts. */
 const TOP = 20
@@ -65,6 +65,7 @@ const OPTIONS = {
   csv: flag(
     'Print the operators as CSV, with all figures; of a log of GPU work or of a BLAS library, its kernels or calls',
   ),
+  ...CSV_EXACT,
   markdown: flag('Print Markdown for an issue, without the name of the host'),
   ...MACHINE,
   ...CLOCKS,
@@ -152,7 +153,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const { csv, markdown, calls, experts, sort = 'wall' } = args
   if (isBrief(args)) return print(briefLines(analysis, Math.min(io().stdout.columns ?? BRIEF_WIDTH, BRIEF_WIDTH)))
   if (typeof args.by === 'string') return printRequests(analysis, args.by, args)
-  if (csv) return printCsv(analysis, { by: args.by, top: args.top ?? Infinity, sort }, args.sort !== undefined)
+  if (csv) return printCsv(analysis, { by: args.by, top: args.top ?? Infinity, sort }, args)
   const top = args.top ?? (markdown ? TOP_MARKDOWN : TOP)
   const sections = sectionsOf(analysis, {
     by: args.by ?? ['role', 'op', 'phase'],
@@ -186,12 +187,13 @@ function seriesOf({ series = [], calls, by }: Arguments): SeriesName[] {
 }
 
 /** A table of requests or slots only. */
-function printRequests(analysis: Analysis, by: RequestKey, { csv, markdown, top }: Arguments): Promise<void> {
+function printRequests(
+  analysis: Analysis,
+  by: RequestKey,
+  { csv, csvExact, markdown, top }: ArgumentsCamelCase<Arguments>,
+): Promise<void> {
   if (analysis.requests === null) throw new UsageError(`--by ${by}: the log contains no requests`)
-  if (csv) {
-    const rows = requestCsv(analysis, by, top ?? Infinity)
-    return sendLines(formatRows(rows, { format: 'csv', isTerminal: io().stdout.isTTY }))
-  }
+  if (csv) return printRows(requestCsv(analysis, by, top ?? Infinity), { format: 'csv', csvExact })
   const sections = [
     headOf(analysis, markdown === true),
     requestTable(analysis, by, top ?? (markdown ? TOP_MARKDOWN : TOP)),
@@ -205,11 +207,15 @@ function printScaling(figures: ScalingFigures, { json, markdown }: Arguments): P
   return print(markdown ? toMarkdown(sections) : toText(sections, io().stdout.columns ?? WIDTH))
 }
 
-/** Operators; of logs without any, what else they contain. `isSorted`: an order was asked for, which only operators have. */
-function printCsv(analysis: Analysis, grouping: Parameters<typeof csvOf>[1], isSorted: boolean): Promise<void> {
-  const isOfOther = analysis.operators.rows.length === 0 && grouping.by === undefined && !isSorted
+/** Operators; of logs without any, what else they contain, unless an order was asked for, which only operators have. */
+function printCsv(
+  analysis: Analysis,
+  grouping: Parameters<typeof csvOf>[1],
+  { sort, csvExact }: ArgumentsCamelCase<Arguments>,
+): Promise<void> {
+  const isOfOther = analysis.operators.rows.length === 0 && grouping.by === undefined && sort === undefined
   const rows = (isOfOther && otherCsv(analysis, grouping.top)) || csvOf(analysis, grouping)
-  return sendLines(formatRows(rows, { format: 'csv', isTerminal: io().stdout.isTTY }))
+  return printRows(rows, { format: 'csv', csvExact })
 }
 
 /** Throws UsageError where the Analysis lacks what was asked for: a stored one may, and a log may not contain the call. */
@@ -229,11 +235,12 @@ function refuseMissing({ series = {}, undetermined }: Analysis, names: readonly 
 }
 
 /** Throws UsageError for options of which one would have no effect. */
-function refuseCombinations(args: Arguments): void {
+function refuseCombinations(args: ArgumentsCamelCase<Arguments>): void {
   const other = (['by', 'top', 'sort', 'calls', 'experts', 'expert-cache', 'series', 'csv', 'markdown'] as const).find(
     (option) => args[option] !== undefined && args[option] !== false,
   )
   if (args.contents && other !== undefined) throw new UsageError(`--contents: prints no statistics; found --${other}`)
+  refuseExact(args.csvExact, args.csv === true, '--csv')
   const formats = FORMATS.filter((format) => args[format])
   if (formats.length > 1) throw new UsageError(`--${formats.join(' and --')}: expected one of them`)
   const given = (['by', 'top', 'sort'] as const).find((option) => args[option] !== undefined)

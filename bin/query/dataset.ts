@@ -9,11 +9,10 @@ import {
   UsageError,
 } from '../../lib/cli.ts'
 import { readInput, readWhole } from '../inputs.ts'
-import { io } from '../io.ts'
 import { flag, once, oneOf, seldom, valued, whole } from '../options.ts'
 import { onSignals } from '../output.ts'
-import { formatRows, type ROW_FORMATS } from '../rows.ts'
-import { note, print, quoted, sendLines } from '../terminal.ts'
+import { printRows, type ROW_FORMATS } from '../rows.ts'
+import { note, print, quoted } from '../terminal.ts'
 
 const NAMES = Object.keys(QUESTIONS) as QuestionName[]
 
@@ -38,7 +37,7 @@ interface Arguments extends InferredOptionTypes<typeof DATASET> {
   inputs: readonly string[]
   file: string | undefined
   format: (typeof ROW_FORMATS)[number]
-  csvSafe: boolean
+  csvExact: boolean
 }
 
 /** Is it about a dataset, by its options or as the first input is a folder or a URL? */
@@ -57,7 +56,7 @@ export async function isOfDataset(
 
 /** Prints what SQL, or one of the questions of every fleet, finds in the tables that `export` wrote. */
 export async function printOfDataset(args: ArgumentsCamelCase<Arguments>): Promise<void> {
-  const { question, format, csvSafe, threads } = args
+  const { question, format, csvExact, threads } = args
   if (args.clickhouse !== undefined) return print(clickHouseTables(args.clickhouse).map((sql) => `${sql};`))
   if (args.showSql) {
     if (question === undefined) throw new UsageError('--show-sql: expected --question, of which it prints the SQL')
@@ -74,7 +73,7 @@ export async function printOfDataset(args: ArgumentsCamelCase<Arguments>): Promi
     opened = await openDataset(dataset, { threads })
     const rows = await opened.stream(sql)
     if (question !== undefined && !args.quiet) await note(QUESTIONS[question].about)
-    await sendLines(formatRows(rows, { format, csvSafe, isTerminal: io().stdout.isTTY }))
+    await printRows(rows, { format, csvExact })
   } finally {
     opened?.close()
     release()

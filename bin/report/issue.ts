@@ -1,7 +1,7 @@
 import { dirname } from 'node:path'
 import { type Analysis, findings } from '../../lib/cli.ts'
 import { benchmarksSection } from '../stats/benchmarks.ts'
-import { toText } from '../stats/section.ts'
+import { fenced, inMarkdown, toText } from '../stats/section.ts'
 import { sectionsOf } from '../stats/sections.ts'
 import { plural } from '../units.ts'
 
@@ -45,7 +45,7 @@ function publicWord(word: string, before: string | undefined): string {
 export function issueText(analysis: Analysis, attached: string | undefined): string {
   const { run } = analysis
   const found = findings(analysis).slice(0, FINDINGS_MAX)
-  const known = (value: string | number | null | undefined) => (value ? `${value}` : '_not recorded_')
+  const known = (value: string | number | null | undefined) => (value ? inMarkdown(`${value}`) : '_not recorded_')
   const version = [run.version && `llama.cpp ${run.version}`, run.build && `ggml ${run.build}`]
     .filter(Boolean)
     .join(', ')
@@ -67,18 +67,18 @@ export function issueText(analysis: Analysis, attached: string | undefined): str
   const part = (title: string, text: string) => [`### ${title}`, '', text, '']
   return [
     ...part('Name and Version', known(version)),
-    ...part('Operating systems', run.kernel ? `Linux ${run.kernel}` : known(null)),
+    ...part('Operating systems', known(run.kernel && `Linux ${run.kernel}`)),
     ...part('GGML backends', known(backendsOf(analysis).join(', '))),
     ...part('Hardware', known(hardware.join(', '))),
-    ...part('Models', [known(run.model), mix && `weights: ${mix}`].filter(Boolean).join('; ')),
-    ...part('Command line', run.command ? `\`\`\`\n${run.command}\n\`\`\`` : known(null)),
+    ...part('Models', [known(run.model), mix && inMarkdown(`weights: ${mix}`)].filter(Boolean).join('; ')),
+    ...part('Command line', run.command ? fenced([run.command]).join('\n') : known(null)),
     ...part(
       'Problem description & steps to reproduce',
       [
         '_What did you expect, and what happened?_',
         '',
         ...[analysis.verdict.sentence, ...found.map(({ sentence }) => sentence)].map(
-          (sentence) => `- ${escaped(sentence)}`,
+          (sentence) => `- ${inMarkdown(sentence)}`,
         ),
         ...measuredByProgram(analysis),
       ].join('\n'),
@@ -92,9 +92,7 @@ export function issueText(analysis: Analysis, attached: string | undefined): str
           : [`All figures are in the attached ${attached}: \`ggml2perfetto stats ${attached}\` prints them.`, '']),
         '<details><summary>Statistics</summary>',
         '',
-        '```',
-        ...statistics.map((line) => line.replaceAll('```', "'''")),
-        '```',
+        ...fenced(statistics),
         '',
         '</details>',
       ].join('\n'),
@@ -119,8 +117,5 @@ function measuredByProgram(analysis: Analysis): string[] {
   const section = benchmarksSection(analysis)
   if (!section) return []
   const lines = toText([{ title: 'measured by the program itself', tables: section.tables ?? [] }], WIDTH)
-  return ['', '```', ...lines.map((line) => line.replaceAll('```', "'''")), '```']
+  return ['', ...fenced(lines)]
 }
-
-/** Names in logs may contain anything: nothing of it is markup or a mention. */
-const escaped = (text: string) => text.replace(/[\\`*|[\]<>]/g, '\\$&').replace(/@(?=\w)/g, '@\u200b')

@@ -1,4 +1,4 @@
-import { aligned, table } from '../terminal.ts'
+import { aligned, oneLine, table } from '../terminal.ts'
 import { count, duration, percent } from '../units.ts'
 
 /** A part of the statistics: facts, tables, sentences. */
@@ -98,14 +98,14 @@ export function toMarkdown(sections: readonly Section[]): string[] {
 
 function markdownSection({ title, facts = [], tables = [], lines = [] }: Section): string[] {
   return [
-    `**${escaped(title)}**`,
-    ...(facts.length > 0 ? ['', ...facts.map(([key, value]) => `- ${escaped(key)}: ${escaped(value)}`)] : []),
+    `**${inMarkdown(title)}**`,
+    ...(facts.length > 0 ? ['', ...facts.map(([key, value]) => `- ${inMarkdown(key)}: ${inMarkdown(value)}`)] : []),
     ...tables.flatMap((table) => [
       '',
-      ...(table.title === undefined ? [] : [escaped(table.title), '']),
+      ...(table.title === undefined ? [] : [inMarkdown(table.title), '']),
       ...markdownTable(table),
     ]),
-    ...(lines.length > 0 ? ['', ...lines.map((line) => `- ${escaped(line)}`)] : []),
+    ...(lines.length > 0 ? ['', ...lines.map((line) => `- ${inMarkdown(line)}`)] : []),
   ]
 }
 
@@ -113,19 +113,26 @@ function markdownTable(table: StatsTable): string[] {
   const { columns, rows } = withoutEmpty(columnsOf(table, (i) => rankOf(table.columns[i]!) <= MARKDOWN_RANK_MAX))
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
   return [
-    line(columns.map(({ title }) => escaped(title))),
+    line(columns.map(({ title }) => inMarkdown(title))),
     line(columns.map(({ isText }) => (isText ? '---' : '---:'))),
-    ...rows.map((row) => line(row.map(escaped))),
+    ...rows.map((row) => line(row.map(inMarkdown))),
   ]
 }
 
-/** Names in logs may contain anything: nothing of it is markup, a link or a mention. */
-function escaped(text: string): string {
+/** A text in Markdown. Names in logs may contain anything: nothing of it is markup, a character by its number, a link or a mention. */
+export function inMarkdown(text: string): string {
   return text
     .replace(/[\r\n]+/g, ' ')
-    .replace(/[\\`*|[\]<>]/g, '\\$&')
-    .replace(/@(?=\w)/g, '@\u200b')
+    .replace(/[\\`*|[\]<>&]/g, '\\$&')
+    .replace(/@(?=\w)/g, '@&#8203;')
 }
+
+/** Lines of text within a block of code, which none of them ends. */
+export const fenced = (lines: readonly string[]): string[] => [
+  '```',
+  ...lines.map((line) => oneLine(line).replaceAll('```', "'''")),
+  '```',
+]
 
 /** A column, with the text of its cells. */
 export interface CellsOf<Row> extends Column {

@@ -1,3 +1,5 @@
+import { visible } from '../bytes/visible.ts'
+
 /** A drawing of a graph, before its layout. */
 export interface Drawing {
   readonly title: string
@@ -50,20 +52,12 @@ export interface DrawnLegend {
 const FONT = 'Helvetica,Arial,sans-serif'
 const GRAY = '#595959'
 
-const NOT_XML =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: the expression must match control characters
-  /[\u0000-\u0008\u000b-\u001f\u007f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g
-
-/** A text without characters that XML cannot contain. */
-const plainText = (text: string) =>
-  text.replace(NOT_XML, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, '0')}`)
-
 /** A text in XML, and in an HTML-like label of Graphviz. */
-export const xml = (text: string) => plainText(text).replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`)
+export const xml = (text: string) => visible(text).replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`)
 
 /** A quoted text of DOT. Graphviz decodes entities of XML in it. */
 const quoted = (text: string) =>
-  `"${plainText(text).replaceAll('&', '&amp;').replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')}"`
+  `"${visible(text).replaceAll('&', '&amp;').replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')}"`
 
 /** The drawing as DOT, the language of Graphviz: a node or an edge a line. */
 export function toDot({ title, legend, groups, edges }: Drawing): string {

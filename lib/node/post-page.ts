@@ -1,3 +1,4 @@
+import { visible } from '../bytes/visible.ts'
 import { VIEWER } from '../query/view.ts'
 
 /** What follows the address of a trace in that of its page. */
@@ -26,7 +27,7 @@ export const pagePolicy = (nonce: string): string =>
  * UI answers PING when it is ready. Source: Perfetto v55.3, ui/src/frontend/post_message_handler.ts.
  */
 export function postPage({ name, viewer, nonce }: PostPage): string {
-  const facts = JSON.stringify({ name, viewer, origin: VIEWER }).replaceAll('<', '\\u003c')
+  const facts = JSON.stringify({ name: visible(name), viewer, origin: VIEWER }).replaceAll('<', '\\u003c')
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">

@@ -1,3 +1,5 @@
+import { visible } from '../bytes/visible.ts'
+
 const HTML = Symbol('HTML')
 
 /** A piece of HTML that is complete, and whose texts are escaped. Its key is a symbol, which no value of a JSON document has. */
@@ -8,11 +10,6 @@ export interface Html {
 /** What a template contains: texts and numbers are escaped, HTML is not; undefined is nothing. */
 export type Content = string | number | Html | undefined | readonly Content[]
 
-// Control characters, and those that change the direction of text, with which a text can look like another one.
-const CONTROLS =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: the expression must match control characters
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffe\uffff]/g
-
 const ENTITIES: Readonly<Record<string, string>> = {
   '&': '&amp;',
   '<': '&lt;',
@@ -21,12 +18,8 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 }
 
-/** `text` as text of an element or as value of a quoted attribute. Characters that are not visible are replaced by `\u` escapes. */
-export function escaped(text: string): string {
-  return text
-    .replace(CONTROLS, (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, '0')}`)
-    .replace(/[&<>"']/g, (sign) => ENTITIES[sign]!)
-}
+/** `text` as text of an element or as value of a quoted attribute. Characters that are not visible are replaced by escapes. */
+export const escaped = (text: string): string => visible(text).replace(/[&<>"']/g, (sign) => ENTITIES[sign]!)
 
 /** HTML that is made by this program and contains no text of an input. */
 export const raw = (html: string): Html => ({ [HTML]: html })

@@ -46,7 +46,9 @@ describe('formats', () => {
       'max,min,odd,float,infinite,none,empty,text,blob,max\n' +
         '9223372036854775807,-9223372036854775808,9007199254740993,0.1,Infinity,,"","a ""b"", c",00ff,1\n',
     )
-    expect(query('moe.pftrace', "select 'a' || char(10) || 'b' as x", '--format', 'csv')).toBe('x\n"a\nb"\n')
+    const lines = (...more: string[]) =>
+      query('moe.pftrace', "select 'a' || char(10) || 'b' as x", '--format', 'csv', ...more)
+    expect([lines(), lines('--csv-exact')]).toEqual(['x\na\\nb\n', 'x\n"a\nb"\n'])
   })
 
   test('table: aligned, numbers to the right', () => {

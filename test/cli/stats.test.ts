@@ -122,7 +122,7 @@ describe('for people', () => {
     )
     const text = stats('host.json', '--markdown')
     expect(text).toMatch(
-      /^\*\*decode 1 588 tok\/s; .*\*\*\n\n- .* stats a\.ggtrace --peaks measure.*\n\n<details><summary>All figures<\/summary>\n\n\*\*run\*\*\n\n- command: a\\\|b \\<img\\> @\u200bsomeone \\`x\\`\n- log: a\.ggtrace \(ggtrace\)\n/,
+      /^\*\*decode 1 588 tok\/s; .*\*\*\n\n- .* stats a\.ggtrace --peaks measure.*\n\n<details><summary>All figures<\/summary>\n\n\*\*run\*\*\n\n- command: a\\\|b \\<img\\> @&#8203;someone \\`x\\`\n- log: a\.ggtrace \(ggtrace\)\n/,
     )
     expect(text).toMatch(/^\| operator \| share \| wall \|.*\n\| --- \| ---: \| ---: \|.*\n\| ffn_moe_gate MUL\\?_MAT/m)
     expect(text).not.toMatch(/secret|\/home\/me/)

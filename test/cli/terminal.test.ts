@@ -6,7 +6,7 @@ import { GgtraceWriter } from '../../lib/core.ts'
 import { inLong, inParts, someOf } from '../long.ts'
 import { at, CLI, folder, run, useFolder } from './helpers.ts'
 
-/** What an input holds is obeyed by no terminal; files and pipes get it byte by byte. */
+/** What an input holds is obeyed by no terminal; pipes get it exactly where that is asked for. */
 
 useFolder()
 
@@ -87,29 +87,13 @@ describe('a terminal', () => {
 })
 
 describe('a pipe', () => {
-  test('gets CSV and JSON as they are', () => {
+  test('gets exact CSV where that is asked for, and JSON with the exact values', () => {
     const name = `${HOSTILE} ${HOSTILE}`
-    expect(run([...QUERY, '--format', 'csv']).stdout).toBe(`name\n"${name}"\n`)
-    expect(run([...QUERY, '--format', 'json']).stdout).toBe(`[{"name": ${JSON.stringify(name)}}]\n`)
+    expect(run([...QUERY, '--format', 'csv', '--csv-exact']).stdout).toBe(`name\n"${name}"\n`)
+    expect(run([...QUERY, '--format', 'csv']).stdout).toBe(`name\n${SHOWN} ${SHOWN}\n`)
+    const { stdout } = run([...QUERY, '--format', 'json'])
+    expect([JSON.parse(stdout), DANGEROUS.test(stdout)]).toEqual([[{ name }], false])
     expect(JSON.parse(run(['info', 'hostile.ggtrace', '--json']).stdout).attributes.command).toBe(HOSTILE)
-  })
-})
-
-describe('--csv-safe', () => {
-  const SQL = `select '=1+1' as "=a", '+1' as b, '-1' as c, '@x' as d, char(9) || '=1' as e, char(13) || '=1' as f,
-    -1 as g, 'a=1' as h, '' as i, null as j, -0.5 as k`
-
-  test('puts a quote before what a spreadsheet takes for a formula, and before nothing else', () => {
-    const { stdout } = run(['query', 'hostile.ggtrace', SQL, '--format', 'csv', '--csv-safe'])
-    expect(stdout).toBe(`'=a,b,c,d,e,f,g,h,i,j,k\n'=1+1,'+1,'-1,'@x,'\t=1,"'\r=1",-1,a=1,"",,-0.5\n`)
-  })
-
-  test('is for CSV', () => {
-    expect(run(['query', 'hostile.ggtrace', SQL, '--csv-safe'])).toMatchObject({
-      code: 1,
-      stderr: 'error: --csv-safe: expected --format csv, found table\n',
-    })
-    expect(run(['query', 'hostile.ggtrace', SQL, '--format', 'csv']).stdout).toMatch(/^=a,b.*\n=1\+1,\+1/)
   })
 })
 

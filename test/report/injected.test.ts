@@ -6,6 +6,7 @@ import { type Analysis, analyze } from '../../lib/index.ts'
 import { inputOf } from '../../lib/node.ts'
 import { reportHtml } from '../../lib/report.ts'
 import { inLong } from '../long.ts'
+import { changed, markTexts, refusal, type Step, valueAt } from './marked.ts'
 
 /** Stored Analyses that were made to do harm: no text of one becomes an element of a page, and no value of a wrong type is read. */
 
@@ -16,9 +17,6 @@ const LOGS: readonly (readonly [what: string, logs: readonly string[]])[] = [
   ['work of a GPU', ['test/fixtures/nsys/two-processes.sqlite.gz']],
   ['a run with a scheduler', ['test/fixtures/session/run.ggtrace.gz', 'test/fixtures/session/run.sched.dat.gz']],
 ]
-
-type Step = string | number
-type Json = Record<Step, unknown>
 
 /** Each kind of value in a document once: the path of the first of those that differ in their indexes only. */
 function placesIn(document: unknown): Step[][] {
@@ -36,37 +34,11 @@ function placesIn(document: unknown): Step[][] {
 }
 
 const kindOf = (value: unknown) => (value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value)
-const valueAt = (document: unknown, steps: readonly Step[]) =>
-  steps.reduce((value, step) => (value as Json)[step], document)
-
-/** The document with another value while `use` runs. */
-async function changed<T>(
-  document: unknown,
-  steps: readonly Step[],
-  value: unknown,
-  use: () => Promise<T>,
-): Promise<T> {
-  const parent = valueAt(document, steps.slice(0, -1)) as Json
-  const key = steps.at(-1)!
-  const before = parent[key]
-  parent[key] = value
-  try {
-    return await use()
-  } finally {
-    parent[key] = before
-  }
-}
-
 const MARKUP = `'"><img src=x onerror="alert(1)"><meta http-equiv="refresh" content="0;url=https://a"></title></script><!--`
 const WRONG: readonly unknown[] = [7, true, null, [], {}, MARKUP, { html: MARKUP }, [MARKUP]]
 /** Objects whose values are texts or numbers. */
 const EITHER = /^findings\.\d+\.evidence\.|^benchmarks\.\d+\.parameters\./
 
-const refusal = (document: unknown) =>
-  readAnalysis(JSON.stringify(document)).then(
-    () => undefined,
-    (error: Error) => `${error.name}: ${error.message}`,
-  )
 /** Names of the elements of a page. */
 const elementsIn = (page: string) =>
   new Set([...page.replace(/<(style|script)>[\s\S]*?<\/\1>/g, '').matchAll(/<!?[/]?([\w-]+)/g)].map(([, name]) => name))
@@ -143,25 +115,7 @@ inLong(test).each(LOGS)('%s: markup in all of its texts is text in the pages', a
     { series: SERIES },
   )
   const document = JSON.parse(JSON.stringify(analysis))
-  // Words of which only some are valid are refused.
-  const isWord = new Map<string, boolean>()
-  let texts = 0
-  const mark = async (value: unknown, steps: Step[]): Promise<void> => {
-    if (typeof value !== 'object' || value === null) return
-    for (const [step, of] of Object.entries(value)) {
-      const inner = [...steps, step]
-      if (typeof of !== 'string') await mark(of, inner)
-      else {
-        const key = inner.map((step) => (/^\d+$/.test(String(step)) ? '*' : step)).join('.')
-        if (!isWord.has(key))
-          isWord.set(key, (await changed(document, inner, MARKUP, () => refusal(document))) !== undefined)
-        if (isWord.get(key)) continue
-        ;(value as Json)[step] = `${of}${MARKUP}`
-        texts++
-      }
-    }
-  }
-  await mark(document, [])
+  const texts = await markTexts(document, MARKUP)
   expect(texts).toBeGreaterThan(20)
   const injected = await readAnalysis(JSON.stringify(document))
   expectSafe(reportHtml(injected), reportHtml(analysis))

@@ -1,3 +1,5 @@
+import { isVisible, visible } from '../../lib/cli.ts'
+
 /** Bytes of an answer as JSON, at most. */
 export const ANSWER_BYTES = 4096
 /** Bytes of an argument of a call that an answer names; a longer one is not repeated. */
@@ -7,7 +9,7 @@ const ARGUMENTS_BYTES = 300
 export interface ToolCall {
   readonly tool: string
   readonly arguments: Readonly<Record<string, unknown>>
-  /** Names of further arguments, which are as in the call that was answered. */
+  /** Names of further arguments, which are as in the call that was answered: long ones, and those with characters that an answer shows as escapes. */
   readonly same?: readonly string[]
   readonly why: string
 }
@@ -32,16 +34,28 @@ export interface Answer {
   readonly left: Left | null
 }
 
-/** Bytes of a value as JSON. */
-export const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value) ?? '')
+/** A value as clients get it: models read it, so its texts and keys have escapes for characters that are not visible. */
+export function visibleValue<T>(value: T): T
+export function visibleValue(value: unknown): unknown {
+  if (typeof value === 'string') return visible(value)
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map(visibleValue)
+  return Object.fromEntries(Object.entries(value).map(([key, field]) => [visible(key), visibleValue(field)]))
+}
+
+/** Bytes of a value as JSON, as clients get it. */
+export const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(visibleValue(value)) ?? '')
 
 /** Names a call of a tool; long arguments, which the call that is answered has, too, are named only. */
 export function callOf(tool: string, args: Readonly<Record<string, unknown>>, why: string): ToolCall {
   const given = Object.entries(args).filter(([, value]) => value !== undefined)
-  const isShort = ([, value]: [string, unknown]) => bytesOf(value) <= ARGUMENTS_BYTES
+  const isShort = ([, value]: [string, unknown]) => bytesOf(value) <= ARGUMENTS_BYTES && hasNoEscapes(value)
   const same = given.filter((argument) => !isShort(argument)).map(([name]) => name)
   return { tool, arguments: Object.fromEntries(given.filter(isShort)), ...(same.length > 0 && { same }), why }
 }
+
+const hasNoEscapes = (value: unknown): boolean =>
+  typeof value === 'string' ? isVisible(value) : !Array.isArray(value) || value.every(hasNoEscapes)
 
 /** The answer with as many of `items` as it has room for, from the first one on. One that is too large alone is shortened. */
 export function withMost<T>(items: readonly T[], answerOf: (shown: readonly T[]) => Answer): Answer {

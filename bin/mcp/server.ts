@@ -1,7 +1,7 @@
 import { type CallToolResult, fromJsonSchema, McpServer, type ServerContext } from '@modelcontextprotocol/server'
 import { isOwnError } from '../../lib/cli.ts'
 import { version } from '../version.ts'
-import { ANSWER_BYTES, shortText } from './answer.ts'
+import { visibleValue } from './answer.ts'
 import type { Options } from './options.ts'
 import { Places } from './places.ts'
 import { addResources } from './resources.ts'
@@ -61,7 +61,7 @@ function add(server: McpServer, tool: Tool, session: Session): void {
   }
   server.registerTool(name, config, async (args, context) => {
     try {
-      const answer = await tool.run(args as never, session, callIn(context))
+      const answer = visibleValue(await tool.run(args as never, session, callIn(context)))
       return { content: [{ type: 'text', text: JSON.stringify(answer) }], structuredContent: { ...answer } }
     } catch (error) {
       return failure(error)
@@ -86,7 +86,7 @@ function callIn({ mcpReq }: ServerContext): Call {
 function failure(error: unknown): CallToolResult {
   const { message } = error as Error
   const text = isOwnError(error) ? message : `a bug in ggml2perfetto ${version}: ${message}\nhint: please report it`
-  return { isError: true, content: [{ type: 'text', text: `error: ${shortText(text, ANSWER_BYTES / 4 - 100)}` }] }
+  return { isError: true, content: [{ type: 'text', text: `error: ${text}` }] }
 }
 
 const NAMED_CALL: Schema = fieldsOf(

@@ -15,7 +15,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { at, folder, run, runProcess, useFolder } from '../cli/helpers.ts'
-import { inLong } from '../long.ts'
+import { HOSTILE_LOGS, LEGIBLE, NAME, RAW, textsIn } from '../cli/hostile.ts'
+import { inLong, inParts, someOf } from '../long.ts'
 import { ROOT } from '../root.ts'
 import { Agent, SERVER, useAgents } from './helpers.ts'
 
@@ -198,6 +199,52 @@ inLong(describe)('SQL of a dataset', () => {
     expect(await agent.error('query', { dataset: 'dataset', sql })).toMatch(message)
     expect(existsSync('/tmp/ggml2perfetto-hostile.csv')).toBe(false)
   })
+})
+
+inParts(test)(
+  'names with characters that are not visible are shown with escapes, and arguments with them are not repeated',
+  async () => {
+    const names = [...Object.keys(HOSTILE_LOGS), `${NAME}.ggtrace`]
+    for (const name of names)
+      writeFileSync(at(`logs/${name}`), (HOSTILE_LOGS[name] ?? HOSTILE_LOGS['calls.ggtrace']!)())
+    const sql = `select name, '${NAME}' as '${NAME}' from slice where category = 'operator' limit 3`
+    const calls = names.flatMap((name) => [
+      ...['summary', 'why', 'stats', 'dag', 'what_if'].map((tool) => [tool, { logs: [name] }] as const),
+      ['stats', { logs: [name], section: 'run' }] as const,
+      ['stats', { logs: [name], by: ['role', 'op'] }] as const,
+      ['compare', { before: [name], after: ['calls.ggtrace'] }] as const,
+      ['query', { logs: [name], sql }] as const,
+      ['summary', { logs: [`no ${NAME}`] }] as const,
+      ['stats', { logs: [name], section: NAME }] as const,
+      ['query', { logs: [name], sql: NAME }] as const,
+    ])
+    let legible = 0
+    for (const [tool, args] of someOf(calls, 4)) {
+      const { content, structuredContent } = await agent.result(tool, args)
+      const { text } = content[0] as { readonly text: string }
+      const shown = [text, ...textsIn(structuredContent), ...(structuredContent ? textsIn(JSON.parse(text)) : [])]
+      expect([tool, args, shown.filter((text) => RAW.test(text))]).toEqual([tool, args, []])
+      if (text.includes(LEGIBLE)) legible++
+    }
+    expect(legible).toBeGreaterThan(5)
+    for (const refused of [
+      () => agent.result(NAME, {}),
+      () => agent.client.readResource({ uri: `ggml2perfetto://${NAME}` }),
+    ]) {
+      const message = await refused().then(
+        () => '',
+        (error: Error) => error.message,
+      )
+      expect([message === '', RAW.test(message)]).toEqual([false, false])
+    }
+  },
+)
+
+test('a call with such a path is followed by its client', async () => {
+  const logs = [`${NAME}.ggtrace`]
+  const { next } = await agent.ask('summary', { logs })
+  expect(next[0]!.same).toEqual(['logs'])
+  expect((await agent.follow(next[0]!, { logs })).verdict).not.toBe('')
 })
 
 test('a file that changes while it is read is refused', async () => {

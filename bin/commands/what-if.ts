@@ -19,6 +19,7 @@ import { COMMANDS } from '../commands.ts'
 import { io } from '../io.ts'
 import { CLOCKS, flag, inputsOf, once, oneOrMore, READING, valued, whole } from '../options.ts'
 import { analysisOf } from '../stats/inputs.ts'
+import { unlessRefused } from '../stats/machine.ts'
 import { print, printJson, systemReason, table } from '../terminal.ts'
 import { duration } from '../units.ts'
 
@@ -84,7 +85,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const others: Analysis[] = []
   for (const path of paths)
     others.push(await analysisOf({ ...args, inputs: [path] }, { series: WHAT_IF_SERIES }, analyzeSteps))
-  const peaks = await keptPeaks(io().env)
+  const peaks = await unlessRefused(keptPeaks(io().env))
   const result = predict(
     analysis,
     { context, without, threads, type, batch, experts },
@@ -95,7 +96,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
 
 /** Those of a file, or those that are kept of the run's ggml. */
 async function kernelsOf(path: string | undefined, { run }: Analysis): Promise<KernelTimes | undefined> {
-  if (path === undefined) return run.build === null ? undefined : await keptKernels(io().env, run.build)
+  if (path === undefined) return run.build === null ? undefined : unlessRefused(keptKernels(io().env, run.build))
   const text = await readFile(path, 'utf8').catch((error) => {
     const reason = systemReason(error)
     if (reason === undefined) throw error

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { ArgumentsCamelCase, InferredOptionTypes } from 'yargs'
 import {
   type AnalyzeOptions,
+  isOwnError,
   keptPeaks,
   measurePeaks,
   type PeakFigures,
@@ -96,7 +97,7 @@ async function peaksOf(
   }
   if (peaks !== undefined) return { ...(await ofFile(peaks)), backends }
   if (!gflops && !gbs) {
-    const kept = await keptPeaks(io().env)
+    const kept = await unlessRefused(keptPeaks(io().env))
     return kept && { ...peaksOfMachine(kept), is_kept: true }
   }
   return {
@@ -108,6 +109,17 @@ async function peaksOf(
     origin: 'given',
     source: '--peak-gflops and --peak-gbs',
     backends,
+  }
+}
+
+/** What a promise resolves to, or undefined with a note that says why it is refused. */
+export async function unlessRefused<T>(result: Promise<T>): Promise<T | undefined> {
+  try {
+    return await result
+  } catch (error) {
+    if (!isOwnError(error)) throw error
+    await note(error.message.split('\n'))
+    return undefined
   }
 }
 

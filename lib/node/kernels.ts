@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { readFile, writeFile } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import { availableParallelism, cpus, arch as hostArch, hostname, platform as hostPlatform } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Analysis } from '../analyze/analysis.ts'
@@ -21,7 +21,9 @@ import { type ProductJob, productJobs, type Sought } from '../analyze/what-if/we
 import { checkNames, UsageError } from '../errors.ts'
 import { MEASURE_KERNELS_OPTIONS } from '../generated/option-names.ts'
 import { typeNamed, typeNumbered } from '../model/ggml-types.ts'
-import { cacheFolder, nativeFile, placeFile } from './native.ts'
+import { cachedText, cacheText } from './cache.ts'
+import { nativeFile } from './native.ts'
+import { isOwn } from './own-files.ts'
 import { cpuName, PEAKS_PROGRAM } from './peaks.ts'
 import { systemName } from './record/diagnosis.ts'
 import type { Environment } from './record/program.ts'
@@ -67,17 +69,25 @@ export async function measureKernels(run: Analysis, options: KernelsOptions): Pr
   if (build === null) throw new UsageError('peaks --types: the log does not contain the version of ggml')
   if (cpu !== cpuName())
     throw new UsageError(`peaks --types: the log was recorded on "${cpu ?? 'unknown'}", this is "${cpuName()}"`)
-  const jobs = jobsOf(run, { types, threads, batches, contexts, experts })
   const folder = options.ggml ?? (run.run.ggml_library === null ? undefined : dirname(run.run.ggml_library))
   if (folder === undefined)
     throw new UsageError("peaks --types: the log does not contain where ggml's libraries are\nhint: --ggml <folder>")
+  if (options.ggml === undefined) await refuseForeign(folder)
+  const jobs = jobsOf(run, { types, threads, batches, contexts, experts })
   const native = { env, platform: hostPlatform(), arch: hostArch(), onBuild }
   const program = await nativeFile(PEAKS_PROGRAM, native)
   onStart?.([...jobs.products, ...jobs.attention].reduce((sum, { runs }) => sum + runs.length, 0))
   const lines = await measured(program, folder, jobs, env)
   const times = merged(await keptKernels(env, build), { build, lines })
-  await placeFile(keptPath(env, build), (to) => writeFile(to, `${JSON.stringify(times)}\n`)).catch(() => undefined)
+  await cacheText(env, keptName(build), `${JSON.stringify(times)}\n`).catch(() => undefined)
   return times
+}
+
+/** Libraries at a path that only the log contains: whoever wrote it chose them. Throws UsageError if another user can have made one. */
+async function refuseForeign(folder: string): Promise<void> {
+  const hint = `--ggml ${folder} if you trust these libraries`
+  for (const name of await readdir(folder).catch(() => []))
+    if (name.startsWith('libggml')) await isOwn(join(folder, name), { hint })
 }
 
 interface Jobs {
@@ -101,16 +111,16 @@ function jobsOf(run: Analysis, sought: Sought): Jobs {
 
 const areTypesKnown = ({ k_type, v_type }: AttentionJob) => [k_type, v_type].every(typeNamed)
 
-/** The products that {@link measureKernels} kept on this host of this version of ggml; undefined: none. */
+/** The products that {@link measureKernels} kept on this host of this version of ggml; undefined: none. Throws UsageError if another user can have put them there. */
 export async function keptKernels(env: Environment, build: string): Promise<KernelTimes | undefined> {
-  return parseKernelFile(await readFile(keptPath(env, build), 'utf8').catch(() => ''))
+  return parseKernelFile((await cachedText(env, keptName(build))) ?? '')
 }
 
 /** The host's name is hashed. */
-function keptPath(env: Environment, build: string): string {
+function keptName(build: string): string {
   const parts = [hostname(), cpuName(), availableParallelism(), build]
   const key = createHash('sha256').update(parts.join('\0')).digest('hex').slice(0, 16)
-  return join(cacheFolder(env), `kernels-${key}.json`)
+  return `kernels-${key}.json`
 }
 
 /** A line that the program prints. It has the numbers of types of attention. */

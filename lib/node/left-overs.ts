@@ -4,6 +4,7 @@ import { lstat, mkdir, readdir, rm, utimes } from 'node:fs/promises'
 import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import self from 'node:process'
+import { FOR_THIS_USER, isOwn } from './own-files.ts'
 
 /** Folders of a process that it removes in the end, and that another process removes if it was killed. */
 
@@ -96,11 +97,12 @@ export interface TemporaryFolder {
   remove(): void
 }
 
-/** Makes one, and removes those that processes of this user left. */
+/** Makes one, and removes those that processes of this user left. Throws UsageError if another user could replace it. */
 export async function temporaryFolder(parent = tmpdir()): Promise<TemporaryFolder> {
+  await isOwn(parent, { hint: 'set TMPDIR to a folder of yours' })
   await removeLeft(parent)
   const path = join(parent, `ggml2perfetto-${ownerMark()}-${randomBytes(8).toString('hex')}`)
-  await mkdir(path, { mode: 0o700 })
+  await mkdir(path, { mode: FOR_THIS_USER })
   return { path, remove: ownUntilEnd(path) }
 }
 

@@ -1,12 +1,13 @@
 import { execFile } from 'node:child_process'
-import { createHash, randomBytes } from 'node:crypto'
-import { copyFile, mkdir, readdir, readFile, rename, rm, stat, unlink } from 'node:fs/promises'
-import { homedir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { createHash } from 'node:crypto'
+import { chmod, copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { UsageError } from '../errors.ts'
-import { exists, explainFileError } from './files.ts'
+import { cachedPath, cacheMade, isCached } from './cache.ts'
+import { exists } from './files.ts'
+import { FOR_THIS_USER } from './own-files.ts'
 import type { Environment } from './record/program.ts'
 
 /** Runs a program, and returns what it prints. Rejects with a {@link FailedRun}. */
@@ -64,13 +65,35 @@ export async function nativeFile(target: NativeTarget, options: NativeOptions): 
   if (prebuilt !== undefined && target.isUsableAt(prebuilt)) return prebuilt
   const machine = `${options.arch}${isMusl(options.loader) ? MUSL : ''}`
   const folder = `${await packageVersion(home)}-${machine}-${await sourcesHash(home, target, options)}`
-  const cached = join(cacheFolder(options.env), folder, target.name)
-  if (!target.isUsableAt(cached) || (await exists(cached))) return cached
-  await placeFile(cached, (to) =>
-    prebuilt === undefined ? build(target, join(home, 'native'), to, options) : copyFile(prebuilt, to),
+  const cached = cachedPath(options.env, join(folder, target.name))
+  const isThere = () => isBuilt(options.env, folder, target.name)
+  if (!target.isUsableAt(cached) || (await isThere())) return cached
+  await cacheMade(
+    options.env,
+    folder,
+    async (made) => {
+      await mkdir(made, { mode: FOR_THIS_USER })
+      const to = join(made, target.name)
+      if (prebuilt === undefined) await build(target, join(home, 'native'), to, options)
+      else await copyFile(prebuilt, to)
+      await chmod(to, EXECUTABLE)
+      await writeFile(join(made, SUMS), `${await hashOf(to)}  ${target.name}\n`, { mode: 0o600 })
+    },
+    isThere,
   )
-  await trimCache(dirname(dirname(cached)))
   return cached
+}
+
+/** Permissions of a native file, whatever the umask is. */
+const EXECUTABLE = 0o755
+/** The file with hashes of those next to it. */
+const SUMS = 'SHA256SUMS'
+
+/** Is there a file in a folder of the cache, as it was built? Throws UsageError if another user can have put it there. */
+async function isBuilt(env: Environment, folder: string, name: string): Promise<boolean> {
+  for (const file of [name, SUMS]) if (!(await isCached(env, join(folder, file)))) return false
+  const path = cachedPath(env, folder)
+  return (await hashOf(join(path, name))) === (await listedHash(path, name))
 }
 
 /** The file of this package that works; where the program's loader is not known, that for glibc is tried first. */
@@ -87,11 +110,8 @@ async function prebuiltFile(folder: string, target: NativeTarget, options: Nativ
 
 /** Throws UsageError if a prebuilt file is not the one of which the package's SHA256SUMS has the hash. */
 async function checkHash(folder: string, name: string): Promise<void> {
-  const listed = (await readFile(join(folder, 'SHA256SUMS'), 'utf8').catch(() => '')).split('\n')
-  const expected = listed.find((line) => line.endsWith(`  ${name}`))?.slice(0, -name.length - 2)
-  const found = createHash('sha256')
-    .update(await readFile(join(folder, name)))
-    .digest('hex')
+  const expected = await listedHash(folder, name)
+  const found = await hashOf(join(folder, name))
   if (found === expected) return
   throw new UsageError(
     `${join(folder, name)}: is not the file of this package: expected SHA-256 ${expected ?? '(none in SHA256SUMS)'}, found ${found}\n` +
@@ -99,54 +119,19 @@ async function checkHash(folder: string, name: string): Promise<void> {
   )
 }
 
+async function listedHash(folder: string, name: string): Promise<string | undefined> {
+  const listed = (await readFile(join(folder, SUMS), 'utf8').catch(() => '')).split('\n')
+  return listed.find((line) => line.endsWith(`  ${name}`))?.slice(0, -name.length - 2)
+}
+
+const hashOf = async (path: string) =>
+  createHash('sha256')
+    .update(await readFile(path))
+    .digest('hex')
+
 /** Identifies the state of a native file's sources and the way to build it. */
 export async function nativeHash(target: NativeTarget, options: NativeOptions): Promise<string> {
   return sourcesHash(await packageFolder(), target, options)
-}
-
-/** The folder for cached files of this user: `$XDG_CACHE_HOME/ggml2perfetto` or `~/.cache/ggml2perfetto`. */
-export function cacheFolder(env: Environment): string {
-  // The XDG specification requires to ignore a path that is not absolute.
-  const wanted = env['XDG_CACHE_HOME']
-  return join(wanted?.startsWith('/') ? wanted : join(env['HOME'] || homedir(), '.cache'), 'ggml2perfetto')
-}
-
-/** Builds of other versions that remain, and files of peaks and kernels of other numbers of CPUs and versions of ggml; the latest. */
-const KEPT_MAX = 8
-/** Younger ones may be in use. */
-const KEPT_MS = 7 * 24 * 3600e3
-/** Names of what this program has put there. */
-const isKept = (name: string) => /-[0-9a-f]{16}(?:\.json)?$/.test(name) && /^(?:\d+\.\d|peaks-|kernels-)/.test(name)
-
-/** Removes older builds and files from the cache; one that cannot be removed remains. */
-async function trimCache(folder: string): Promise<void> {
-  const names = (await readdir(folder).catch(() => [])).filter(isKept)
-  const times = await Promise.all(
-    names.map(async (name) => ({ name, ms: (await stat(join(folder, name)).catch(() => undefined))?.mtimeMs ?? 0 })),
-  )
-  const old = times.toSorted((a, b) => b.ms - a.ms).slice(KEPT_MAX)
-  for (const { name, ms } of old)
-    if (Date.now() - ms > KEPT_MS) await rm(join(folder, name), { recursive: true, force: true }).catch(() => undefined)
-}
-
-/** Makes a file that appears under its name only when it is complete; two processes may do so at once. */
-export async function placeFile(path: string, make: (path: string) => Promise<void>): Promise<void> {
-  const temporary = `${path}.${randomBytes(4).toString('hex')}.tmp`
-  const failed = (error: unknown) => {
-    const explained = explainFileError(path, 'write', error)
-    if (explained === error) return error
-    return new UsageError(
-      `${(explained as Error).message}\nhint: set XDG_CACHE_HOME to a folder that can be written to`,
-    )
-  }
-  try {
-    await makeFolder(dirname(path))
-    await make(temporary)
-    await rename(temporary, path)
-  } catch (error) {
-    await unlink(temporary).catch(() => undefined)
-    throw failed(error)
-  }
 }
 
 /** The folder of this package. */
@@ -176,15 +161,6 @@ async function sourcesHash(home: string, target: NativeTarget, { env, platform }
     hash.update(`\0${name}\0`).update(await readFile(join(sources, name)))
   }
   return hash.digest('hex').slice(0, 16)
-}
-
-/** Makes a folder and its parents. Node's own recursive mkdir never ends in /proc, where a new folder "does not exist". */
-async function makeFolder(path: string): Promise<void> {
-  if (await exists(path)) return
-  await makeFolder(dirname(path))
-  await mkdir(path, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EEXIST') throw error
-  })
 }
 
 async function build(target: NativeTarget, folder: string, to: string, options: NativeOptions): Promise<void> {

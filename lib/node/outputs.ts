@@ -9,7 +9,8 @@ import { UsageError } from '../errors.ts'
 
 /** As many links as Linux follows. */
 const LINKS_MAX = 40
-const STICKY = 0o1000
+/** Permission of a folder in which only owners replace files. */
+export const STICKY = 0o1000
 /** Anybody may create files in a sticky folder that is writable for all. */
 const SHARED = STICKY | 0o002
 /** Permissions of new files, before the umask. */
@@ -30,6 +31,20 @@ export function hiddenNextTo(path: string): string {
  */
 export async function outputTarget(path: string): Promise<string> {
   if (self.geteuid === undefined) return realpath(path).catch(() => path)
+  return followed(path, 'write', async (at, stats, folder) => {
+    if (!stats.isDirectory() && !stats.isFile() && (await isForeign(stats, folder))) throw foreign(path, at, stats)
+  })
+}
+
+/**
+ * A path after its symbolic links are followed. `look` is called with each folder, link and file on the way, before it is followed, and
+ * may refuse it by an error.
+ */
+export async function followed(
+  path: string,
+  doing: 'read' | 'write',
+  look: (at: string, stats: Stats, folder: string) => Promise<void> | void,
+): Promise<string> {
   if (path === '' || path.endsWith('/')) return path
   const parts = partsOf(isAbsolute(path) ? path : `${resolve('.')}/${path}`)
   let at = '/'
@@ -37,13 +52,12 @@ export async function outputTarget(path: string): Promise<string> {
     const name = parts.shift()!
     const next = join(at, name)
     const stats = name === '..' ? undefined : await lstat(next).catch(() => undefined)
-    if (stats && !stats.isDirectory() && !stats.isFile() && (await isForeign(stats, at)))
-      throw foreign(path, next, stats)
+    if (stats) await look(next, stats, at)
     if (!stats?.isSymbolicLink() || DESCRIPTOR.test(next)) {
       at = next
       continue
     }
-    if (++links > LINKS_MAX) throw new UsageError(`${path}: cannot write: too many symbolic links`)
+    if (++links > LINKS_MAX) throw new UsageError(`${path}: cannot ${doing}: too many symbolic links`)
     const to = await readlink(next)
     parts.unshift(...partsOf(to))
     if (isAbsolute(to)) at = '/'

@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto'
-import { readFile, writeFile } from 'node:fs/promises'
 import { availableParallelism, cpus, arch as hostArch, hostname, platform as hostPlatform } from 'node:os'
-import { join } from 'node:path'
 import { checkNames, UsageError } from '../errors.ts'
 import { MEASURE_PEAKS_OPTIONS } from '../generated/option-names.ts'
-import { cacheFolder, type FailedRun, type NativeTarget, nativeFile, nativeHash, placeFile, runFile } from './native.ts'
+import { cachedText, cacheText } from './cache.ts'
+import { type FailedRun, type NativeTarget, nativeFile, nativeHash, runFile } from './native.ts'
 import { systemName } from './record/diagnosis.ts'
 import type { Environment } from './record/program.ts'
 
@@ -110,11 +109,11 @@ export async function measurePeaks(options: PeaksOptions): Promise<Peaks> {
   const disturbed = disturbanceOf(peaks)
   const text = `${JSON.stringify({ ...facts, program }, null, 2)}\n`
   // If the result cannot be kept (full disk, no home folder), it is measured again next time.
-  if (disturbed === null) await placeFile(keptPath(env), (to) => writeFile(to, text)).catch(() => undefined)
+  if (disturbed === null) await cacheText(env, keptName(), text).catch(() => undefined)
   return { ...peaks, disturbed, cached: false }
 }
 
-/** The peaks that {@link measurePeaks} kept on this host; undefined: none. */
+/** The peaks that {@link measurePeaks} kept on this host; undefined: none. Throws UsageError if another user can have put them there. */
 export async function keptPeaks(env: Environment): Promise<Peaks | undefined> {
   return (await readKept(env))?.peaks
 }
@@ -123,15 +122,16 @@ export async function keptPeaks(env: Environment): Promise<Peaks | undefined> {
 export const cpuName = (): string => cpus()[0]?.model.trim() || 'unknown'
 
 /** Of this host and number of CPUs; the host's name is hashed. */
-function keptPath(env: Environment): string {
+function keptName(): string {
   const parts = [hostname(), cpuName(), availableParallelism()]
   const key = createHash('sha256').update(parts.join('\0')).digest('hex').slice(0, 16)
-  return join(cacheFolder(env), `peaks-${key}.json`)
+  return `peaks-${key}.json`
 }
 
 async function readKept(env: Environment): Promise<{ readonly peaks: Peaks; readonly program: unknown } | undefined> {
+  const text = await cachedText(env, keptName())
   try {
-    const facts = JSON.parse(await readFile(keptPath(env), 'utf8')) as Partial<Peaks & { program: unknown }>
+    const facts = JSON.parse(text ?? '') as Partial<Peaks & { program: unknown }>
     const peaks = parsePeaks(facts)
     return peaks && { peaks: { ...peaks, disturbed: null, cached: true }, program: facts.program }
   } catch {

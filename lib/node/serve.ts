@@ -7,7 +7,7 @@ import * as self from 'node:process'
 import { pipeline } from 'node:stream/promises'
 import { UsageError } from '../errors.ts'
 import { EXTENSION_PATH, VIEWER } from '../query/view.ts'
-import { callerOfSudo } from './outputs.ts'
+import { trustedUsers } from './own-files.ts'
 import { PAGE_SUFFIX, pagePolicy, postPage } from './post-page.ts'
 
 const HOST = '127.0.0.1'
@@ -280,7 +280,7 @@ function isOwnPeer({ remoteAddress, remotePort, localAddress, localPort }: Socke
       return isPeer ? [Number(uid)] : []
     }),
   )
-  const own = [0, self.geteuid!(), callerOfSudo()?.uid]
+  const own = trustedUsers()
   return owners.length > 0 && owners.every((uid) => own.includes(uid))
 }
 

@@ -17,8 +17,9 @@ import { measurePeaks, type Peak, type Peaks } from '../../lib/node.ts'
 import { inLong } from '../long.ts'
 import { CPUS, hasTaskset, ON_CPU, startHog } from '../machine.ts'
 import { begun, runCalls } from '../read/ggtrace-logs.ts'
+import { foundPeaks, PRINTS_FOUND } from './found-peaks.ts'
 import { at, CLI, run, useFolder } from './helpers.ts'
-import { canRecord, canRun, linuxTest, writeHashes } from './record-helpers.ts'
+import { canRecord, canRun, linuxTest, writeHashes, writeSums } from './record-helpers.ts'
 
 const HOME = dirname(dirname(CLI))
 const NATIVE = join(HOME, 'native')
@@ -129,30 +130,12 @@ describe('peaks', () => {
 })
 
 describe('peaks that are kept', () => {
-  /** What a measuring program finds that always finds the same. */
-  const FOUND = (load: number, median = 0.97) => {
-    const rates = (rate: number) =>
-      CPU_COUNTS.map((threads) => ({ threads, rate: rate * threads, median: median * rate * threads }))
-    const peak = (rate: number) => ({
-      instruction_set: 'SSE',
-      by_threads: rates(rate),
-      one: rate,
-      all: rate * CPUS.length,
-    })
-    return JSON.stringify({
-      threads: CPUS.length,
-      read_bytes: peak(1e10),
-      fp32_flops: peak(2e11),
-      int8_ops: peak(8e11),
-      load_share: load,
-    })
-  }
-  const CPU_COUNTS = [...new Set([1, CPUS.length])]
   const placed = (name: string, found: string) => {
     const folder = dirname(at(`${name}-cache/${relative(at('cache'), built())}`))
-    mkdirSync(folder, { recursive: true })
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
     writeFileSync(`${folder}/found.json`, found)
-    writeFileSync(`${folder}/peaks`, `#!/bin/sh\ncat "\${0%/*}/found.json"\n`, { mode: 0o755 })
+    writeFileSync(`${folder}/peaks`, PRINTS_FOUND, { mode: 0o755 })
+    writeSums(folder)
     const cli = (...args: string[]) => {
       const { code, stdout, stderr } = run(args, { env: { XDG_CACHE_HOME: at(`${name}-cache`) } })
       expect([code, stderr]).toEqual([0, ''])
@@ -166,7 +149,7 @@ describe('peaks that are kept', () => {
   }
 
   linuxTest('until they are measured afresh, or the file is damaged; without the name of the host', () => {
-    const { cli, measured, files } = placed('quiet', FOUND(0.01))
+    const { cli, measured, files } = placed('quiet', foundPeaks(0.01))
     const first = measured()
     expect([first.cached, first.disturbed, first.load_share]).toEqual([false, null, 0.01])
     expect(measured()).toEqual({ ...first, cached: true })
@@ -186,8 +169,8 @@ describe('peaks that are kept', () => {
   })
 
   linuxTest.each([
-    ['load', FOUND(0.4), 'others took 40 % of these CPUs'],
-    ['windows', FOUND(0, 0.3), 'the median window reached 30 % of the best'],
+    ['load', foundPeaks(0.4), 'others took 40 % of these CPUs'],
+    ['windows', foundPeaks(0, 0.3), 'the median window reached 30 % of the best'],
   ])('but not beside load: %s', (name, found, why) => {
     const { cli, measured, files } = placed(name, found)
     expect(measured()).toMatchObject({ disturbed: why, cached: false })
@@ -198,11 +181,11 @@ describe('peaks that are kept', () => {
   linuxTest(
     'nor on a machine so busy that nothing was measured: a sentence with a remedy, no figures of a program',
     () => {
-      const { cli } = placed('busy', FOUND(0.9, 0))
+      const { cli } = placed('busy', foundPeaks(0.9, 0))
       expect(cli('peaks')).toContain(
         'disturbed, and not kept: others took 90 % of these CPUs, the median window reached 0 %',
       )
-      placed('nothing', FOUND(0.9).replace(/"one":[\d.e+]+/, '"one":0'))
+      placed('nothing', foundPeaks(0.9).replace(/"one":[\d.e+]+/, '"one":0'))
       const { code, stdout, stderr } = run(['peaks'], { env: { XDG_CACHE_HOME: at('nothing-cache') } })
       expect([code, stdout]).toEqual([1, ''])
       expect(stderr).toMatch(
@@ -213,7 +196,7 @@ describe('peaks that are kept', () => {
   )
 
   linuxTest('are what logs of this machine are compared with, others not', () => {
-    const { cli } = placed('used', FOUND(0))
+    const { cli } = placed('used', foundPeaks(0))
     const analysed = (log: string, ...args: string[]) => JSON.parse(cli('stats', '--json', ...args, log)) as Analysis
     const log = (name: string, more: Record<string, string> | undefined) => {
       const writer = begun(more && { cpu: cpus()[0]!.model.trim(), cpus: String(cpus().length), ...more })

@@ -46,8 +46,10 @@ export const script = (name: string, text: string) => {
 const SHARED_CACHE = cacheFolder('cache')
 
 /** Lists the native files of a package with their hashes, as scripts/build-native.mjs does. */
-export function writeHashes(home: string): void {
-  const folder = join(home, 'dist/native')
+export const writeHashes = (home: string) => writeSums(join(home, 'dist/native'))
+
+/** The same for the files of another folder, such as one of the cache. */
+export function writeSums(folder: string): void {
   const names = readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && entry.name !== 'SHA256SUMS')
     .map(({ parentPath, name }) => relative(folder, join(parentPath, name)))
@@ -69,6 +71,7 @@ export function useProgram(): void {
     const env = { ...process.env, XDG_CACHE_HOME: SHARED_CACHE }
     const names = ['record', '-q', 'sh', '-c', 'printf %s "$LD_PRELOAD"']
     const library = spawnSync('flock', [lock, ...NODE, CLI, ...names], { env, encoding: 'utf8' }).stdout
+    mkdirSync(at('cache/ggml2perfetto'), { recursive: true, mode: 0o700 })
     // Of several builds there, from other sources, the one that is used.
     cpSync(dirname(library), at(join('cache', relative(SHARED_CACHE, dirname(library)))), { recursive: true })
     process.env['XDG_CACHE_HOME'] = at('cache')

@@ -2,6 +2,7 @@ import { stat } from 'node:fs/promises'
 import { arch, homedir, platform } from 'node:os'
 import { basename, delimiter, join, resolve } from 'node:path'
 import { isOwnError, UsageError } from '../../errors.ts'
+import { isOwn } from '../own-files.ts'
 import { checkRecordable, checkSystem, problemInside } from '../record/diagnosis.ts'
 import { type Environment, findProgram, linkage } from '../record/program.ts'
 
@@ -47,11 +48,10 @@ const BENCHES: readonly (readonly [name: string, argumentsFor: Bench['argumentsF
 const NAMES = 'llama-bench, llama-completion or llama-cli'
 const HOW = 'give the program and a model: ggml2perfetto doctor build/bin/llama-bench -m model.gguf'
 
-/** PATH, and where builds of llama.cpp usually are. */
+/** Where builds of llama.cpp usually are. */
 function placesOf(env: Environment): string[] {
   const home = env['HOME'] || homedir()
   return [
-    ...(env['PATH'] ?? '').split(delimiter).filter(Boolean),
     ...['.', 'build/bin', 'llama.cpp/build/bin'].map((folder) => resolve(folder)),
     ...['llama.cpp/build/bin', 'llama.cpp', '.local/bin', 'bin'].map((folder) => join(home, folder)),
   ]
@@ -59,19 +59,22 @@ function placesOf(env: Environment): string[] {
 
 /**
  * The program at a path, or in a folder; without `given`, the first one in PATH and the places where builds of llama.cpp usually are that can be
- * recorded. Throws UsageError if there is none, or if it cannot be recorded; as `record` does where this system cannot record at all.
+ * recorded, and that no other user can have put there. Throws UsageError if there is none, or if it cannot be recorded; as `record` does where this system cannot record at all.
  */
 export async function findBench(given: string | undefined, env: Environment): Promise<Bench> {
   checkSystem(platform(), arch())
   const isFolder = given !== undefined && (await stat(given).catch(() => undefined))?.isDirectory()
   if (given !== undefined && !isFolder) return recordable(given, env)
-  const folders = given === undefined ? placesOf(env) : [resolve(given)]
+  // As a shell does, it trusts PATH.
+  const trusted = given === undefined ? (env['PATH'] ?? '').split(delimiter).filter(Boolean) : [resolve(given)]
+  const folders = given === undefined ? [...trusted, ...placesOf(env)] : trusted
   let refused: Error | undefined
   for (const folder of folders) {
     for (const [name] of BENCHES) {
       const path = join(folder, name)
       if (!(await stat(path).catch(() => undefined))?.isFile()) continue
       try {
+        if (!trusted.includes(folder)) await isOwn(path, { hint: `doctor ${path} if you trust this program` })
         return await recordable(path, env)
       } catch (error) {
         if (!isOwnError(error)) throw error

@@ -5,6 +5,7 @@ import type { ModelFigures } from '../../analyze/analysis.ts'
 import { isOwnError, UsageError } from '../../errors.ts'
 import { modelOf } from '../../pipeline/models.ts'
 import { inputOf } from '../api.ts'
+import { isOwn } from '../own-files.ts'
 import type { Environment } from '../record/program.ts'
 
 /** A GGUF file. */
@@ -109,8 +110,8 @@ export async function modelAt(path: string): Promise<FoundModel> {
 }
 
 /**
- * Of models that were found: the first one of at most so many bytes, else the smallest one. Files that are no models are left out. Throws what is wrong
- * with the first file if all of them are none.
+ * Of models that were found: the first one of at most so many bytes, else the smallest one. Files that are no models, or that another user can have put there, are left out. Throws what is wrong
+ * with the first file if all of them are left out.
  */
 export async function chooseModel(found: readonly ModelFile[], bytesMax: number): Promise<FoundModel> {
   const fitting = found.filter(({ bytes }) => bytes <= bytesMax)
@@ -118,6 +119,7 @@ export async function chooseModel(found: readonly ModelFile[], bytesMax: number)
   let wrong: Error | undefined
   for (const { path } of [...fitting, ...others]) {
     try {
+      await isOwn(path, { hint: `doctor -m ${path} if you trust this file` })
       return await modelAt(path)
     } catch (error) {
       if (!isOwnError(error)) throw error

@@ -17,6 +17,7 @@ import { eventsOf } from '../../pipeline/known-formats.ts'
 import { exists, readFileChunks } from '../files.ts'
 import { temporaryFolder } from '../left-overs.ts'
 import { runFile } from '../native.ts'
+import { trustedUsers } from '../own-files.ts'
 import { RECORDER_ENVIRONMENT } from './environment.ts'
 import type { Environment } from './program.ts'
 
@@ -41,9 +42,11 @@ interface Question {
 
 /**
  * Asks the devices that refused operators in a log which property decided, and appends the answers to the log as facts (`asked.…`). They are
- * asked in a process of its own, in which `library`, the recorder, is preloaded. Appends nothing where that is not possible.
+ * asked in a process of its own, in which `library`, the recorder, is preloaded. Appends nothing where that is not possible, or where another user's process
+ * wrote the log: it chose the libraries that would be loaded.
  */
 export async function askDevices(log: string, library: string, env: Environment): Promise<void> {
+  if (!trustedUsers().includes((await stat(log)).uid)) return
   const { libraries, questions } = await readQuestions(log)
   const ends = Date.now() + ASKING_MS_MAX
   const facts: Record<string, string> = {}

@@ -74,7 +74,9 @@ export function missingParts(summary: Summary): string[] {
   const { format, graphs, operators, attributes } = summary
   const leftOut = format === 'ggtrace' ? leftOutBy(summary) : undefined
   if (format !== 'ggtrace') return []
-  const lines = [leftOut, whyNoCalls(summary), refusedFunctions(summary)].flatMap((line) => line ?? [])
+  const lines = [leftOut, whyNoCalls(summary), refusedFunctions(summary), partsOfServer(summary)].flatMap(
+    (line) => line ?? [],
+  )
   if (graphs === 0) return leftOut === undefined ? [...lines, ...whyNoGraphs(summary)] : lines
   const [missing, end, library] = [
     attributes['operators.missing'],
@@ -103,6 +105,12 @@ export function missingParts(summary: Summary): string[] {
 function refusedFunctions({ attributes }: Summary): string | undefined {
   const refused = attributes['program.refused']
   return refused === undefined ? undefined : `functions of the program that are not seen: ${refused}`
+}
+
+/** Of llama-server: parts of its work that this build does not export, or calls without passing a hook. */
+function partsOfServer({ attributes }: Summary): string | undefined {
+  const parts = ['server.missing', 'server.not_seen'].flatMap((key) => attributes[key] ?? [])
+  return parts.length > 0 ? `of the server's tasks, these are not seen: ${parts.join(', ')}` : undefined
 }
 
 function whyNoOperators(summary: Summary): string {

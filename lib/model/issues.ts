@@ -37,12 +37,17 @@ export interface IssueKind {
   readonly lost?: readonly LostKind[]
 }
 
-/** A kind of data that an input may lack; `end`: all after its last event, and nothing before it. */
-export type LostKind = RecordedKind | 'CUDA events' | 'end'
+/**
+ * A kind of data that an input may lack; `functions`: what llama.cpp does outside of calls, `placement`: what devices were asked, `pages`: the NUMA nodes of memory, `end`: all after
+ * its last event, and nothing before it.
+ */
+export type LostKind = RecordedKind | 'CUDA events' | 'functions' | 'placement' | 'pages' | 'end'
 
 /** Words for kinds whose names are none. */
 export const LOST_WORDS: Readonly<Partial<Record<LostKind, string>>> = {
   end: 'the end of the run',
+  functions: 'functions outside of calls',
+  pages: 'NUMA nodes of memory',
   blas: 'math libraries',
   states: 'states of threads',
   scheduler: 'the scheduler',
@@ -157,6 +162,34 @@ export const ISSUES = {
     'lost work of a GPU',
     'its times could not be read: pieces of work of the GPU are missing; calls, graphs and operators of the CPU are complete',
     'gpu',
+  ),
+  'gpu-work-without-launch': loss(
+    'work of a GPU without its launch',
+    'it is on its stream in the trace, and missing in the figures of its call, graph and operator: CUPTI delivered it without the launch, or so late that the launch was forgotten',
+    'gpu',
+  ),
+  'states-end': loss(
+    'states of threads end early',
+    'the recorder could not find out any more whether other threads run (/proc/self), and states are missing from there on; calls, graphs and operators are complete: record --sched, as root, does not depend on it',
+    'states',
+  ),
+  'left-out-functions': loss(
+    'functions left out',
+    'conversions of a token to text after the first 1024 between two calls are left out: the time that the program takes for them is too small in the figures',
+    'functions',
+  ),
+  'unseen-calls': loss(
+    'calls that the recorder does not see',
+    'the compiler made copies of functions for some of their calls (.constprop, .isra, .part), or a library made calls while it was loaded: these calls are missing. Shared libraries (cmake -DBUILD_SHARED_LIBS=ON) have no such copies',
+  ),
+  'unseen-pages': loss(
+    'NUMA nodes of memory are not known',
+    'the kernel refused move_pages(2), and the nodes of memory are missing: in a container, give it the capability CAP_SYS_NICE',
+    'pages',
+  ),
+  'clock-corrected': flaw(
+    'corrected clock',
+    "times come from the processor's counter, which stopped or jumped, as when the machine was suspended: a duration across that moment may be wrong by so much",
   ),
   'overlapping-work': flaw(
     'work within other work of its stream',

@@ -129,7 +129,7 @@ static bool take_begin_lock(void) {
 static void release_begin_lock(void) {
     do {
         const bool is_open = recording.log && !is_over;
-        if (atomic_exchange(&has_waited_in_vain, false) && is_open) fact("note", "calls by a thread that loaded a library when the recording began were not recorded");
+        if (atomic_exchange(&has_waited_in_vain, false) && is_open) fact("calls.left_out", "calls by a thread that loaded a library when the recording began were not recorded");
         if (atomic_exchange(&has_news, false) && is_open) program_facts(fact);
         pthread_mutex_unlock(&begin_lock);
     } while (atomic_load(&has_news) && pthread_mutex_trylock(&begin_lock) == 0);

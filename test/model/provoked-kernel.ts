@@ -1,6 +1,17 @@
 import { BlockKind, checksum, HEADER_BYTES, Header, MAGIC, NONE, RecordType } from '../../lib/log/ggtrace-layout.ts'
 import { plainBytes } from '../line/support.ts'
-import { altered, begun, blocksOf, everyRecord, fieldsOf, joined, killed, lossy, tiny } from '../read/ggtrace-logs.ts'
+import {
+  altered,
+  begun,
+  blocksOf,
+  everyRecord,
+  fieldsOf,
+  joined,
+  killed,
+  lossy,
+  runCalls,
+  tiny,
+} from '../read/ggtrace-logs.ts'
 import { fixture, type Provocations, textInput } from './provoked.ts'
 
 /** As provoked.ts, for codes of ggtrace, servers' logs, ProfInfer and recordings of the kernel. */
@@ -88,6 +99,14 @@ function ofTwoClocks() {
   return log(bytes)
 }
 
+/** A run of some calls, whose log has a fact. */
+function withFact(key: string, value: string) {
+  const writer = begun({ [key]: value })
+  runCalls(writer, [5, 1, 1], 1)
+  writer.end(1e6)
+  return log(writer.take())
+}
+
 const LAUNCH = 'slot launch_slot_: id  0 | task 0 | processing task, is_child = 0\n'
 
 export const PROVOKED_BY_KERNEL: Provocations = {
@@ -100,6 +119,12 @@ export const PROVOKED_BY_KERNEL: Provocations = {
   'dropped-records': () => log(everyRecord()),
   'lost-states': () => log(lostFor('thread states')),
   'lost-gpu-work': () => log(lostFor('work of a GPU: its times could not be read')),
+  'gpu-work-without-launch': () => withFact('gpu.without_launch', '3'),
+  'states-end': () => withFact('states.end', 'the rest may be missing: /proc/self cannot be read any more'),
+  'left-out-functions': () => withFact('functions.left_out', '76 conversions of a token to text'),
+  'unseen-calls': () => withFact('program.copies', 'llama_decode'),
+  'unseen-pages': () => withFact('numa.missing', 'pages: move_pages(2) is not permitted'),
+  'clock-corrected': () => withFact('clock.error_ns', '250000'),
   'lost-counters': () => log(lostFor('counters of this thread: not permitted')),
   'log-full': () => full(1),
   'process-limit': () => full(2),

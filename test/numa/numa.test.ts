@@ -144,6 +144,16 @@ describe('made logs', () => {
     expect(first!.sentence).toBe("88 % of the bytes of weights and caches that node 1's workers read lie on node 0")
     expect(first!.evidence).toMatchObject({ remote_share: 28 / 64, node: 1, from_node: 0, largest_part: 120 / 64 })
     expect(first!.confidence).toBe('medium')
+    const without = made(
+      [
+        [60, 0],
+        [4, 1],
+      ],
+      { 'numa.missing': 'pages: move_pages(2) is not permitted' },
+    )
+    expect(findings(await analysed(without)).map(({ rule, confidence }) => [rule, confidence])).toContainEqual([
+      ...['remote-memory', 'low'],
+    ])
     const others = [
       made([
         [32, 0],

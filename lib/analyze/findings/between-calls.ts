@@ -1,5 +1,6 @@
 import type { Analysis } from '../analysis.ts'
 import type { GpuHostTime } from '../gpu/figures.ts'
+import { CALLS } from '../run/losses.ts'
 import { devicesOf } from './gpu-device.ts'
 import { confidenceOf, found, type Limit, type Rule } from './rule.ts'
 import { percent, time } from './words.ts'
@@ -50,7 +51,7 @@ export const betweenCalls: Rule = {
       return [{ figure: 'between calls, other threads had the CPU of the program, as in calls' }]
     return found(sentence, {
       time_ns: ns * points,
-      ...confidenceOf(analysis, points),
+      ...confidenceOf(analysis, points, [...CALLS, 'functions']),
       evidence: { between_share: share, between_ns: ns, tpot_ns: tpot.mean_ns, calls: points },
       check: { command: 'ggml2perfetto stats <logs>', evidence: 'between_ns' },
     })

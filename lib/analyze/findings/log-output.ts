@@ -1,3 +1,4 @@
+import { CALLS } from '../run/losses.ts'
 import { confidenceOf, found, type Limit, partsNs, phasesOf, type Rule } from './rule.ts'
 import { slicesIn } from './sql.ts'
 import { percent, time } from './words.ts'
@@ -26,7 +27,7 @@ export const logOutput: Rule = {
       if (share < SHARE.value) return [{ figure: sentence }]
       return found(sentence, {
         time_ns: loggedNs,
-        ...confidenceOf(analysis, calls),
+        ...confidenceOf(analysis, calls, [...CALLS, 'functions']),
         evidence: { phase, log_share: share, log_ns: loggedNs, calls },
         check: {
           sql: `select sum(s.dur) ${slicesIn(phase, 'function')} and s.name = 'write-log'`,

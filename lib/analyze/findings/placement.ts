@@ -3,6 +3,7 @@ import { duration, plural, size, threeDigits } from '../../model/units.ts'
 import type { Analysis, CallTime, MovedOperators, PhasePlacement, PlacementFigures } from '../analysis.ts'
 import { askedLayers } from '../placement/options.ts'
 import { layersByBackend, layersText, movedOps, rangesText, reasonText } from '../placement/words.ts'
+import { CALLS } from '../run/losses.ts'
 import { confidenceOf, found, type Limit, phasesOf, type Rule } from './rule.ts'
 
 const ROOM: Limit = { value: 2, why: 'times the weights: their KV caches and what is computed need room, too' }
@@ -43,7 +44,7 @@ export const movedOperators: Rule = {
         const sentence = `${movedOps(operators)} of ${plural(operators.layers.length, 'layer')} ${movedOps(operators).includes(',') ? 'run' : 'runs'} on the CPU: ${cost}: ${reasonText(operators)}`
         return found(sentence, {
           time_ns: scaled(operators.time_ns + copyingNs, row, time),
-          ...confidenceOf(analysis, time.calls),
+          ...confidenceOf(analysis, time.calls, [...CALLS, 'placement']),
           evidence: { ...evidenceOf(operators, row), copying_ns_max: copyingNs / row.calls },
           check: { command: CHECK, evidence: 'splits' },
         })
@@ -109,7 +110,7 @@ export const layersOnCpu: Rule = {
         `${where}${askedText(placement, count)}${roomText(placement)}: ${cost}${belowThreshold(analysis, placement, row)}`,
         {
           time_ns: scaled(ns, row, time),
-          ...confidenceOf(analysis, time.calls),
+          ...confidenceOf(analysis, time.calls, [...CALLS, 'placement']),
           evidence: {
             phase: row.phase,
             layers: rangesText(onCpu),

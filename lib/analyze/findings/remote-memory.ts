@@ -1,5 +1,6 @@
 import type { NumaFigures } from '../analysis.ts'
 import { remoteReads, shareText } from '../numa/words.ts'
+import { CALLS } from '../run/losses.ts'
 import { computingNs } from './cores.ts'
 import { found, type Limit, phasesOf, type Rule } from './rule.ts'
 import { inferredOf } from './thread-teams.ts'
@@ -41,6 +42,7 @@ export const remoteMemory: Rule = {
         analysis,
         phasesOf(analysis).reduce((sum, { calls }) => sum + calls, 0),
         `the time is an upper bound: as if the memory of each node limited all work${numa.estimated_share > 0 ? `; who reads ${percent(numa.estimated_share)} of the bytes is estimated` : ''}`,
+        [...CALLS, 'pages'],
       ),
       evidence: {
         remote_share: remote,

@@ -1,4 +1,5 @@
 import type { Analysis, SamplerFigures } from '../analysis.ts'
+import { CALLS } from '../run/losses.ts'
 import { confidenceOf, found, type Limit, type Looked, type Rule } from './rule.ts'
 import { percent, shares, time } from './words.ts'
 
@@ -62,7 +63,7 @@ function lookAt(
   if (share < limit.value) return [{ figure: sentence }]
   return found(sentence, {
     time_ns: ns,
-    ...confidenceOf(analysis, calls),
+    ...confidenceOf(analysis, calls, [...CALLS, 'functions']),
     evidence: {
       ...{ [`${key}_share`]: share, [`${key}_ns`]: ns, calls },
       ...(perToken !== null && { per_token_ns: perToken, tokens: sampling.tokens! }),

@@ -1,4 +1,5 @@
 import { plural } from '../../model/units.ts'
+import { CALLS } from '../run/losses.ts'
 import { confidenceOf, found, type Limit, type Rule } from './rule.ts'
 import { percent, time } from './words.ts'
 
@@ -29,7 +30,7 @@ export const stateSaves: Rule = {
     if (share < SHARE.value) return [{ figure: sentence }]
     return found(sentence, {
       time_ns: ns,
-      ...confidenceOf(analysis, calls),
+      ...confidenceOf(analysis, calls, [...CALLS, 'functions']),
       evidence: { state_share: share, state_ns: ns, calls, state_bytes: bytes },
       check: { command: 'ggml2perfetto stats <logs>', evidence: 'state_ns' },
     })

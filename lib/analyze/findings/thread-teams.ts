@@ -1,3 +1,4 @@
+import type { LostKind } from '../../model/issues.ts'
 import { plural } from '../../model/units.ts'
 import type { Analysis, CallTime } from '../analysis.ts'
 import { lostIn as meanWait } from './barrier-wait.ts'
@@ -149,8 +150,8 @@ export const twoOpenmpRuntimes: Rule = {
 }
 
 /** The confidence where a part is inferred. */
-export function inferredOf(analysis: Analysis, calls: number, what: string) {
-  const { confidence, confidence_reason } = confidenceOf(analysis, calls)
+export function inferredOf(analysis: Analysis, calls: number, what: string, kinds?: readonly LostKind[]) {
+  const { confidence, confidence_reason } = confidenceOf(analysis, calls, kinds)
   const reason = `${confidence_reason}; ${what}`
   return { confidence: confidence === 'high' ? ('medium' as const) : confidence, confidence_reason: reason }
 }

@@ -20,6 +20,7 @@ import { type Block, BlockFinder, forEachRecord, keepBlock, type Report } from '
 import { LogDefinitions } from './definitions.ts'
 import { LogClock } from './fields.ts'
 import { KeptTimes } from './kept.ts'
+import { missingByFacts } from './loss.ts'
 import { Waiting, Writers } from './order.ts'
 import { EventRecords } from './records.ts'
 import { isOfRequests } from './requests.ts'
@@ -84,6 +85,7 @@ class LogReader implements ChunkReader {
       return true
     }
     this.records.finish(this.end !== undefined)
+    for (const issue of missingByFacts(this.attributes, this.cursor.offset, this.clock.lastNs)) this.batch.add(issue)
     this.reportEnd(this.cursor.offset)
     for (const event of this.records.leftOut.events()) this.batch.add(event)
     return false

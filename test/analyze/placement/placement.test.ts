@@ -208,6 +208,18 @@ describe('findings', () => {
     expect(others.map(({ rule, evidence }) => [rule, evidence['phase']])).toEqual([['moved-operators', 'prefill']])
   })
 
+  test.each([
+    ['ggml_backend_dev_supports_op', 'low'],
+    ['llama_tokenize', 'high'],
+  ])(
+    'are less sure where the recorder does not see all questions to devices, not for other functions: %s',
+    async (name, confidence) => {
+      const facts = { ...GPU, 'program.copies': name }
+      const [first] = await found({ layers: [{ attention: 'CPU' }, {}], facts, decodes: 10 })
+      expect(first).toMatchObject({ rule: 'moved-operators', confidence })
+    },
+  )
+
   test('what decided, where the device was asked again; not of other types', async () => {
     const asked = (type: string) => ({
       ...GPU,

@@ -134,3 +134,20 @@ test("perf mem's samples as the text of perf script", async () => {
   expect(events.filter((event) => event.kind === 'left-out')).toMatchObject([{ what: 'page-faults', count: 1 }])
   expect(events[0]).toMatchObject({ format: 'perf-script', capabilities: { accesses: true, switches: false } })
 })
+
+test('a file that perf did not complete, as it was killed, gives its samples, and states the loss', async () => {
+  const whole = perfFile(EVENTS, [sample(1, pair(213, 0xffff), source({})), sample(4, 1n, source({}))], ['0-1'])
+  const view = new DataView(whole.buffer, whole.byteOffset)
+  const end = Number(view.getBigUint64(40, true) + view.getBigUint64(48, true))
+  // perf writes the size of the records, and the features after them, when it ends.
+  const killed = new Uint8Array(whole.subarray(0, end))
+  new DataView(killed.buffer).setBigUint64(48, 0n, true)
+  const titles = async (bytes: Uint8Array) => {
+    const { events } = await eventsIn(bytes)
+    const issues = events.flatMap((event) => (event.kind === 'issue' ? [event.title] : []))
+    return [events.filter(({ kind }) => kind === 'access').length, issues]
+  }
+  expect(await titles(killed)).toEqual([2, ['torn file']])
+  expect(await titles(killed.subarray(0, end - 5))).toEqual([1, ['torn file', 'torn record']])
+  await expect(titles(killed.subarray(0, Number(view.getBigUint64(40, true))))).rejects.toThrow(/perf was killed/)
+})

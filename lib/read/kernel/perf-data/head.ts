@@ -63,16 +63,18 @@ export async function readPerfHead(
     const bits = await from.bytes(FEATURES_MAX / 8, 'the features')
     await readAttrs(readAt, attrs, attrBytes, facts)
     if (data.bytes === 0) {
-      from.fail(
-        'records',
-        'none',
-        'perf was killed before it had written the file; let it end by Ctrl-C, or use a pipe',
-      )
+      facts.cut = new FormatError(format, { byte: DATA_SIZE_AT }, 'records', 'none', KILLED)
+      if (!needsNoFeatures(facts) || !(await readAt(data.offset, (there) => there.has(1)))) throw facts.cut
+      return { offset: data.offset, bytes: Infinity }
     }
     await readFeatures(readAt, data.offset + data.bytes, bits, facts).catch((error) => orCut(error, facts))
     return data
   })
 }
+
+/** Place of the size of the records, which perf writes last. */
+const DATA_SIZE_AT = 48
+const KILLED = 'perf was killed before it had written the file; let it end by Ctrl-C, or use a pipe'
 
 /** A pipe's header: magic and its size. */
 export const PIPE_HEAD_BYTES = 16
@@ -81,11 +83,14 @@ async function section(from: FieldReader): Promise<PerfData> {
   return { offset: await from.u64("a part's place"), bytes: await from.u64("a part's size") }
 }
 
-/** Records of switches can be read without the features after the records; tracepoints cannot. */
+/** Records of switches and samples of addresses can be read without the features after the records; tracepoints cannot. */
+const needsNoFeatures = ({ attrs }: PerfFacts): boolean =>
+  attrs.some(({ attr }) => attr.recordsSwitches || attr.accesses !== undefined)
+
 function orCut(error: unknown, facts: PerfFacts): void {
   if (!isFormatError(error) || !error.found.startsWith(END_OF_INPUT)) throw error
   facts.cut = error
-  if (facts.attrs.some(({ attr }) => attr.recordsSwitches)) return
+  if (needsNoFeatures(facts)) return
   const hint =
     'the file was cut: perf writes the formats of tracepoints after its records; the output of a pipe ' +
     '(`perf record -o -`) can be read up to the cut'

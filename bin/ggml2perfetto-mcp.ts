@@ -1,11 +1,22 @@
 #!/usr/bin/env node
 import { serveStdio } from '@modelcontextprotocol/server/stdio'
 import { isOwnError } from '../lib/cli.ts'
+import { endAll } from './mcp/child.ts'
 import { HELP, optionsOf } from './mcp/options.ts'
 import { serverOf } from './mcp/server.ts'
 import { LineTransport } from './mcp/transport.ts'
+import { whenSignalled } from './signals.ts'
 import { note } from './terminal.ts'
 import { version } from './version.ts'
+
+let isEnding = false
+
+/** Ends the commands that still run, and this process; at once if it is asked again. */
+function end(): void {
+  if (isEnding) process.exit()
+  isEnding = true
+  void endAll().finally(() => process.exit())
+}
 
 /** Serves until standard input ends; then the commands that still run are ended after a second. */
 async function start(): Promise<void> {
@@ -18,9 +29,9 @@ async function start(): Promise<void> {
   const { onclose } = transport
   transport.onclose = () => {
     onclose?.()
-    process.exit()
+    end()
   }
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => process.exit())
+  whenSignalled(end)
 }
 
 await start().catch(async (error: unknown) => {

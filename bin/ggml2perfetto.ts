@@ -4,8 +4,8 @@ import { version } from './version.ts'
 
 /** Ends the process by an error that no command caught. */
 async function fail(error: unknown): Promise<void> {
-  const { endByError } = await import('./main.ts')
-  await endByError(error)
+  const { report } = await import('./main.ts')
+  await report(error)
   process.exit()
 }
 

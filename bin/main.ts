@@ -1,4 +1,4 @@
-import { isOwnError, removeUnfinished, UsageError } from '../lib/cli.ts'
+import { isOwnError, UsageError } from '../lib/cli.ts'
 import { COMMANDS } from './commands.ts'
 import { noTopic, pageOf, topicText } from './help.ts'
 import { type Io, io, withIo } from './io.ts'
@@ -73,14 +73,8 @@ function overview(): Promise<string> {
     .getHelp()
 }
 
-/** Reports an error that no command caught; no incomplete file remains. */
-export function endByError(error: unknown): Promise<void> {
-  removeUnfinished()
-  return report(error)
-}
-
 /** Prints an error as a message for users, and sets the exit code. */
-async function report(error: unknown): Promise<void> {
+export async function report(error: unknown): Promise<void> {
   const { code, path, message, stack } = error as NodeJS.ErrnoException
   // The reader of our output has closed it (`| head`): not an error.
   if (code === 'EPIPE') return

@@ -1,14 +1,11 @@
-import { writeSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { gzip, removeUnfinished, UsageError, writeFileWhole } from '../lib/cli.ts'
+import { gzip, UsageError, writeFileWhole } from '../lib/cli.ts'
 import { standardInput } from './inputs.ts'
 import { io } from './io.ts'
 import { type OutputKind, refuseLoss } from './mistakes.ts'
+import { onSignals } from './signals.ts'
 import { send } from './terminal.ts'
-
-/** Signals that end this process, and the corresponding exit codes in shells. */
-const SIGNALS = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const
 
 /**
  * Throws UsageError for an output that must not be written: a terminal (except texts), a folder, one of the inputs, or an existing file that
@@ -48,10 +45,7 @@ export async function writeTrace<R>(
   what = 'trace',
 ): Promise<{ result: R; bytes: number }> {
   if (output === '-') return writeStandardOutput(pieces)
-  const release = onSignals(`interrupted: no ${what} was written`, () => {
-    onInterrupt()
-    removeUnfinished()
-  })
+  const release = onSignals(`interrupted: no ${what} was written`, onInterrupt)
   try {
     return await writeFileWhole(output, output.endsWith('.gz') ? gzip(pieces) : pieces)
   } finally {
@@ -71,24 +65,5 @@ async function writeStandardOutput<R>(pieces: AsyncGenerator<Uint8Array, R>): Pr
   } catch (error) {
     await pieces.return(undefined as R).catch(() => undefined)
     throw error
-  }
-}
-
-/** On a signal that ends this process: calls `act`, prints `message`, and ends. Returns a function that undoes this. */
-export function onSignals(message: string, act: () => void): () => void {
-  const handlers = Object.entries(SIGNALS).map(([signal, code]) => {
-    const handler = () => {
-      act()
-      try {
-        writeSync(2, `${message}\n`)
-      } finally {
-        process.exit(code)
-      }
-    }
-    process.once(signal, handler)
-    return [signal, handler] as const
-  })
-  return () => {
-    for (const [signal, handler] of handlers) process.removeListener(signal, handler)
   }
 }

@@ -187,6 +187,17 @@ describe('who may import whom', () => {
     expect(wrong).toEqual([])
   })
 
+  test('processes are started in lib/node/children.ts, by which they end with this one', () => {
+    const OTHERS = ['bin/browser.ts'] // a browser is the user's
+    const wrong = ALL.filter(({ fileName }) => fileName !== 'lib/node/children.ts').flatMap((file) =>
+      importsOf(file)
+        .filter(({ statement, target }) => /^node:(child_process|cluster)$/.test(target) && !isOfTypes(statement))
+        .filter(() => !OTHERS.includes(file.fileName))
+        .map(({ statement }) => `${place(file, statement)}: imports node:child_process`),
+    )
+    expect(wrong).toEqual([])
+  })
+
   test('lib/cli.ts exports what bin imports, and nothing else but figures of an Analysis', () => {
     const namesIn = (path: string, isOf: (statement: ts.Statement) => boolean) =>
       ALL.filter(({ fileName }) => fileName.startsWith(path)).flatMap((file) =>
@@ -383,6 +394,9 @@ describe('lib', () => {
     expect(wrong).toEqual([])
   })
 })
+
+const isOfTypes = (statement: ts.Statement) =>
+  ts.isImportDeclaration(statement) && statement.importClause?.isTypeOnly === true
 
 function isFormat(file: ts.SourceFile, statement: ts.Statement): boolean {
   if (!file.fileName.startsWith('lib/read/') || !ts.isVariableStatement(statement)) return false

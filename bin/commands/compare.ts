@@ -8,6 +8,7 @@ import { io } from '../io.ts'
 import { FORCE, flag, once, oneOf, READING, seldom, valued, whole } from '../options.ts'
 import { checkOutput } from '../output.ts'
 import { writeReport } from '../report-file.ts'
+import { interruptible } from '../signals.ts'
 import { toMarkdown, toText } from '../stats/section.ts'
 import { note, print, printJson, quoted } from '../terminal.ts'
 import { plural } from '../units.ts'
@@ -130,13 +131,20 @@ async function comparisonOf(args: ArgumentsCamelCase<Arguments>): Promise<Compar
         `${plural(inputs.length, 'command')} after --; expected two, each in quotes\nhint: ggml2perfetto compare -- 'llama-cli -m a.gguf' 'llama-cli -m b.gguf'`,
       )
     const folder = output ?? `compare-${new Date().toISOString().replace(/[:.]/g, '-').slice(0, 19)}`
-    const logs = await recordRuns({
-      commands: [a, b],
-      runs: runs ?? RUNS,
-      warmup: warmup ?? 1,
-      ...{ folder, level },
-      onRun: ({ side, number, isWarmup }) =>
-        void note(isWarmup ? `warm-up of ${side}` : `run ${number} of ${runs ?? RUNS} of ${side}`),
+    const all = 2 * (runs ?? RUNS)
+    let ended = -1
+    const kept = () => `${plural(Math.max(ended, 0), 'run')} of ${all} are complete in ${folder}`
+    const onRun = ({ side, number, isWarmup }: { side: 'a' | 'b'; number: number; isWarmup: boolean }) => {
+      if (!isWarmup) ended++
+      void note(isWarmup ? `warm-up of ${side}` : `run ${number} of ${all / 2} of ${side}`)
+    }
+    const options = { commands: [a, b] as const, runs: all / 2, warmup: warmup ?? 1, folder, level, onRun }
+    const logs = await interruptible(
+      () => `interrupted: ${kept()}`,
+      () => recordRuns(options),
+    ).catch(async (error) => {
+      if (ended > 0) await note(kept())
+      throw error
     })
     await note(`the logs are in ${folder}; again: ggml2perfetto compare ${quoted(folder)}`)
     const [nameOfA, nameOfB] = namesOf(args, [a, b])

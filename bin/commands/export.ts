@@ -10,10 +10,11 @@ import {
   UsageError,
 } from '../../lib/cli.ts'
 import { COMMANDS } from '../commands.ts'
-import { attempt, exportByProcesses, type Outcome, serve, type Task } from '../export/workers.ts'
+import { attempt, exportByProcesses, INTERRUPTED, type Outcome, serve, type Task } from '../export/workers.ts'
 import { io } from '../io.ts'
 import { CLOCKS, conversionOf, FORCE, flag, inputsOf, once, oneOf, READING, seldom, valued, whole } from '../options.ts'
 import { checkOutput } from '../output.ts'
+import { interruptible } from '../signals.ts'
 import { note, print } from '../terminal.ts'
 import { count, plural, size } from '../units.ts'
 import { version } from '../version.ts'
@@ -80,8 +81,14 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const jobs = Math.min(args.jobs ?? availableParallelism(), tasks.length)
   const report = new Report(args.quiet, tasks.length, isArrow ? 'written' : 'added')
   const startedAt = performance.now()
-  if (jobs === 1) for (const task of tasks) await report.done(task, await attempt(() => exportOne(task)))
-  else await exportByProcesses(tasks, jobs, io().argv.slice(1), (task, outcome) => report.done(task, outcome))
+  const one = async () => {
+    for (const task of tasks) await report.done(task, await attempt(() => exportOne(task)))
+  }
+  if (jobs === 1) await interruptible(INTERRUPTED, one)
+  else {
+    const done = (task: Task, outcome: Outcome) => report.done(task, outcome)
+    await exportByProcesses(tasks, jobs, io().argv.slice(1), done, () => removeLeftOvers(output))
+  }
   await report.finish((performance.now() - startedAt) / 1e3, output)
 }
 

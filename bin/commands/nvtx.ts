@@ -2,6 +2,7 @@ import type { CommandModule } from 'yargs'
 import { nvtxListener } from '../../lib/cli.ts'
 import { COMMANDS } from '../commands.ts'
 import { io } from '../io.ts'
+import { interruptible } from '../signals.ts'
 import { note, print } from '../terminal.ts'
 
 /** `ggml2perfetto nvtx` */
@@ -17,6 +18,6 @@ export const nvtxCommand: CommandModule = {
       .example('NVTX_INJECTION64_PATH=$($0 nvtx) python train.py', 'then: ggml2perfetto python-<pid>.ggtrace'),
   handler: async () => {
     const onBuild = (compiler: string) => void note(`building the NVTX listener with ${compiler}, once`)
-    await print(await nvtxListener({ env: io().env, onBuild }))
+    await print(await interruptible('interrupted', () => nvtxListener({ env: io().env, onBuild })))
   },
 }

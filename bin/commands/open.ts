@@ -31,8 +31,8 @@ import {
   valued,
   whole,
 } from '../options.ts'
-import { onSignals } from '../output.ts'
 import { type Progress, progressOf } from '../progress.ts'
+import { onSignals } from '../signals.ts'
 import { describeLogs, warnOfIssues } from '../summary.ts'
 import { note, print, quoted } from '../terminal.ts'
 import { noteThinned } from '../thinned.ts'
@@ -156,8 +156,13 @@ async function show(showing: Showing, progress: Progress, make: () => Promise<Sh
     const urlOf = (address: string) => (isPosting ? address : viewerOf(address))
     server.leadTo(isPosting ? viewerOf() : urlOf(url))
     const urls = { url: urlOf(url), ownUrl: urlOf(ownUrl), shortUrl, isPosting }
-    const isByHand = await printUrls(urls, trace.bytes, showing)
-    const isFetched = await Promise.race([fetched.then(() => true), ...(isByHand ? [later(showing.wait)] : [])])
+    let onFailure!: (failure: string) => void
+    const failed = new Promise<void>((resolve) => {
+      onFailure = (failure) => void note(`${failure}; open the URL above yourself`).then(resolve)
+    })
+    const isByHand = await printUrls(urls, trace.bytes, showing, onFailure)
+    const waited = (isByHand ? Promise.resolve() : failed).then(() => later(showing.wait))
+    const isFetched = await Promise.race([fetched.then(() => true), waited])
     if (!isFetched) await note(`ended: no browser fetched the trace in ${duration(showing.wait * 1e9)}`)
     else if (!showing.quiet) await note('the browser has the trace')
   } finally {
@@ -244,16 +249,17 @@ async function warnOfSize(bytes: number, held: number, inputs: readonly string[]
   )
 }
 
-/** Prints the URL, and opens a browser; returns whether it has to be opened by hand. `ownUrl`: the one for a browser of this user, as all users see the arguments of the program that opens it. */
+/** Prints the URL, and opens a browser; returns whether it has to be opened by hand. `onFailure` reports that the browser failed later. `ownUrl`: the one for a browser of this user, as all users see the arguments of the program that opens it. */
 async function printUrls(
   { url, ownUrl, shortUrl, isPosting }: Urls,
   bytes: number,
   { browser, quiet, wait, say }: Showing,
+  onFailure: (failure: string) => void,
 ): Promise<boolean> {
   await say(url)
   // A browser on Windows, outside of this Linux, has no user here.
   const isOnWindows = Boolean(io().env['WSL_DISTRO_NAME'])
-  const failure = browser ? await openBrowser(isOnWindows ? url : ownUrl) : undefined
+  const failure = browser ? await openBrowser(isOnWindows ? url : ownUrl, onFailure) : undefined
   if (failure !== undefined) await note(`no browser was opened: ${failure}; open the URL above yourself`)
   const isByHand = !browser || failure !== undefined
   if (quiet) return isByHand

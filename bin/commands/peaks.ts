@@ -12,12 +12,14 @@ import {
 import { COMMANDS } from '../commands.ts'
 import { io } from '../io.ts'
 import { flag, once, valued, wholes, words } from '../options.ts'
+import { interruptible } from '../signals.ts'
 import { analysisOf } from '../stats/inputs.ts'
 import { note, print, printJson, table } from '../terminal.ts'
 import { duration, plural, threeDigits } from '../units.ts'
 
 /** Rows of measured products that are printed. */
 const ROWS = 60
+const INTERRUPTED = 'interrupted: nothing was measured'
 
 const OPTIONS = {
   types: valued(words('--types'), "Measure ggml's products of these types for <log>: q4_0"),
@@ -62,13 +64,13 @@ export const peaksCommand: CommandModule<object, Arguments> = {
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const { json, fresh, types, log } = args
   const onBuild = (compiler: string) => void note(`building the measuring program with ${compiler}, once`)
-  if (types !== undefined) return handleKernels(args, types, onBuild)
+  if (types !== undefined) return interruptible(INTERRUPTED, () => handleKernels(args, types, onBuild))
   const given = (['threads', 'batch', 'context', 'experts', 'ggml'] as const).find(
     (option) => args[option] !== undefined,
   )
   if (given !== undefined) throw new UsageError(`--${given}: only with --types`)
   if (log !== undefined) throw new UsageError(`${log}: a log is measured with --types only\nhint: --types q4_0,q8_0`)
-  const peaks = await measurePeaks({ env: io().env, fresh, onBuild })
+  const peaks = await interruptible(INTERRUPTED, () => measurePeaks({ env: io().env, fresh, onBuild }))
   await (json ? printJson(JSON.stringify(peaks, null, 2)) : print(describe(peaks)))
 }
 

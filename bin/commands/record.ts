@@ -21,6 +21,7 @@ import { io } from '../io.ts'
 import { refuseLoss } from '../mistakes.ts'
 import { type Arguments, attached, chosen, counted, OPTIONS } from '../record/options.ts'
 import { recordSweep } from '../record/sweep.ts'
+import { endBy, interruptible, isEnding, onSignals, whenSignalled } from '../signals.ts'
 import { describeLog, issueCount, lossCount } from '../summary.ts'
 import { note, print, quoted } from '../terminal.ts'
 import { duration, plural, size } from '../units.ts'
@@ -98,9 +99,10 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   if (listener && !quiet) {
     void note(`note: NVTX_INJECTION64_PATH is set: NVTX ranges go to ${listener}, and not into the log`)
   }
-  let release = () => {}
-  const onStart = (kill: (signal: NodeJS.Signals) => void) => {
-    release = passSignals(kill)
+  let release = onSignals('interrupted: nothing was recorded')
+  const onStart = (kill: (signal: NodeJS.Signals) => void, ended: AbortSignal) => {
+    release()
+    release = passSignals(program, kill, ended)
   }
   try {
     const result = await record({
@@ -124,28 +126,29 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   }
 }
 
-/** Records a process that already runs until it ends, the time is over, or this process gets a signal. */
+/** Records a process that already runs until it ends, the time is over, or this process gets a signal; the third one ends it without a log. */
 async function recordAttached(pid: number, args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const end = new AbortController()
-  const onSignal = () => end.abort()
-  const SIGNALS_TO_END = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-  for (const signal of SIGNALS_TO_END) process.on(signal, onSignal)
-  try {
-    const result = await attach({
-      ...attached(args, pid),
-      env: io().env,
-      signal: end.signal,
-      onStart: (plan) => void note(attachedLines(plan, args)),
-      onSchedProblem: (problem) => void note(withoutSched(problem, { ...args, states: false })),
-    })
-    await printResult(`process ${pid}`, result, args)
-    const { serverLog } = result
-    if (serverLog !== undefined && !args.quiet)
-      await note(`requests: ggml2perfetto open ${[...inputsOf(result), serverLog].map(quoted).join(' ')}`)
-    if (args.open) await openResult(result, args)
-  } finally {
-    for (const signal of SIGNALS_TO_END) process.removeListener(signal, onSignal)
+  let signals = 0
+  const release = whenSignalled((signal) => {
+    if (++signals === 2) void note('the recording is ending: one more signal ends it at once, without a log')
+    if (signals > 2) endBy(signal, 'interrupted: no log was written')
+    end.abort()
+  })
+  const options = {
+    ...attached(args, pid),
+    env: io().env,
+    signal: end.signal,
+    onStart: (plan: AttachPlan) => void note(attachedLines(plan, args)),
+    onSchedProblem: (problem: string) => void note(withoutSched(problem, { ...args, states: false })),
   }
+  const result = await attach(options).finally(release)
+  io().exitCode = result.exitCode
+  await printResult(`process ${pid}`, result, args)
+  const { serverLog } = result
+  if (serverLog !== undefined && !args.quiet)
+    await note(`requests: ggml2perfetto open ${[...inputsOf(result), serverLog].map(quoted).join(' ')}`)
+  if (args.open) await openResult(result, args)
 }
 
 /** What will be traced, and what it costs (native/ebpf/README.md). */
@@ -175,7 +178,9 @@ async function printEnvironment(args: ArgumentsCamelCase<Arguments>): Promise<vo
   if (output === undefined)
     throw new UsageError('--print-env: expected the path of the log, too\nhint: -o /var/log/run.ggtrace')
   const { ask: _, ...own } = chosen(args) // nothing is asked after a program that others start
-  const variables = await recordVariables({ ...own, output, env: io().env, onBuild: onBuild(args) })
+  const variables = await interruptible('interrupted', () =>
+    recordVariables({ ...own, output, env: io().env, onBuild: onBuild(args) }),
+  )
   await print(Object.entries(variables).map(([key, value]) => `${key}=${value}`))
 }
 
@@ -185,11 +190,36 @@ const onBuild =
     if (!quiet) void note(`building the recorder with ${compiler}, once`)
   }
 
-/** Continues until the program ends, and passes on signals that were sent only to this process. Returns a function that ends this. */
-function passSignals(kill: (signal: NodeJS.Signals) => void): () => void {
+/** So many signals that end a process, within so many ms, kill a program that ignores them. */
+const [PATIENCE, PATIENCE_MS] = [3, 5000]
+/** Signals of one program, which sends them to this process and to its group, are one. In ms. */
+const APART_MS = 50
+/** After that time, a program that got the last but one of these is reported to run still, in ms. */
+const REPORT_MS = 1000
+/** A signal that ended the program may arrive here so many ms later. */
+const SAME_MS = 1000
+
+/**
+ * Continues until the program ends, and passes on signals that were sent only to this process; then ends by them. Returns a function that
+ * ends this.
+ */
+function passSignals(program: string, kill: (signal: NodeJS.Signals) => void, ended: AbortSignal): () => void {
   const witness = signalWitness(io().env)
+  let endedMs = Infinity
+  ended.addEventListener('abort', () => (endedMs = performance.now()))
+  let recent: number[] = []
   const handler = async (signal: NodeJS.Signals) => {
+    const nowMs = performance.now()
+    if (isEnding(signal)) {
+      if (nowMs > endedMs + SAME_MS) endBy(signal, 'interrupted: what is recorded next to the log may be missing')
+      if (nowMs - (recent.at(-1) ?? 0) > APART_MS) recent = [...recent.filter((ms) => nowMs - ms < PATIENCE_MS), nowMs]
+      if (recent.length >= PATIENCE) kill('SIGKILL')
+      else if (recent.length === PATIENCE - 1) setTimeout(reportRunning, REPORT_MS).unref()
+    }
     if (!(await witness.saw(signal))) kill(signal)
+  }
+  const reportRunning = () => {
+    if (!ended.aborted) void note(`${program} still runs: ${PATIENCE} signals within ${PATIENCE_MS / 1000} s kill it`)
   }
   for (const signal of SIGNALS) process.on(signal, handler)
   return () => {

@@ -32,7 +32,7 @@ import {
   WHAT_IF_SERIES,
 } from '../../lib/cli.ts'
 import { io } from '../io.ts'
-import { onSignals } from '../output.ts'
+import { interruptible } from '../signals.ts'
 import { analysisOf } from '../stats/inputs.ts'
 import { note } from '../terminal.ts'
 import { duration, size } from '../units.ts'
@@ -80,7 +80,11 @@ const DECODE = { min: 24, max: 256 }
  * Finds llama.cpp and a model, measures the peaks of the machine, and records runs with several numbers of threads, in a temporary folder. Throws
  * UsageError if something is not found, or a run fails.
  */
-export async function examine({ program, model: given, rounds, limitMs }: Wanted): Promise<Examined> {
+export function examine(wanted: Wanted): Promise<Examined> {
+  return interruptible('interrupted', () => examined(wanted))
+}
+
+async function examined({ program, model: given, rounds, limitMs }: Wanted): Promise<Examined> {
   const endMs = performance.now() + limitMs
   const { env } = io()
   const bench = await findBench(program, env)
@@ -144,12 +148,7 @@ interface Plan {
 async function recordAll(plan: Plan): Promise<{ runs: SweptRun[]; notRun: number[] }> {
   const { counts, rounds, endMs } = plan
   const folder = await temporaryFolder()
-  const running = { end: () => {} }
-  const release = onSignals('interrupted', () => {
-    running.end()
-    folder.remove()
-  })
-  const recorder = new Recorder(plan, folder.path, running)
+  const recorder = new Recorder(plan, folder.path)
   try {
     // The usual number is the first one: where the time is short, it matters most.
     const order = [counts.usual, ...counts.all.toReversed().filter((threads) => threads !== counts.usual)]
@@ -162,7 +161,6 @@ async function recordAll(plan: Plan): Promise<{ runs: SweptRun[]; notRun: number
     const notRun = counts.all.filter((threads) => !recorder.runs.some(({ value }) => value === `${threads}`))
     return { runs: recorder.runs, notRun }
   } finally {
-    release()
     folder.remove()
   }
 }
@@ -177,7 +175,6 @@ class Recorder {
   constructor(
     private readonly plan: Plan,
     private readonly folder: string,
-    private readonly running: { end: () => void },
   ) {}
 
   /** How long runs with these numbers of threads take at most: as before, or as if the next larger number scaled perfectly. 0: nothing is known. */
@@ -237,15 +234,15 @@ class Recorder {
     command: readonly [program: string, ...args: string[]],
     output: string,
   ): Promise<string | undefined> {
-    let isLate = false
+    let [isLate, end] = [false, () => {}]
     const late = () => {
       isLate = true
-      this.running.end()
+      end()
     }
     const timer = setTimeout(late, Math.max(0, this.plan.endMs - performance.now()))
     const onStart = (kill: (signal: NodeJS.Signals) => void) => {
-      this.running.end = () => kill('SIGKILL')
-      if (isLate) setImmediate(this.running.end) // the program starts right after this
+      end = () => kill('SIGKILL')
+      if (isLate) setImmediate(end) // the program starts right after this
     }
     const onBuild = (compiler: string) => void note(`building the recorder with ${compiler}, once`)
     try {
@@ -256,7 +253,6 @@ class Recorder {
       throw error
     } finally {
       clearTimeout(timer)
-      this.running.end = () => {}
     }
   }
 }

@@ -1,6 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { constants, tmpdir } from 'node:os'
 import { fileURLToPath } from 'node:url'
-import { UsageError } from '../../lib/cli.ts'
+import { describeEnding, type OwnedChild, removeLeftOf, startChild, UsageError } from '../../lib/cli.ts'
 import { duration, plural, size } from '../units.ts'
 
 /** The CLI, which this file is next to when it is built. */
@@ -13,8 +13,6 @@ const OUTPUT_BYTES = 64 << 20
 const MESSAGES_BYTES = 1 << 16
 /** Commands that run at a time, and that wait for these. */
 const [RUNNING_MAX, WAITING_MAX] = [2, 32]
-/** Time in which a command ends by itself after SIGTERM, in ms. */
-const GRACE_MS = 5000
 /** Time between two reports of progress, in ms. */
 const TICK_MS = 1000
 
@@ -40,41 +38,37 @@ export interface Ran {
   readonly isEnded: boolean
 }
 
-const children = new Set<ChildProcess>()
-
-/** Ends a command, and the programs that it started. */
-export function endChild(child: ChildProcess, signal: NodeJS.Signals = 'SIGKILL'): void {
-  try {
-    if (child.pid !== undefined && child.exitCode === null && child.signalCode === null)
-      process.kill(-child.pid, signal)
-  } catch {
-    child.kill(signal)
-  }
-}
-
-// A process of its own group is not ended with this one.
-process.on('exit', () => {
-  for (const child of children) endChild(child)
-})
-
 /** A module that a command runs first: a thread of it ends the group when this process is no longer its parent, also by SIGKILL and within a query. */
 const ENDS_WITH_PARENT = `import { isMainThread, Worker } from 'node:worker_threads'
 const watch = "setInterval(() => process.ppid === ${process.pid} || process.kill(-process.pid, 'SIGKILL'), ${TICK_MS})"
 if (isMainThread) new Worker(watch, { eval: true, execArgv: [] }).unref()`
 
-/** Starts the CLI, in a group of processes of its own and without a shell. Ends with this process. */
-export function startCli(args: readonly string[], folder: string): ChildProcess {
+const commands = new Set<OwnedChild>()
+let isEnding = false
+
+/** Starts the CLI, in a group of processes of its own and without a shell. Ends with this process; then nothing remains of it, either. */
+export function startCli(args: readonly string[], folder: string): OwnedChild {
+  if (isEnding) throw new UsageError('the server ends')
   const preload = `data:text/javascript,${encodeURIComponent(ENDS_WITH_PARENT)}`
   const flags = [...process.execArgv, `--max-old-space-size=${MEMORY_MIB}`, '--import', preload]
-  const child = spawn(process.execPath, [...flags, CLI, ...args], {
-    cwd: folder,
-    detached: true,
-    stdio: ['pipe', 'pipe', 'pipe'],
+  const options = { cwd: folder, detached: true, stdio: 'pipe' } as const
+  const command = startChild(process.execPath, [...flags, CLI, ...args], options)
+  const { pid, stdin } = command.child
+  stdin!.on('error', () => undefined) // it ended before it read all
+  const ended = command.ended.then(async (ending) => {
+    if (ending.signal !== null) await removeLeftOf(pid!, tmpdir(), folder)
+    commands.delete(owned)
+    return ending
   })
-  children.add(child)
-  child.on('close', () => children.delete(child))
-  child.stdin!.on('error', () => undefined) // it ended before it read all
-  return child
+  const owned = { ...command, ended, end: () => command.end().then(() => ended) }
+  commands.add(owned)
+  return owned
+}
+
+/** Ends all commands. */
+export async function endAll(): Promise<void> {
+  isEnding = true
+  await Promise.all([...commands].map((command) => command.end()))
 }
 
 let running = 0
@@ -110,40 +104,45 @@ export async function runCli(args: readonly string[], run: Run, codes: readonly 
   }
 }
 
-function ranOf(child: ChildProcess, run: Run): Promise<Ran> {
+async function ranOf(command: OwnedChild, run: Run): Promise<Ran> {
   const { limitMs, signal, onTick, input = '', isOfProgram = false, isEnded = false } = run
-  return new Promise((resolve, reject) => {
-    const startedMs = performance.now()
-    const [stdout, stderr] = [kept(isOfProgram ? MESSAGES_BYTES : OUTPUT_BYTES), kept(MESSAGES_BYTES)]
-    let failure: Error | undefined
-    let [wasEnded, hardEnd]: [boolean, NodeJS.Timeout | undefined] = [false, undefined]
-    const end = (error?: Error) => {
-      failure ??= error
-      endChild(child, isEnded ? 'SIGTERM' : 'SIGKILL')
-      hardEnd ??= setTimeout(() => endChild(child), GRACE_MS)
-    }
-    const onAbort = () => end(new UsageError('the call was cancelled'))
-    const limit = setTimeout(() => {
-      wasEnded = isEnded
-      end(isEnded ? undefined : tooLong(limitMs))
-    }, limitMs)
-    const ticks = setInterval(() => onTick?.(performance.now() - startedMs, limitMs), TICK_MS)
-    signal.addEventListener('abort', onAbort)
-    child.stdout!.on('data', (piece: Buffer) => {
-      if (stdout.add(piece) && !isOfProgram) end(tooMuch())
-    })
-    child.stderr!.on('data', (piece: Buffer) => void stderr.add(piece))
-    child.on('error', (error) => end(error))
-    child.on('close', (code, by) => {
-      for (const timer of [limit, hardEnd]) clearTimeout(timer)
-      clearInterval(ticks)
-      signal.removeEventListener('abort', onAbort)
-      if (failure) return reject(failure)
-      if (code === null && !wasEnded) return reject(new UsageError(`the command was ended by ${by}${outOfMemory(by)}`))
-      resolve({ code: code ?? 0, stdout: stdout.text(), stderr: stderr.text(), isEnded: wasEnded })
-    })
-    child.stdin!.end(input)
+  const { stdin, stdout: out, stderr: err } = command.child
+  const startedMs = performance.now()
+  const [stdout, stderr] = [kept(isOfProgram ? MESSAGES_BYTES : OUTPUT_BYTES), kept(MESSAGES_BYTES)]
+  let failure: Error | undefined
+  let wasEnded = false
+  const end = (error?: Error) => {
+    failure ??= error
+    if (isEnded) void command.end()
+    else command.kill()
+  }
+  const onAbort = () => end(new UsageError('the call was cancelled'))
+  const limit = setTimeout(() => {
+    wasEnded = isEnded
+    end(isEnded ? undefined : tooLong(limitMs))
+  }, limitMs)
+  const ticks = setInterval(() => onTick?.(performance.now() - startedMs, limitMs), TICK_MS)
+  signal.addEventListener('abort', onAbort)
+  out!.on('data', (piece: Buffer) => {
+    if (stdout.add(piece) && !isOfProgram) end(tooMuch())
   })
+  err!.on('data', (piece: Buffer) => void stderr.add(piece))
+  stdin!.end(input)
+  const ending = await command.ended
+  clearTimeout(limit)
+  clearInterval(ticks)
+  signal.removeEventListener('abort', onAbort)
+  const { code, signal: by } = ending
+  if (failure ?? ending.error) throw failure ?? ending.error
+  // A command that records ends as its program does.
+  if (code === null && !wasEnded && !isOfProgram)
+    throw new UsageError(`${describeEnding('the command', ending)}${outOfMemory(by)}`)
+  return {
+    code: code ?? (wasEnded ? 0 : 128 + constants.signals[by!]),
+    stdout: stdout.text(),
+    stderr: stderr.text(),
+    isEnded: wasEnded,
+  }
 }
 
 const tooLong = (ms: number) =>

@@ -10,8 +10,8 @@ import {
 } from '../../lib/cli.ts'
 import { readInput, readWhole } from '../inputs.ts'
 import { flag, once, oneOf, seldom, valued, whole } from '../options.ts'
-import { onSignals } from '../output.ts'
 import { printRows, type ROW_FORMATS } from '../rows.ts'
+import { onSignals } from '../signals.ts'
 import { note, print, quoted } from '../terminal.ts'
 
 const NAMES = Object.keys(QUESTIONS) as QuestionName[]

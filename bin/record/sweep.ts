@@ -15,6 +15,7 @@ import {
   WITHIN,
 } from '../../lib/cli.ts'
 import { io } from '../io.ts'
+import { interruptible } from '../signals.ts'
 import { analysisOf } from '../stats/inputs.ts'
 import { type Section, toText } from '../stats/section.ts'
 import { note, print, quoted } from '../terminal.ts'
@@ -50,24 +51,31 @@ export async function recordSweep(swept: Sweep, command: Command, args: Paramete
   const { hints, noteOnce } = problemNotes()
   const runs: SweptRun[] = []
   const logs: string[] = []
-  for (const [i, { value, round }] of orderOf(values, rounds).entries()) {
-    if (!quiet) await note(`run ${i + 1} of ${values.length * rounds}: ${name}=${value}`)
-    const result = await recordQuietly(
-      {
-        command: command.map((word) => word.replaceAll(place, value)) as [string, ...string[]],
-        env: io().env,
-        ...chosen(args),
-        ...hints,
-        output: join(folder, `${stem(value)}-${round}.ggtrace`),
-        onBuild: (compiler) => noteOnce(`building the recorder with ${compiler}, once`),
-      },
-      `${name}=${value}`,
-      join(folder, `${stem(value)}.messages`),
-    )
-    const inputs = inputsOf(result)
-    logs.push(inputs[0]!)
-    runs.push({ value, analysis: await analysisOf({ inputs }) })
+  const kept = () => `${plural(runs.length, 'run')} of ${values.length * rounds} are complete in ${folder}`
+  const recordAll = async () => {
+    for (const [i, { value, round }] of orderOf(values, rounds).entries()) {
+      if (!quiet) await note(`run ${i + 1} of ${values.length * rounds}: ${name}=${value}`)
+      const result = await recordQuietly(
+        {
+          command: command.map((word) => word.replaceAll(place, value)) as [string, ...string[]],
+          env: io().env,
+          ...chosen(args),
+          ...hints,
+          output: join(folder, `${stem(value)}-${round}.ggtrace`),
+          onBuild: (compiler) => noteOnce(`building the recorder with ${compiler}, once`),
+        },
+        `${name}=${value}`,
+        join(folder, `${stem(value)}.messages`),
+      )
+      const inputs = inputsOf(result)
+      logs.push(inputs[0]!)
+      runs.push({ value, analysis: await analysisOf({ inputs }) })
+    }
   }
+  await interruptible(() => `interrupted: ${kept()}`, recordAll).catch(async (error) => {
+    if (runs.length > 0) await note(kept())
+    throw error
+  })
   const figures = sweep(runs)
   await print([...answer(figures, name, rounds), ...(quiet ? [] : ['', ...toText(charts(figures, name), WIDTH)])])
   if (!quiet) await note(`the logs are in ${folder}; more: ggml2perfetto stats ${logs.map(quoted).join(' ')}`)

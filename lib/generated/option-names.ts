@@ -64,7 +64,7 @@ export const OPEN_DATASET_OPTIONS: readonly string[] = ["threads"]
 export const OPEN_TRACE_OPTIONS: readonly string[] = ["wasm"]
 
 /** Options of `record`. */
-export const RECORD_OPTIONS: readonly string[] = ["arch","ask","bytesMax","children","command","counters","cupti","env","every","functions","gpu","gpuEvents","guard","level","libraries","mem","nvtxEmit","onBuild","onMemProblem","onPowerProblem","onSchedProblem","onStart","ops","output","paused","platform","power","ring","sched","schedBuffer","slow","states","stdio","sync","sysfs","toggle","tokens"]
+export const RECORD_OPTIONS: readonly string[] = ["arch","ask","bytesMax","children","command","counters","cupti","env","every","functions","gpu","gpuEvents","group","guard","level","libraries","mem","nvtxEmit","onBuild","onMemProblem","onPowerProblem","onSchedProblem","onStart","ops","output","paused","platform","power","ring","sched","schedBuffer","slow","states","stdio","sync","sysfs","toggle","tokens"]
 
 /** Options of `recordRuns`. */
 export const RECORD_RUNS_OPTIONS: readonly string[] = ["commands","folder","level","onBuild","onRun","onStart","random","runs","states","warmup"]

@@ -4,6 +4,7 @@ import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { UsageError } from '../errors.ts'
 import { exists, explainFileError } from './files.ts'
+import { atExit, removeNow } from './left-overs.ts'
 import { FOR_THIS_USER, isOwn } from './own-files.ts'
 import type { Environment } from './record/program.ts'
 
@@ -47,6 +48,7 @@ export async function cacheMade(
 ): Promise<void> {
   const path = cachedPath(env, name)
   const temporary = `${path}.${randomBytes(4).toString('hex')}.tmp`
+  const release = atExit(() => removeNow(temporary))
   try {
     await makeFolder(dirname(path))
     await isCached(env, '')
@@ -63,6 +65,8 @@ export async function cacheMade(
     if (explained === error) throw error
     const hint = 'hint: set XDG_CACHE_HOME to a folder that can be written to'
     throw new UsageError(`${(explained as Error).message}\n${hint}`)
+  } finally {
+    release()
   }
   await trim(dirname(path))
 }

@@ -1,9 +1,10 @@
-import { createReadStream, statSync, unlinkSync } from 'node:fs'
+import { createReadStream, statSync } from 'node:fs'
 import { open, rename, stat, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { UsageError } from '../errors.ts'
 import type { ByteRange, RangedSource, SizeBeside } from '../input/byte-source.ts'
+import { atExit, removeNow } from './left-overs.ts'
 import { giveToCaller, hiddenNextTo, modeFor, outputTarget } from './outputs.ts'
 
 /** Bytes are read in pieces of this size. */
@@ -121,20 +122,6 @@ export async function* readFileChunks(
   }
 }
 
-/** Temporary files of outputs that are being written. */
-const unfinished = new Set<string>()
-
-/** Removes all incomplete outputs, synchronously: for signal handlers. */
-export function removeUnfinished(): void {
-  for (const path of unfinished) {
-    try {
-      unlinkSync(path)
-    } catch {
-      // It does not exist, or cannot be removed: there is nothing else to do.
-    }
-  }
-}
-
 /**
  * Writes a file that appears under its name only when it is complete: pieces go to a temporary file in the same folder, which
  * is renamed at the end. On any error the temporary file is removed and an older file stays unchanged. Devices and
@@ -151,11 +138,11 @@ export async function writeFileWhole<R>(
   const straight = await isDeviceOrPipe(path)
   const temporary = straight ? path : hiddenNextTo(target)
   const failed = (error: unknown) => explainFileError(path, 'write', error)
-  if (!straight) unfinished.add(temporary)
+  const release = straight ? () => undefined : atExit(() => removeNow(temporary))
   const mode = await modeFor(target)
   // wx: O_EXCL, which does not follow links either
   const file = await open(temporary, straight ? 'w' : 'wx', mode).catch((error) => {
-    unfinished.delete(temporary)
+    release()
     throw failed(error)
   })
   let bytes = 0
@@ -175,7 +162,7 @@ export async function writeFileWhole<R>(
     if (!straight) await unlink(temporary).catch(() => undefined)
     throw error
   } finally {
-    unfinished.delete(temporary)
+    release()
   }
 }
 

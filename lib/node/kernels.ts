@@ -1,6 +1,4 @@
-import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
 import { readdir } from 'node:fs/promises'
 import { availableParallelism, cpus, arch as hostArch, hostname, platform as hostPlatform } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -22,6 +20,7 @@ import { checkNames, UsageError } from '../errors.ts'
 import { MEASURE_KERNELS_OPTIONS } from '../generated/option-names.ts'
 import { typeNamed, typeNumbered } from '../model/ggml-types.ts'
 import { cachedText, cacheText } from './cache.ts'
+import { describeEnding, startChild } from './children.ts'
 import { nativeFile } from './native.ts'
 import { isOwn } from './own-files.ts'
 import { cpuName, PEAKS_PROGRAM } from './peaks.ts'
@@ -265,21 +264,20 @@ async function measured(program: string, folder: string, jobs: Jobs, env: Enviro
       ),
     ]),
   ]
-  const child = spawn(program, ['--ggml', folder], { env: { ...env, LD_PRELOAD: undefined }, stdio: 'pipe' })
+  const options = { env: { ...env, LD_PRELOAD: undefined }, stdio: 'pipe' } as const
+  const { child, ended } = startChild(program, ['--ggml', folder], options)
   let [stdout, stderr] = ['', '']
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+  child.stdout!.setEncoding('utf8').on('data', (text: string) => {
     stdout += text
   })
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+  child.stderr!.setEncoding('utf8').on('data', (text: string) => {
     stderr += text
   })
-  child.stdin.on('error', () => undefined) // it has ended: its exit code and stderr say why
-  child.stdin.end(`${input.join('\n')}\n`.repeat(ROUNDS))
-  const [code, signal] = await once(child, 'close').catch(({ message }) => {
-    throw new UsageError(`peaks --types: cannot measure: ${message}`)
-  })
-  if (code !== 0) {
-    const why = stderr.trim().split('\n').at(-1) || `exit code ${code ?? signal}`
+  child.stdin!.on('error', () => undefined) // it has ended: its exit code and stderr say why
+  child.stdin!.end(`${input.join('\n')}\n`.repeat(ROUNDS))
+  const ending = await ended
+  if (ending.code !== 0) {
+    const why = stderr.trim().split('\n').at(-1) || describeEnding('the measuring program', ending)
     throw new UsageError(`peaks --types: ${why.replace(/^peaks: /, '')}\nhint: --ggml <folder of libggml-base.so>`)
   }
   // Libraries of ggml may print, too.

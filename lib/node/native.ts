@@ -1,20 +1,13 @@
-import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmod, copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { UsageError } from '../errors.ts'
 import { cachedPath, cacheMade, isCached } from './cache.ts'
+import { type FailedRun, runFile } from './children.ts'
 import { exists } from './files.ts'
 import { FOR_THIS_USER } from './own-files.ts'
 import type { Environment } from './record/program.ts'
-
-/** Runs a program, and returns what it prints. Rejects with a {@link FailedRun}. */
-export const runFile = promisify(execFile)
-
-/** A program that could not be started, or failed, and what it printed; both texts are missing if it was not started. */
-export type FailedRun = NodeJS.ErrnoException & { readonly stdout?: string; readonly stderr?: string }
 
 /** The package's folder, relative to `lib/node/` in the sources and to `dist/` in the package. */
 const PLACES = ['../../', '../']

@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { constants, type Stats } from 'node:fs'
-import { type FileHandle, lstat, mkdir, open, readlink, realpath, stat } from 'node:fs/promises'
+import { type FileHandle, lstat, mkdir, open, readlink, realpath, stat, unlink } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
 import * as self from 'node:process'
 import { UsageError } from '../errors.ts'
+import { atExit, removeNow } from './left-overs.ts'
 
 /** Checks who may create files in a folder, and which files in it can be trusted. */
 
@@ -22,6 +23,19 @@ const DESCRIPTOR = /^\/proc\/[^/]+\/fd\/[^/]+$/
 /** A hidden, unpredictable name in the same folder. */
 export function hiddenNextTo(path: string): string {
   return join(dirname(path), `.${basename(path).slice(0, 200)}.${randomBytes(8).toString('hex')}.tmp`)
+}
+
+/** A new file in the folder of an output, for what is to become its content, without a name: however this process ends, no file remains. */
+export async function namelessFile(output: string): Promise<FileHandle> {
+  const path = hiddenNextTo(output)
+  const release = atExit(() => removeNow(path))
+  try {
+    const file = await open(path, 'wx+', 0o600)
+    await unlink(path)
+    return file
+  } finally {
+    release()
+  }
 }
 
 /**

@@ -3,7 +3,8 @@ import { availableParallelism, cpus, arch as hostArch, hostname, platform as hos
 import { checkNames, UsageError } from '../errors.ts'
 import { MEASURE_PEAKS_OPTIONS } from '../generated/option-names.ts'
 import { cachedText, cacheText } from './cache.ts'
-import { type FailedRun, type NativeTarget, nativeFile, nativeHash, runFile } from './native.ts'
+import { type FailedRun, runFile } from './children.ts'
+import { type NativeTarget, nativeFile, nativeHash } from './native.ts'
 import { systemName } from './record/diagnosis.ts'
 import type { Environment } from './record/program.ts'
 

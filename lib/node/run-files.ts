@@ -5,6 +5,7 @@ import type { RunTables } from '../pipeline/tables/tables-of.ts'
 import { TABLE_NAMES, type TableName } from '../tables/schema.ts'
 import type { TablePiece } from '../tables/tables.ts'
 import { explained } from './files.ts'
+import { atExit, removeEmpty, removeNow } from './left-overs.ts'
 import { giveToCaller, makeOutputFolder } from './outputs.ts'
 
 /** Pieces are written to files together, up to this size. */
@@ -23,6 +24,10 @@ export interface RunFile {
 export class RunFiles {
   private readonly open = new Map<TableName, { readonly file: FileHandle; pending: Uint8Array[]; size: number }>()
   private bytes = 0
+  private readonly release = atExit(() => {
+    removeNow(this.folder)
+    removeEmpty(dirname(this.folder))
+  })
 
   /** `folder` is new; it is removed in the end, and the folder above it if nothing else is there. `only`: others are not written. */
   constructor(
@@ -73,6 +78,7 @@ export class RunFiles {
   }
 
   async remove(): Promise<void> {
+    this.release()
     await rm(this.folder, { recursive: true, force: true }).catch(() => undefined)
     await rmdir(dirname(this.folder)).catch(() => undefined) // others may write there
   }

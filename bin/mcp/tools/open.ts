@@ -1,7 +1,6 @@
-import type { ChildProcess } from 'node:child_process'
-import { UsageError } from '../../../lib/cli.ts'
+import { describeEnding, type OwnedChild, UsageError } from '../../../lib/cli.ts'
 import { callOf, shortened } from '../answer.ts'
-import { endChild, startCli } from '../child.ts'
+import { startCli } from '../child.ts'
 import { type Call, LOGS, placesOf, type Tool, whole } from '../tool.ts'
 
 interface Arguments {
@@ -12,7 +11,7 @@ interface Arguments {
 const [WAIT_S, WAIT_S_MAX] = [600, 3600]
 
 /** The command that serves a trace: one at a time, as its port is a fixed one. */
-let serving: ChildProcess | undefined
+let serving: OwnedChild | undefined
 
 /** The tool `open`. */
 export const openTool: Tool<Arguments> = {
@@ -30,16 +29,16 @@ export const openTool: Tool<Arguments> = {
   isReadOnly: true,
   async run({ logs, wait_s: wait = WAIT_S }, session, call) {
     const places = await placesOf(logs, session)
-    if (serving) endChild(serving)
-    const command = ['open', ...places.map(({ path }) => path), '--no-browser', '--wait', `${wait}`]
-    const child = startCli(command, session.places.first)
-    serving = child
-    child.on('close', () => {
-      if (serving === child) serving = undefined
+    serving?.kill()
+    const words = ['open', ...places.map(({ path }) => path), '--no-browser', '--wait', `${wait}`]
+    const command = startCli(words, session.places.first)
+    serving = command
+    void command.ended.then(() => {
+      if (serving === command) serving = undefined
     })
-    const { url, verdict } = await urlOf(child, session.options.timeoutMs, call)
+    const { url, verdict } = await urlOf(command, session.options.timeoutMs, call)
     await session.places.refuseChanged(places).catch((error) => {
-      endChild(child)
+      command.kill()
       throw error
     })
     return shortened({
@@ -54,7 +53,7 @@ export const openTool: Tool<Arguments> = {
 
 /** The URL that the command prints when it serves the trace, and the line before. */
 function urlOf(
-  child: ChildProcess,
+  command: OwnedChild,
   limitMs: number,
   { signal, onTick }: Call,
 ): Promise<{ readonly url: string; readonly verdict: string | undefined }> {
@@ -62,7 +61,7 @@ function urlOf(
     let [stdout, stderr] = ['', '']
     const startedMs = performance.now()
     const stop = (message: string) => {
-      endChild(child)
+      command.kill()
       fail(new UsageError(message))
     }
     const limit = setTimeout(() => stop(`no URL after ${limitMs / 1000} s, the limit (--timeout)`), limitMs)
@@ -78,11 +77,11 @@ function urlOf(
       reject(error)
     }
     signal.addEventListener('abort', onAbort)
-    child.stdin!.end()
-    child.stderr!.on('data', (piece: Buffer) => {
+    command.child.stdin!.end()
+    command.child.stderr!.on('data', (piece: Buffer) => {
       stderr = `${stderr}${piece}`.slice(-4096)
     })
-    child.stdout!.on('data', (piece: Buffer) => {
+    command.child.stdout!.on('data', (piece: Buffer) => {
       stdout = `${stdout}${piece}`.slice(0, 1 << 16)
       const url = /^https?:\/\/\S+$/m.exec(stdout)?.[0]
       if (url === undefined) return
@@ -90,7 +89,8 @@ function urlOf(
       const [first] = stdout.split('\n')
       resolve({ url, verdict: first === url ? undefined : first })
     })
-    child.on('error', fail)
-    child.on('close', () => fail(new UsageError(stderr.replace(/^[\s\S]*error: /, '').trim() || 'nothing was served')))
+    void command.ended.then((ending) =>
+      fail(new UsageError(stderr.replace(/^[\s\S]*error: /, '').trim() || describeEnding('the command', ending))),
+    )
   })
 }

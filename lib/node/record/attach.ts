@@ -1,12 +1,12 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { readFile, readlink, unlink } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { type FileHandle, readFile, readlink } from 'node:fs/promises'
+import { join } from 'node:path'
 import { env as processEnvironment } from 'node:process'
 import { createInterface } from 'node:readline'
 import { UsageError } from '../../errors.ts'
-import { exists, readFileChunks, writeFileWhole } from '../files.ts'
+import { describeEnding, type Ending, startChild } from '../children.ts'
+import { exists, explained, writeFileWhole } from '../files.ts'
 import { packageFolder } from '../native.ts'
-import { hiddenNextTo } from '../outputs.ts'
+import { namelessFile } from '../outputs.ts'
 import { readElf } from './elf.ts'
 import { newLogName } from './log-place.ts'
 import type { Environment } from './program.ts'
@@ -73,6 +73,8 @@ const FIRST = {
 /** The same as in the heads of the scripts. */
 const RING_PAGES = '4096'
 const MESSAGE_CHARS_MAX = 2000
+/** At least as long as what bpftrace prints before our first line. */
+const HEAD_BYTES = 4096
 
 /**
  * Records calls, graph runs and operators of a process that already runs, by bpftrace and uprobes: needs root, and symbols in the
@@ -80,23 +82,25 @@ const MESSAGE_CHARS_MAX = 2000
  * CLOCK_BOOTTIME, also those of the scheduler's events. Throws UsageError if nothing can be traced.
  */
 export async function attach(options: AttachOptions): Promise<AttachResult> {
-  const { pid, level = 'graph', sched = true } = options
+  const { pid, level = 'graph', sched: isSched = true } = options
   const plan = await planOf(pid, level)
   const text = await programOf(plan, options)
   if (options.output !== undefined) await refuseExisting(options.output)
   const { output, release } =
     options.output === undefined
       ? await newLogName(plan.program, 'g2p')
-      : { output: options.output, release: async () => undefined }
+      : { output: options.output, release: () => undefined }
   try {
     const serverLog = await serverLogOf(pid)
     options.onStart?.(plan)
     const run = () => trace(text, output, options)
-    const recorded = sched ? await withSched(output, run, { ...options, clock: 'boot' }) : await run()
-    const none = { signal: undefined, problem: undefined, failure: undefined, power: undefined, mem: undefined }
-    return { ...none, exitCode: 0, logs: [output], sched: recorded?.sched, serverLog }
+    const { ended: failure, sched } = isSched
+      ? await withSched(output, run, { ...options, clock: 'boot' })
+      : { ended: await run(), sched: undefined }
+    const none = { signal: undefined, problem: undefined, power: undefined, mem: undefined }
+    return { ...none, exitCode: failure === undefined ? 0 : 1, logs: [output], failure, sched, serverLog }
   } finally {
-    await release()
+    release()
   }
 }
 
@@ -193,62 +197,61 @@ async function startOf(pid: number): Promise<bigint | undefined> {
   return ticks === undefined ? undefined : BigInt(ticks) * 10_000_000n
 }
 
-/**
- * Ends bpftrace when the pipe has a line. Where it closes without one, this process was killed: bpftrace ends, too, and what it wrote is
- * removed. $0 is that file.
- */
-const GUARD = `bpftrace "$@" & child=$!
-{ read -r _ <&3; isClosed=$?; kill $child; exit $isClosed; } 2>&- & reader=$!
-wait $child
-code=$?
-kill $reader 2>&-
-wait $reader
-[ $? = 1 ] && rm -f "$0"
-exit $code`
-
-/** Runs bpftrace until it ends, and writes the log. */
-async function trace(text: string, output: string, { pid, signal, env }: AttachOptions): Promise<void> {
-  const spool = hiddenNextTo(resolve(output))
-  const child = spawn('sh', ['-c', GUARD, spool, '-p', `${pid}`, '-o', spool, '-e', text], {
-    stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
-    detached: true, // Ctrl-C is for this process, which ends bpftrace
-    env: { BPFTRACE_PERF_RB_PAGES: RING_PAGES, ...(env ?? processEnvironment) },
-  })
-  let message = ''
-  let lost = 0
-  createInterface({ input: child.stderr! }).on('line', (line) => {
-    const [, count] = /\bLost (\d+) events/.exec(line) ?? []
-    if (count !== undefined) lost += Number(count)
-    else message = `${message}${line}\n`.slice(0, MESSAGE_CHARS_MAX)
-  })
-  const end = () => (child.stdio[3] as NodeJS.WritableStream).end('end\n')
-  signal?.addEventListener('abort', end, { once: true })
-  if (signal?.aborted) end()
+/** Runs bpftrace until it ends, and writes the log. Returns what the log lacks, as a message, if bpftrace was killed. */
+async function trace(text: string, output: string, options: AttachOptions): Promise<string | undefined> {
+  const { pid, signal, env = processEnvironment } = options
+  const spool = await explained(output, 'write', namelessFile(output))
   try {
-    const code = await exitOf(child)
-    if (code !== 0 || !(await exists(spool))) throw failure(pid, code, message)
-    await writeFileWhole(output, withLosses(spool, lost))
-  } finally {
+    const bpftrace = startChild(
+      'bpftrace',
+      ['-p', `${pid}`, '-e', text],
+      // It prints each line at once. Ctrl-C is for this process, which ends it.
+      { stdio: ['ignore', spool.fd, 'pipe'], detached: true, env: { BPFTRACE_PERF_RB_PAGES: RING_PAGES, ...env } },
+      { isGuarded: true },
+    )
+    let message = ''
+    let lost = 0
+    createInterface({ input: bpftrace.child.stderr! }).on('line', (line) => {
+      const [, count] = /\bLost (\d+) events/.exec(line) ?? []
+      if (count !== undefined) lost += Number(count)
+      else message = `${message}${line}\n`.slice(0, MESSAGE_CHARS_MAX)
+    })
+    const end = () => void bpftrace.end()
+    signal?.addEventListener('abort', end, { once: true })
+    if (signal?.aborted) end()
+    const ending = await bpftrace.ended
     signal?.removeEventListener('abort', end)
-    await unlink(spool).catch(() => undefined)
+    const isKilled = ending.signal !== null && (await hasBegun(spool))
+    if (ending.code !== 0 && !isKilled) throw failure(pid, ending, message)
+    await writeFileWhole(output, withLosses(spool, lost))
+    return isKilled ? `${describeEnding('bpftrace', ending)}: ${output} has what was recorded before` : undefined
+  } finally {
+    await spool.close()
   }
 }
 
+/** Has bpftrace printed more than how many probes it attaches? */
+async function hasBegun(spool: FileHandle): Promise<boolean> {
+  const { buffer, bytesRead } = await spool.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0)
+  return buffer.toString('latin1', 0, bytesRead).includes('g2p ')
+}
+
 /** bpftrace prints what it lost among its errors: the log has it, too. */
-async function* withLosses(path: string, lost: number): AsyncGenerator<Uint8Array, void> {
-  yield* readFileChunks(path)
+async function* withLosses(spool: FileHandle, lost: number): AsyncGenerator<Uint8Array, void> {
+  yield* spool.createReadStream({ start: 0, autoClose: false })
   if (lost > 0) yield Buffer.from(`Lost ${lost} events\n`)
 }
 
-const exitOf = (child: ChildProcess) =>
-  new Promise<number | null>((ended, failed) => {
-    child.on('error', failed)
-    child.on('close', ended)
-  })
-
-function failure(pid: number, code: number | null, message: string): UsageError {
-  if (code === 127) return new UsageError(`attach ${pid}: there is no bpftrace\nhint: sudo apt install bpftrace`)
+function failure(pid: number, ending: Ending, message: string): UsageError {
+  if (ending.error?.code === 'ENOENT')
+    return new UsageError(`attach ${pid}: there is no bpftrace\nhint: sudo apt install bpftrace`)
   const first = message.trim().split('\n').slice(0, 3).join('; ')
+  if (ending.signal !== null) {
+    const printed = first === '' ? '' : `; it printed: ${first}`
+    return new UsageError(
+      `attach ${pid}: ${describeEnding('bpftrace', ending)} before it recorded: there is no log${printed}`,
+    )
+  }
   const hint = /only supports running as root/.test(message) ? '\nhint: use sudo' : ''
-  return new UsageError(`attach ${pid}: bpftrace failed: ${first || `exit code ${code}`}${hint}`)
+  return new UsageError(`attach ${pid}: bpftrace failed: ${first || `exit code ${ending.code}`}${hint}`)
 }

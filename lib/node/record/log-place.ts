@@ -1,14 +1,17 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { type FSWatcher, watch } from 'node:fs'
-import { link, lstat, readdir, rename, stat, unlink, writeFile } from 'node:fs/promises'
+import { type FSWatcher, constants as files, watch } from 'node:fs'
+import { link, lstat, open, readdir, rename, stat, unlink, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { UsageError } from '../../errors.ts'
+import { explainFileError } from '../files.ts'
 import { isLeft, ownerMark, ownUntilEnd } from '../left-overs.ts'
-import { hiddenNextTo } from '../outputs.ts'
+import { hiddenNextTo, isReplaceable, outputTarget } from '../outputs.ts'
 import { RECORDER_ENVIRONMENT } from './environment.ts'
-import type { Environment } from './program.ts'
+import { type Environment, type Program, programName } from './program.ts'
 
+/** Longest path that the recorder accepts. */
+const PATH_BYTES_MAX = 4000
 /** From this size on, the recorder has written more than the first header. */
 const BEGUN_BYTES = 4096
 
@@ -19,10 +22,7 @@ const NAME_MS = 2000
  * `<program>-<time>.ggtrace`, or with another ending, in the working directory: a name that does not exist yet, and that no other recording of the same
  * second chooses: a hidden file reserves it, for two seconds or until `release`.
  */
-export async function newLogName(
-  program: string,
-  ending = 'ggtrace',
-): Promise<{ output: string; release(): Promise<void> }> {
+export async function newLogName(program: string, ending = 'ggtrace'): Promise<{ output: string; release(): void }> {
   const now = new Date()
   const two = (value: number) => String(value).padStart(2, '0')
   const date = `${now.getFullYear()}${two(now.getMonth() + 1)}${two(now.getDate())}`
@@ -33,11 +33,9 @@ export async function newLogName(
     const reserved = resolve(`.${output}.reserved`)
     const code = await writeFile(reserved, '', { flag: 'wx' }).catch((error: NodeJS.ErrnoException) => error.code)
     if (code === 'EEXIST') continue
-    const release = async () => {
-      if (code === undefined) await unlink(reserved).catch(() => undefined)
-    }
+    const release = code === undefined ? ownUntilEnd(reserved) : () => undefined
     if (await lstat(output).catch(() => undefined)) {
-      await release()
+      release()
       continue
     }
     setTimeout(release, NAME_MS).unref()
@@ -102,6 +100,8 @@ export interface LogPlace {
   readonly environment: Environment
   /** Call it after the program: puts the log in its place, if necessary, and returns its path; undefined if there is no log. */
   settle(): Promise<string | undefined>
+  /** Ends the claim of its name. */
+  release(): void
 }
 
 /**
@@ -112,13 +112,7 @@ export interface LogPlace {
 export async function placeOfLog(output: string): Promise<LogPlace> {
   const release = await claimLog(output)
   const older = await lstat(output).catch(() => undefined)
-  if (!older) {
-    const settle = async () => {
-      release()
-      return output
-    }
-    return { environment: {}, settle }
-  }
+  if (!older) return { environment: {}, settle: async () => output, release }
   const made = hiddenNextTo(output)
   // The checks run one after the other, and none while the log is settled: two swaps at once would leave a second name.
   let isSwapped = Promise.resolve(false)
@@ -130,11 +124,12 @@ export async function placeOfLog(output: string): Promise<LogPlace> {
   const settle = async () => {
     watcher?.close()
     await isSwapped
-    return finish(made, output).finally(release)
+    return finish(made, output)
   }
   return {
     environment: { [RECORDER_ENVIRONMENT.new]: resolve(made), [RECORDER_ENVIRONMENT.old]: `${older.ino}` },
     settle: () => (settled ??= settle()),
+    release,
   }
 }
 
@@ -178,6 +173,40 @@ async function finish(made: string, output: string): Promise<string | undefined>
     () => output,
     () => made,
   )
+}
+
+/** Throws UsageError if the log could not be written. */
+export async function checkLog(output: string, program: Program): Promise<void> {
+  const cannot = (why: string) => new UsageError(`${output}: cannot write: ${why}`)
+  if (output === '') throw new UsageError('--output "": expected the path of a file')
+  const there = await stat(output).catch(() => undefined)
+  if (there?.isDirectory() || output.endsWith('/')) {
+    const example = join(output, `${programName(program)}.ggtrace`)
+    throw cannot(`is a directory\nhint: name a file, such as ${example}`)
+  }
+  if (there && !there.isFile()) throw cannot('it is not a regular file')
+  if (Buffer.byteLength(resolve(output)) > PATH_BYTES_MAX) throw cannot('the name is too long')
+  if (there && program.stats.ino === there.ino && program.stats.dev === there.dev)
+    throw cannot('it is the program itself')
+  const folder = dirname(output)
+  const parent = await stat(folder).catch(() => undefined)
+  if (!parent?.isDirectory()) throw cannot(parent ? `${folder} is not a folder` : `no such folder: ${folder}`)
+  await outputTarget(folder)
+  if (!(await isReplaceable(output))) throw explainFileError(output, 'replace', { code: 'EPERM' })
+  // Only an attempt shows whether writing is possible (permissions, read-only file systems, quotas).
+  const probe = hiddenNextTo(join(folder, 'log'))
+  try {
+    await (await open(probe, files.O_CREAT | files.O_EXCL | files.O_WRONLY, 0o600)).close()
+    await unlink(probe)
+  } catch (error) {
+    throw explainFileError(output, 'write', folderIsMissing(error))
+  }
+}
+
+/** Some file systems (/proc) report that a new file does not exist. */
+function folderIsMissing(error: unknown): unknown {
+  const isAbsent = (error as NodeJS.ErrnoException).code === 'ENOENT'
+  return isAbsent ? Object.assign(new Error('no files can be made there'), { code: 'EACCES' }) : error
 }
 
 /** A log, if there is one. */

@@ -1,7 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { stat, unlink } from 'node:fs/promises'
 import { pid } from 'node:process'
 import type { Readable, Writable } from 'node:stream'
+import { describeEnding, startChild } from '../children.ts'
 import { giveMadeToCaller } from '../outputs.ts'
 import type { Environment } from './program.ts'
 
@@ -9,7 +10,7 @@ import type { Environment } from './program.ts'
 export interface MemRecording {
   /** A perf.data file on CLOCK_MONOTONIC; undefined if there is none. */
   readonly path: string | undefined
-  /** Why there is none, as a message. */
+  /** Why there is none, or why its end is missing, as a message. */
   readonly problem: string | undefined
   /** Size of the file. */
   readonly bytes: number
@@ -24,6 +25,8 @@ export interface MemOptions {
 
 /** perf starts within this time, or not at all: it opens one event per CPU and thread. */
 const START_MS = 10_000
+/** perf completes its file within this time, in ms: it reads the programs that were mapped. */
+const WRITE_MS = 20_000
 /** Longest part of perf's own message that is shown. */
 const MESSAGE_CHARS_MAX = 300
 
@@ -42,7 +45,11 @@ export async function withMem<E>(
     onMemProblem?.(problem)
     return { path: undefined, problem, bytes: 0 }
   }
-  const perf = await startPerf(path, env)
+  let killed: string | undefined
+  const perf = await startPerf(path, env, (problem) => {
+    killed = problem
+    onMemProblem?.(problem)
+  })
   if (typeof perf === 'string') {
     const mem = failed(perf)
     return { ended: await run(), mem }
@@ -53,7 +60,7 @@ export async function withMem<E>(
     const stats = await stat(path).catch(() => undefined)
     if (!stats || stats.size === 0) return { ended, mem: failed(`perf wrote nothing${perf.message()}`) }
     await giveMadeToCaller(path)
-    return { ended, mem: { path, problem: undefined, bytes: stats.size } }
+    return { ended, mem: { path, problem: killed, bytes: stats.size } }
   } finally {
     await perf.stop()
   }
@@ -64,34 +71,47 @@ interface Perf {
   message(): string
 }
 
-/** Starts perf, and waits until it records; returns the reason if it does not. */
-async function startPerf(path: string, env: Environment | undefined): Promise<Perf | string> {
+/** Starts perf, and waits until it records; returns the reason if it does not. `onKilled` is called with what is missing if it ends early. */
+async function startPerf(
+  path: string,
+  env: Environment | undefined,
+  onKilled: (problem: string) => void,
+): Promise<Perf | string> {
   await unlink(path).catch(() => undefined)
   const args = ['record', '-q', '-e', 'page-faults', '-c', '1', '-d', '--sample-cpu', '-k', 'CLOCK_MONOTONIC']
   const control = ['--control', 'fd:3,4', '-o', path, '-p', `${pid}`]
-  const child = spawn('perf', [...args, ...control], {
-    stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe'],
-    detached: true,
-    ...(env && { env }),
-  })
+  const stdio = ['ignore', 'ignore', 'pipe', 'pipe', 'pipe'] as const
+  // It ends with this process, also without a guard, as it observes it.
+  const perf = startChild(
+    'perf',
+    [...args, ...control],
+    { stdio: [...stdio], detached: true, ...(env && { env }) },
+    { by: 'SIGINT', graceMs: WRITE_MS },
+  )
   let text = ''
-  child.stderr!.on('data', (chunk: Buffer) => {
+  perf.child.stderr!.on('data', (chunk: Buffer) => {
     text = (text + chunk.toString()).slice(0, 10 * MESSAGE_CHARS_MAX)
   })
-  for (const stream of child.stdio) stream?.on('error', () => undefined)
-  const ended = new Promise<string>((resolve) => {
-    child.on('error', ({ code, message }: NodeJS.ErrnoException) => resolve(code === 'ENOENT' ? NOT_THERE : message))
-    child.on('exit', () => resolve('it ended'))
-  })
+  for (const stream of perf.child.stdio) stream?.on('error', () => undefined)
   const message = () => (text.trim() === '' ? '' : `: ${text.trim().replace(/\s+/g, ' ').slice(0, MESSAGE_CHARS_MAX)}`)
-  const problem = await Promise.race([ended, acknowledged(child)])
+  let isEarly = true
+  const ended = perf.ended.then((ending) =>
+    ending.error?.code === 'ENOENT' ? NOT_THERE : describeEnding('it', ending),
+  )
+  const problem = await Promise.race([ended, acknowledged(perf.child)])
   const stop = async () => {
-    if (child.exitCode === null && child.signalCode === null) child.kill('SIGINT')
-    await ended
+    isEarly = false
+    await perf.end()
   }
-  if (problem === undefined) return { stop, message }
-  if (problem !== NOT_THERE) await stop()
-  return problem === NOT_THERE ? problem : `perf cannot record page faults: ${problem}${message()}`
+  if (problem !== undefined) {
+    await stop()
+    await unlink(path).catch(() => undefined)
+    return problem === NOT_THERE ? problem : `perf cannot record page faults: ${problem}${message()}`
+  }
+  void perf.ended.then((ending) => {
+    if (isEarly || ending.isForced) onKilled(`${describeEnding('perf', ending)}: ${path} has those before`)
+  })
+  return { stop, message }
 }
 
 const NOT_THERE = 'perf is not installed\nhint: install it (Debian: linux-perf, Ubuntu: linux-tools-generic)'

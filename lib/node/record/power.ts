@@ -1,11 +1,12 @@
 import type { WriteStream } from 'node:fs'
-import { type FileHandle, open, readFile, rename, rm } from 'node:fs/promises'
+import { type FileHandle, open, readFile, rename } from 'node:fs/promises'
 import { hostname, release } from 'node:os'
 import { hrtime } from 'node:process'
 import { finished } from 'node:stream/promises'
 import { UsageError } from '../../errors.ts'
 import { POWER_SCHEMA } from '../../model/power-events.ts'
 import { explained, explainFileError } from '../files.ts'
+import { ownUntilEnd } from '../left-overs.ts'
 import { giveToCaller, hiddenNextTo } from '../outputs.ts'
 import { type FoundMeters, findMeters } from './power-meters.ts'
 
@@ -57,6 +58,7 @@ class PowerRecorder {
   private readonly done: Promise<void>
   private timer: NodeJS.Timeout | undefined
   private readings = 0
+  private readonly removePart: () => void
 
   private constructor(
     private readonly path: string,
@@ -67,6 +69,7 @@ class PowerRecorder {
     this.stream = file.createWriteStream()
     this.done = finished(this.stream)
     this.done.catch(() => undefined) // reported when it is finished
+    this.removePart = ownUntilEnd(part)
   }
 
   /** Begins to read. Throws UsageError if there is nothing to read. */
@@ -114,7 +117,7 @@ class PowerRecorder {
     clearInterval(this.timer)
     this.found.close()
     if (!this.stream.destroyed) this.stream.destroy()
-    await rm(this.part, { force: true })
+    this.removePart()
   }
 }
 

@@ -1,18 +1,15 @@
-import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process'
-import { constants as files } from 'node:fs'
-import { open, stat, unlink } from 'node:fs/promises'
+import type { StdioOptions } from 'node:child_process'
 import { arch as hostArch, platform as hostPlatform, constants as system } from 'node:os'
-import { dirname, isAbsolute, join, resolve } from 'node:path'
+import { isAbsolute, resolve } from 'node:path'
 import { env as processEnvironment } from 'node:process'
 import { checkNames, UsageError } from '../../errors.ts'
 import { RECORD_OPTIONS, RECORD_VARIABLES_OPTIONS } from '../../generated/option-names.ts'
-import { explainFileError } from '../files.ts'
-import { hiddenNextTo, isReplaceable, outputTarget } from '../outputs.ts'
+import { type OwnedChild, startChild } from '../children.ts'
 import { askDevices } from './ask.ts'
 import { checkCounters } from './counters.ts'
 import { checkRecordable, checkSystem, explainNoLog, isSecure } from './diagnosis.ts'
 import { RECORDER_ENVIRONMENT } from './environment.ts'
-import { changed, furtherLogs, logAt, newLogName, placeOfLog } from './log-place.ts'
+import { changed, checkLog, furtherLogs, logAt, newLogName, placeOfLog } from './log-place.ts'
 import { withLogReport } from './log-report.ts'
 import { type MemRecording, withMem } from './memory.ts'
 import { checkOps } from './ops.ts'
@@ -130,8 +127,13 @@ export interface RecordOptions {
   readonly ask?: boolean | undefined
   /** The program's standard streams; by default those of this process. */
   readonly stdio?: StdioOptions | undefined
-  /** Called right before the program starts, with a function that sends it a signal. */
-  readonly onStart?: ((kill: (signal: NodeJS.Signals) => void) => void) | undefined
+  /**
+   * Starts the program in a process group of its own, all of which ends with the program, or with this process: Ctrl-C at a terminal does not
+   * reach it. By default no: it gets Ctrl-C as this process does, and continues if this process is killed.
+   */
+  readonly group?: boolean | undefined
+  /** Called right before the program starts, with a function that sends it a signal, and a signal that is aborted when it has ended. */
+  readonly onStart?: ((kill: (signal: NodeJS.Signals) => void, ended: AbortSignal) => void) | undefined
   /** Called before the recorder's library is built, which takes some seconds. */
   readonly onBuild?: ((compiler: string) => void) | undefined
   /** By default this system's, as in `process.platform` and `process.arch`. */
@@ -163,8 +165,6 @@ export interface RecordResult {
 const SLOW_BYTES_MAX = 256 * 1024 ** 2
 const DISK_FULL =
   'the disk was full: the log is incomplete\nhint: write it to another disk (-o), or limit its size (--max-size)'
-/** Longest path that the recorder accepts. */
-const PATH_BYTES_MAX = 4000
 
 /**
  * Runs a program and records what ggml does in it, by preloading a library (Linux only so far). The program keeps its
@@ -185,7 +185,7 @@ export async function record(options: RecordOptions): Promise<RecordResult> {
   try {
     return await recordTo(output, program, decided)
   } finally {
-    await release()
+    release()
   }
 }
 
@@ -204,6 +204,7 @@ export type RecordVariablesOptions = Omit<
   | 'onMemProblem'
   | 'ask'
   | 'stdio'
+  | 'group'
   | 'onStart'
 > & {
   /** The log's path, as the program sees it. If that file exists, the log is `<output>.<pid>`, or `<output>.<pid>.<n>`. */
@@ -237,8 +238,11 @@ async function recordTo(output: string, program: Program, options: Decided): Pro
   try {
     const runs = () =>
       withReachable(library, program, env, (path) => {
-        const environment = recorderEnvironment(options, path, output)
-        return withLogReport(output, (file) => run(program, { ...environment, ...place.environment, ...file }, options))
+        const environment = { ...recorderEnvironment(options, path, output), ...place.environment }
+        return withLogReport(output, (file) =>
+          // The log is in its place before what is recorded next to it is completed, which may be interrupted.
+          run(program, { ...environment, ...file }, options).finally(place.settle),
+        )
       })
     const scheduled = async () =>
       options.sched ? withSched(output, runs, options) : { ended: await runs(), sched: undefined }
@@ -261,7 +265,7 @@ async function recordTo(output: string, program: Program, options: Decided): Pro
     const { sched } = recorded
     return { exitCode, signal: signal ?? undefined, logs, problem, failure, sched, power, mem }
   } finally {
-    await place.settle()
+    await place.settle().finally(place.release)
   }
 }
 
@@ -343,58 +347,27 @@ interface Ended {
   readonly secure: boolean
 }
 
-function run(program: Program, env: Environment, options: RecordOptions): Promise<Ended> {
+async function run(program: Program, env: Environment, options: RecordOptions): Promise<Ended> {
   const { name, path } = program
-  const { command, stdio = 'inherit', onStart } = options
-  return new Promise((resolve, reject) => {
-    let child: ChildProcess | undefined
-    onStart?.((signal) => child?.kill(signal))
-    const failed = (error: NodeJS.ErrnoException) => {
-      // Later errors concern signals that could not be sent: they do not affect the program.
-      if (child?.pid !== undefined) return
-      reject(error.syscall?.startsWith('spawn') ? programError(126, `${name}: cannot run: ${reasonOf(error)}`) : error)
-    }
-    try {
-      child = spawn(path, command.slice(1), { argv0: name, env, stdio })
-    } catch (error) {
-      return failed(error as NodeJS.ErrnoException)
-    }
-    child.on('error', failed)
-    const secure = child.pid !== undefined && isSecure(child.pid)
-    child.on('exit', (code, signal) => resolve({ code, signal, secure }))
-  })
-}
-
-/** Throws UsageError if the log could not be written. */
-async function checkLog(output: string, program: Program): Promise<void> {
-  const cannot = (why: string) => new UsageError(`${output}: cannot write: ${why}`)
-  if (output === '') throw new UsageError('--output "": expected the path of a file')
-  const there = await stat(output).catch(() => undefined)
-  if (there?.isDirectory() || output.endsWith('/')) {
-    const example = join(output, `${programName(program)}.ggtrace`)
-    throw cannot(`is a directory\nhint: name a file, such as ${example}`)
-  }
-  if (there && !there.isFile()) throw cannot('it is not a regular file')
-  if (Buffer.byteLength(resolve(output)) > PATH_BYTES_MAX) throw cannot('the name is too long')
-  if (there && program.stats.ino === there.ino && program.stats.dev === there.dev)
-    throw cannot('it is the program itself')
-  const folder = dirname(output)
-  const parent = await stat(folder).catch(() => undefined)
-  if (!parent?.isDirectory()) throw cannot(parent ? `${folder} is not a folder` : `no such folder: ${folder}`)
-  await outputTarget(folder)
-  if (!(await isReplaceable(output))) throw explainFileError(output, 'replace', { code: 'EPERM' })
-  // Only an attempt shows whether writing is possible (permissions, read-only file systems, quotas).
-  const probe = hiddenNextTo(join(folder, 'log'))
+  const { command, stdio = 'inherit', group = false, onStart } = options
+  const cannotRun = (error: NodeJS.ErrnoException) =>
+    error.syscall?.startsWith('spawn') ? programError(126, `${name}: cannot run: ${reasonOf(error)}`) : error
+  let running: OwnedChild | undefined
+  const over = new AbortController()
+  onStart?.((signal) => running?.send(signal), over.signal)
   try {
-    await (await open(probe, files.O_CREAT | files.O_EXCL | files.O_WRONLY, 0o600)).close()
-    await unlink(probe)
+    running = startChild(
+      path,
+      command.slice(1),
+      { argv0: name, env, stdio, detached: group },
+      group ? { isGuarded: true } : { isFree: true },
+    )
   } catch (error) {
-    throw explainFileError(output, 'write', folderIsMissing(error))
+    throw cannotRun(error as NodeJS.ErrnoException)
   }
-}
-
-/** Some file systems (/proc) report that a new file does not exist. */
-function folderIsMissing(error: unknown): unknown {
-  const isAbsent = (error as NodeJS.ErrnoException).code === 'ENOENT'
-  return isAbsent ? Object.assign(new Error('no files can be made there'), { code: 'EACCES' }) : error
+  const secure = running.child.pid !== undefined && isSecure(running.child.pid)
+  const { code, signal, error } = await running.ended
+  over.abort()
+  if (error) throw cannotRun(error)
+  return { code, signal, secure }
 }

@@ -3,6 +3,7 @@ import { readdir, readFile, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { checkNames, UsageError } from '../../errors.ts'
 import { RECORD_RUNS_OPTIONS } from '../../generated/option-names.ts'
+import { ownUntilEnd } from '../left-overs.ts'
 import { makeOutputFolder } from '../outputs.ts'
 import { type RecordOptions, type RecordResult, record } from './record.ts'
 
@@ -82,24 +83,27 @@ async function recordOne(
   return logs
 }
 
-/** Records a program whose output is not shown unless it fails. Throws UsageError, which names it so, if it fails or there is no log. */
+/**
+ * Records a program whose output is not shown unless it fails; it ends with this process. Throws UsageError, which names it so, if it fails or
+ * there is no log.
+ */
 export async function recordQuietly(options: RecordOptions, name: string, messages: string): Promise<RecordResult> {
   const sink = openSync(messages, 'w')
+  const remove = ownUntilEnd(messages)
   try {
-    const result = await record({ ...options, stdio: ['ignore', sink, sink] })
-    const { exitCode, logs, problem, failure } = result
+    const result = await record({ ...options, group: true, stdio: ['ignore', sink, sink] })
+    const { exitCode, signal, logs, problem, failure } = result
     if (exitCode !== 0) {
       const said = (await readFile(messages, 'utf8')).trim().slice(-SHOWN)
-      throw new UsageError(
-        `${name}: ended with exit code ${exitCode}${said === '' ? '' : `; its last messages:\n${said}`}`,
-      )
+      const how = signal === undefined ? `ended with exit code ${exitCode}` : `was ended by ${signal}`
+      throw new UsageError(`${name}: ${how}${said === '' ? '' : `; its last messages:\n${said}`}`)
     }
     if (failure !== undefined) throw new UsageError(failure)
     if (logs[0] === undefined) throw new UsageError(`${name}: ${problem ?? 'no log was recorded'}`)
     return result
   } finally {
     closeSync(sink)
-    await unlink(messages).catch(() => undefined)
+    remove()
   }
 }
 

@@ -1,10 +1,11 @@
 import { closeSync, constants as files, openSync, readSync } from 'node:fs'
-import { type FileHandle, open, readdir, readFile, unlink } from 'node:fs/promises'
+import { type FileHandle, readdir, readFile } from 'node:fs/promises'
 import { hostname, machine, release, type } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { explainFileError, writeFileWhole } from '../files.ts'
-import { hiddenNextTo } from '../outputs.ts'
+import { atExit } from '../left-overs.ts'
+import { namelessFile } from '../outputs.ts'
 import { type CpuPages, pageBytes, type TraceDatHeader, traceDat } from './trace-dat.ts'
 import { makeInstance, type TraceInstance } from './tracefs.ts'
 
@@ -144,15 +145,12 @@ class Spool implements CpuPages {
   ) {}
 
   bytes = 0
+  private readonly release = atExit(() => closeSync(this.pipe)) // else the kernel's buffer cannot be removed
 
   static async open({ folder }: TraceInstance, cpu: number, page: number, chunk: Buffer, output: string) {
     const pipe = openSync(join(folder, `per_cpu/cpu${cpu}/trace_pipe_raw`), files.O_RDONLY | files.O_NONBLOCK)
     try {
-      // Without a name: however this process ends, no file remains.
-      const path = hiddenNextTo(output)
-      const file = await open(path, 'wx+', 0o600)
-      await unlink(path)
-      return new Spool(cpu, page, chunk, pipe, file)
+      return new Spool(cpu, page, chunk, pipe, await namelessFile(output))
     } catch (error) {
       closeSync(pipe)
       throw error
@@ -194,6 +192,7 @@ class Spool implements CpuPages {
   }
 
   async close(): Promise<void> {
+    this.release()
     closeSync(this.pipe)
     await this.file.close()
   }

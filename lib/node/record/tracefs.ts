@@ -1,9 +1,10 @@
-import { spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { closeSync, existsSync } from 'node:fs'
 import { mkdir, open, readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pid } from 'node:process'
 import { UsageError } from '../../errors.ts'
+import { describeEnding, startChild } from '../children.ts'
+import { atExit, removeEmpty } from '../left-overs.ts'
 
 /**
  * A separate buffer of the kernel's tracing, independent of other tracing on this machine: a folder in
@@ -62,7 +63,12 @@ async function makeInstanceIn(root: string, wishes: TraceWishes): Promise<TraceI
   const folder = await makeFolder(join(root, 'instances'))
   const file = (name: string) => join(folder, name)
   let ring: Awaited<ReturnType<typeof open>> | undefined
+  const release = atExit(() => {
+    if (ring) closeSync(ring.fd)
+    removeEmpty(folder)
+  })
   const remove = async () => {
+    release()
     await ring?.close()
     await rmdir(folder)
   }
@@ -92,6 +98,8 @@ interface Tracefs {
 }
 
 const PLACE = '/sys/kernel/tracing'
+/** It is mounted within this time, in ms. */
+const MOUNT_MS = 30_000
 
 async function findTracefs(): Promise<Tracefs> {
   const mounts = (await readFile('/proc/self/mounts', 'utf8').catch(() => ''))
@@ -108,26 +116,27 @@ async function findTracefs(): Promise<Tracefs> {
  */
 async function mountTracefs(): Promise<Tracefs> {
   const line = `mount -t tracefs tracefs ${PLACE} && echo mounted && cat`
-  const helper = spawn('unshare', ['--mount', '--propagation', 'private', 'sh', '-c', line], {
-    stdio: 'pipe',
-    detached: true, // Ctrl-C is not for it
+  // Ctrl-C is not for it.
+  const options = { stdio: 'pipe', detached: true } as const
+  const helper = startChild('unshare', ['--mount', '--propagation', 'private', 'sh', '-c', line], options, {
+    isGuarded: true,
   })
-  helper.stdin.on('error', () => undefined)
+  const { pid, stdin, stdout, stderr } = helper.child
+  stdin!.on('error', () => undefined)
   let complaint = ''
-  helper.stderr.setEncoding('utf8').on('data', (text: string) => {
+  stderr!.setEncoding('utf8').on('data', (text: string) => {
     complaint += text
   })
-  const isMounted = await new Promise<boolean>((resolve) => {
-    helper.on('error', () => resolve(false))
-    helper.stdout.once('data', () => resolve(true))
-    helper.once('close', () => resolve(false))
-  })
+  const late = setTimeout(helper.kill, MOUNT_MS)
+  const mounted = new Promise<undefined>((resolve) => stdout!.once('data', () => resolve(undefined)))
+  const ending = await Promise.race([mounted, helper.ended])
+  clearTimeout(late)
   try {
-    if (!isMounted) throw notMounted(complaint)
-    const file = await open(`/proc/${helper.pid}/root${PLACE}`)
+    if (ending) throw notMounted(complaint || (ending.code === null ? describeEnding('unshare', ending) : ''))
+    const file = await open(`/proc/${pid}/root${PLACE}`)
     return { root: `/proc/self/fd/${file.fd}`, release: () => file.close() }
   } finally {
-    helper.stdin.end()
+    helper.kill()
   }
 }
 

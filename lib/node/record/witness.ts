@@ -1,5 +1,5 @@
-import { spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { startChild } from '../children.ts'
 import type { Environment } from './program.ts'
 
 /** Prints the name of each signal that it receives, and each line that it reads; ends with its input. */
@@ -14,6 +14,9 @@ const APART_MS = 50
 /** A signal to the group that arrives twice within this time, in ms, counts once for the program. */
 const SAME_MS = 1000
 
+/** If the witness is stopped, it has seen nothing, in ms. */
+const ANSWER_MS = 1000
+
 /** A second process that receives signals sent to our process group or control group, but not those sent to this process alone. */
 export interface SignalWitness {
   /** Was a signal that this process just received sent to the whole group? Then the program has received it too. */
@@ -21,10 +24,15 @@ export interface SignalWitness {
   close(): void
 }
 
-/** Starts the witness: a shell in our process group. Without `sh`, it sees no signals. */
+/** Starts the witness: a shell in our process group. Without `sh`, or after that was killed, it sees no signals. */
 export function signalWitness(env: Environment): SignalWitness {
   const { LD_PRELOAD: _, ...plain } = env
-  const shell = spawn('sh', ['-c', SCRIPT], { env: plain, stdio: ['pipe', 'pipe', 'ignore'] })
+  const {
+    child: shell,
+    ended,
+    send,
+    kill,
+  } = startChild('sh', ['-c', SCRIPT], { env: plain, stdio: ['pipe', 'pipe', 'ignore'] })
   const seen = new Map<string, number>()
   const waiting = new Map<string, () => void>()
   let questions = 0
@@ -33,13 +41,12 @@ export function signalWitness(env: Environment): SignalWitness {
     for (const answer of waiting.values()) answer()
     waiting.clear()
   }
-  shell.on('error', answerAll)
-  shell.on('close', (_code, signal) => {
+  void ended.then(({ signal }) => {
     if (signal) seen.set(signal, performance.now())
     answerAll()
   })
-  shell.stdin.on('error', answerAll)
-  shell.stdout.setEncoding('utf8').on('data', (text: string) => {
+  shell.stdin!.on('error', answerAll)
+  shell.stdout!.setEncoding('utf8').on('data', (text: string) => {
     const lines = (rest + text).split('\n')
     rest = lines.pop()!
     for (const line of lines) {
@@ -53,15 +60,15 @@ export function signalWitness(env: Environment): SignalWitness {
     new Promise<void>((resolve) => {
       const question = `${questions++}`
       waiting.set(question, resolve)
-      if (shell.exitCode !== null || shell.signalCode !== null || !shell.stdin.writable) answerAll()
-      else shell.stdin.write(`${question}\n`)
+      if (send(0) && shell.stdin!.writable) shell.stdin!.write(`${question}\n`)
+      else answerAll()
     })
   return {
     async saw(signal) {
       await sleep(APART_MS)
-      await asked()
+      await Promise.race([asked(), sleep(ANSWER_MS, undefined, { ref: false })])
       return performance.now() - (seen.get(signal) ?? Number.NEGATIVE_INFINITY) < SAME_MS
     },
-    close: () => shell.stdin.end(),
+    close: kill,
   }
 }

@@ -1,4 +1,4 @@
-import type { RunVerdict, Summary } from '../lib/cli.ts'
+import { type Analysis, describeProgramClock, type RunVerdict, type Summary } from '../lib/cli.ts'
 import type { Section } from './stats/section.ts'
 import { quoted } from './terminal.ts'
 import { duration, plural } from './units.ts'
@@ -9,6 +9,11 @@ export function verdictLines({ sentence, hint }: RunVerdict, inputs: readonly st
 }
 
 const hintText = (hint: string, inputs: readonly string[]) => hint.replace('<logs>', () => inputs.map(quoted).join(' '))
+
+/** After them, where the times are not those that the program prints. */
+export function clockLines({ run: { program_clock: clock } }: Analysis): string[] {
+  return clock ? [`  ${describeProgramClock(clock)}: times here are of the system`] : []
+}
 
 /** The same of the logs of a trace. */
 export function verdictOfLogs(summaries: readonly Summary[], inputs: readonly string[]): string[] {

@@ -23,7 +23,7 @@ import { MACHINE, machineOf } from '../stats/machine.ts'
 import { notKnown, runsOf, scalingOf } from '../stats/scaling.ts'
 import { type Coloured, printJson, printText, quoted } from '../terminal.ts'
 import { duration } from '../units.ts'
-import { verdictLines } from '../verdict.ts'
+import { clockLines, verdictLines } from '../verdict.ts'
 
 const OPTIONS = {
   request: valued(
@@ -75,7 +75,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const query = args.checks ? `ggml2perfetto query ${names.map(quoted).join(' ')}` : undefined
   const [first, ...rest] = verdictLines(analysis.verdict, names)
   const colours = coloursOf(analysis.verdict, found)
-  const verdict = [{ text: first!, colour: colours.verdict }, ...rest]
+  const verdict = [{ text: first!, colour: colours.verdict }, ...rest, ...clockLines(analysis)]
   const all = describeAll(found, query, colours.findings, (finding) => removalOf(analysis, finding)?.sentence)
   await printText([...verdict, '', ...all, ...describeFigures(analysis)])
 }

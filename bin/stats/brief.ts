@@ -8,7 +8,7 @@ import {
 } from '../../lib/cli.ts'
 import { oneLine, quoted, wrapped } from '../terminal.ts'
 import { duration, percent, plural } from '../units.ts'
-import { verdictLines } from '../verdict.ts'
+import { clockLines, verdictLines } from '../verdict.ts'
 import { firstTokenText } from './first-token.ts'
 import { placementText } from './placement.ts'
 import { firstRows, known, more, number, type Section, some, tableOf, text, toText } from './section.ts'
@@ -30,7 +30,8 @@ const NAME_MAX = 30
 /** Statistics for a first look: verdict, where the time goes, the first operators, workers, findings, and what shows more. */
 export function briefLines(analysis: Analysis, width: number): string[] {
   const names = analysis.inputs.map(({ name }) => name)
-  const head = verdictLines(analysis.verdict, names).flatMap((line) => wrapped(oneLine(line), width))
+  const first = [...verdictLines(analysis.verdict, names), ...clockLines(analysis)]
+  const head = first.flatMap((line) => wrapped(oneLine(line), width))
   const found = analysis.findings.slice(0, FINDINGS).map(({ sentence }, i) => cut(`  ${i + 1}. ${sentence}`, width))
   const logs = names.map((name) => ` ${quoted(name)}`).join('')
   const tail = [

@@ -1,4 +1,4 @@
-import type { Analysis } from '../../lib/cli.ts'
+import { type Analysis, describeProgramClock } from '../../lib/cli.ts'
 import { count, duration, labelOf, percent, plural, size, threeDigits } from '../units.ts'
 import type { Section } from './section.ts'
 
@@ -26,6 +26,7 @@ export function runSection({ run, inputs }: Analysis, isPublic: boolean): Sectio
     ['level', run.level],
     ['counters', run.counters],
     ['limited to', Object.entries(run.limited_to).map(([what, limit]) => `${labelOf(what)} ${limit}`)],
+    ['program clock', run.program_clock && describeProgramClock(run.program_clock)],
     ['losses', Object.entries(losses).map(([code, times]) => `${code} ${count(times)}`)],
     ['limits', limits && limitsIn(limits)],
     ['variables', Object.entries(run.variables).map(([name, value]) => `${name}=${value}`)],

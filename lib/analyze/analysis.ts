@@ -35,6 +35,7 @@ import type { RunVerdict } from './verdict/figures.ts'
 import type { WeightMemoryFigures } from './weights/figures.ts'
 
 export type { RecordedKind } from '../model/issues.ts'
+export type { ProgramClock } from '../model/program-clock.ts'
 export type * from './accesses/figures.ts'
 export type * from './benchmarks/figures.ts'
 export type * from './blas/figures.ts'

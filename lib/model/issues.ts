@@ -330,6 +330,10 @@ export const ISSUES = {
     'fast calls left out',
     'record --slow keeps only calls as long as its limit, with what preceded them: rates and shares are of these',
   ),
+  'program-clock': flaw(
+    "the program's clock is not real time",
+    'a library changes the clock of the program, such as libfaketime: times here are of the system, and differ from those that the program prints, and from those in logs that it writes',
+  ),
 
   // ProfInfer
   'unknown-probe': loss(

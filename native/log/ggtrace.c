@@ -19,6 +19,8 @@
 
 enum { EINTR_MAX = 100 };
 
+int (*ggtrace_clock)(clockid_t clock, struct timespec * time) = clock_gettime;
+
 /* ---- Segments ---- */
 
 /* A host that closes all file descriptors may have reused ours for its own file. */
@@ -344,7 +346,7 @@ bool ggtrace_clocks(struct ggtrace * log) {
     static const clockid_t clocks[] = {CLOCK_MONOTONIC, CLOCK_BOOTTIME, CLOCK_REALTIME};
     struct timespec now[3];
     uint64_t times[3];
-    for (int i = 0; i < 3; i++) clock_gettime(clocks[i], &now[i]);
+    for (int i = 0; i < 3; i++) ggtrace_clock(clocks[i], &now[i]);
     for (int i = 0; i < 3; i++) times[i] = (uint64_t) now[i].tv_sec * 1000000000u + (uint64_t) now[i].tv_nsec;
     return PUT(log, GGTRACE_RUN, GGTRACE_CLOCKS, {times, sizeof(times)});
 }

@@ -210,16 +210,15 @@ GGTRACE_INLINE void ggtrace_commit(struct ggtrace_writer * writer, void * record
 
 /* ---- What threads call ---- */
 
+extern int (*ggtrace_clock)(clockid_t clock, struct timespec * time); /* reads all times: clock_gettime, unless set before a log is opened */
+
 GGTRACE_INLINE uint64_t ggtrace_now(void) {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    ggtrace_clock(CLOCK_MONOTONIC, &now);
     return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
 }
 
-/*
- * The writer of the calling thread, released when the thread ends. A thread has two of them: the thread that calls
- * llama_decode is worker 0 too, and must not begin a new block at each change between the two.
- */
+/* The writer of the calling thread, released when it ends. A thread has two: one that calls llama_decode is worker 0 too, and begins no block at each change. */
 GGTRACE_INLINE struct ggtrace_writer * ggtrace_writer_of_thread(struct ggtrace * log, uint32_t worker) {
     struct ggtrace_writer * writer = ggtrace_thread_writers[worker != GGTRACE_NO_WORKER];
     const bool fits = writer && log && writer->log == log && writer->worker == worker;

@@ -12,6 +12,7 @@
 #include "nvtx/host.h"
 #include "nvtx/listen.h"
 #include "common/process.h"
+#include "common/program-clock.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ggtrace * own;
@@ -59,6 +60,7 @@ static void open_own(void) {
     }
     fact("recorder", "libggml2perfetto-nvtx.so 0.1.0 (NVTX_INJECTION64_PATH)");
     process_facts(fact);
+    program_clock_open(fact);
     clock_start();
     pthread_atfork(NULL, NULL, in_child);
     atexit(finish); /* before objects that were created earlier are destroyed: other threads may use them until the process ends */
@@ -97,12 +99,14 @@ EXPORTED int InitializeInjectionNvtx(nvtx_get_table get) {
 }
 
 __attribute__((constructor)) static void begin(void) {
+    program_clock_prepare();
     clock_prepare();
 }
 
 /* Closed already: nothing happens. */
 __attribute__((destructor)) static void finish(void) {
     if (!own) return;
+    program_clock_finish(fact);
     ggtrace_clocks(own);
     ggtrace_close(own);
 }

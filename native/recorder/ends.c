@@ -3,6 +3,7 @@
 
 #include "common/clock.h"
 #include "common/process.h"
+#include "common/program-clock.h"
 #include "nvtx/emit.h"
 #include "nvtx/listen.h"
 #include "recorder/calls.h"
@@ -48,6 +49,7 @@ static void record_clocks(void) {
         number_text(text, error);
         fact("clock.error_ns", text);
     }
+    program_clock_finish(fact);
     ggtrace_clocks(recording.log);
 }
 

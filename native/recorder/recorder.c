@@ -2,6 +2,7 @@
 
 #include "common/clock.h"
 #include "common/environment.h"
+#include "common/program-clock.h"
 #include "recorder/control.h"
 #include "recorder/counters.h"
 #include "recorder/functions.h"
@@ -102,6 +103,7 @@ static void open_recording(void) {
     }
     fact("recorder", "libggml2perfetto.so 0.1.0 (LD_PRELOAD)");
     process_facts(fact);
+    program_clock_open(fact);
     surroundings_open(fact);
     program_facts(fact);
     record_ring();
@@ -183,6 +185,7 @@ static bool has_ggml(void) {
  */
 __attribute__((constructor)) static void keep_to_one_process(void) {
     char own[NUMBER_BYTES];
+    program_clock_prepare();
     clock_prepare();
     number_text(own, (uint64_t) getpid());
     if (!environment(ENV_CHILDREN)) setenv(ENV_PID, own, 0);

@@ -147,6 +147,7 @@ export const PROVOKED_BY_KERNEL: Provocations = {
     ofEvents((events) => events.map((block) => altered(block, (view) => view.setUint32(Header.worker, NONE, true)))),
   'unknown-version': () => log(begun({ 'format.version': '9' }).takeKilled()),
   'fast-calls': () => ofSlowCalls(),
+  'program-clock': () => log(begun({ 'clock.program': 'libfaketime.so.1' }).takeKilled()),
   'recorded-less': () => log(everyRecord()),
 
   'lines-without-time': () => textInput(LAUNCH),

@@ -1,5 +1,6 @@
 import { modelNameOf, modelsOfCommand } from '../../model/command.ts'
 import { dictionary } from '../../model/dictionary.ts'
+import { programClockIn } from '../../model/program-clock.ts'
 import { WITHOUT_TIMES } from '../../model/times.ts'
 import type { Undetermined } from '../common/figures.ts'
 import type { Summary } from '../summary/figures.ts'
@@ -81,6 +82,7 @@ export function runOf(main: LogContents, logs: readonly LogContents[], undetermi
       }),
     ),
     left_out: leftOutOf(attributes),
+    program_clock: programClockIn(attributes),
     losses: countsOfLosses(
       logs.map(({ summary, contents }) => ({ losses: lossesIn(summary.issues, contents.recorded) })),
     ),

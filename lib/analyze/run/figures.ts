@@ -1,4 +1,5 @@
 import type { LostKind, RecordedKind } from '../../model/issues.ts'
+import type { ProgramClock } from '../../model/program-clock.ts'
 import type { Times } from '../../model/times.ts'
 
 /** One log. */
@@ -75,6 +76,8 @@ export interface RunFacts {
   readonly limited_to: Readonly<Record<string, string>>
   /** Where the log keeps slow calls only (`record --slow`): what it lacks. All figures are of the calls that it keeps. */
   readonly left_out: LeftOutCalls | null
+  /** The clock of the program, where it is not the system's; null: it is, or is not known. */
+  readonly program_clock: ProgramClock | null
   /** Losses in all inputs, by code of the issue (docs/reference/issues.md says which are). */
   readonly losses: Readonly<Record<string, number>>
 }

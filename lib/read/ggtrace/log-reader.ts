@@ -13,6 +13,7 @@ import { ByteCursor } from '../../input/byte-cursor.ts'
 import { BlockKind, HEADER_BYTES } from '../../log/ggtrace-layout.ts'
 import type { TraceEvent } from '../../model/events.ts'
 import { type IssueCode, issueOf } from '../../model/issues.ts'
+import { describeProgramClock, programClockIn } from '../../model/program-clock.ts'
 import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
 import { grouped } from '../common/holdings.ts'
 import type { ReadContext } from '../format.ts'
@@ -223,6 +224,8 @@ class LogReader implements ChunkReader {
 
   private reportEnd(byte: number): void {
     const { end, open, records, writers } = this
+    const clock = programClockIn(this.attributes)
+    if (clock) this.issue('program-clock', describeProgramClock(clock), byte)
     const left = open.blocks === 0 ? '' : `${open.blocks} blocks were still open (the first at byte ${open.byte})`
     if (!end) {
       const detail = 'no END record: the process was killed, or the file was cut'

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { cpSync, existsSync, readdirSync, readFileSync } from 'node:fs'
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import type { ClocksEvent } from '../../lib/core.ts'
@@ -125,6 +125,22 @@ real('a server that runs already (needs root, bpftrace, linux-x64, g++)', () => 
       expect([shown.code, /clock|not placed/i.exec(shown.stderr)]).toEqual([0, null])
     },
   )
+
+  test.each(['deleted', 'replaced'])('libraries that were %s since', async (what) => {
+    await serve()
+    rmSync(libraries(), { recursive: true })
+    if (what === 'replaced') libraries()
+    const name = fresh(`${what}.g2p`)
+    const { code, statuses, stderr } = await attached(
+      ['--for', `${SECONDS}s`, '--no-states', '-o', name],
+      async () => {},
+    )
+    expect([code, statuses, /^.*(?:error|lost|not recorded).*$/im.exec(stderr)]).toEqual([0, [200], null])
+    const live = await readLog(at(name))
+    expect(live.issues).toEqual([])
+    expect(live.of('token').length).toBeGreaterThan(20)
+    expect(Math.abs(live.of('graph').length - live.of('token').length)).toBeLessThanOrEqual(1)
+  })
 
   test('no calls of another process that uses the same libraries', async () => {
     await serve()

@@ -45,7 +45,7 @@ export interface AttachPlan {
   readonly program: string
   readonly scripts: readonly TracedScript[]
   /** Scripts whose functions the process does not have, each with its function. */
-  readonly missing: readonly Omit<TracedScript, 'file'>[]
+  readonly missing: readonly Omit<TracedScript, 'file' | 'path'>[]
 }
 
 /** A script of native/ebpf, and the file with its functions. */
@@ -54,6 +54,8 @@ export interface TracedScript {
   readonly function: string
   /** As the process sees it. */
   readonly file: string
+  /** Where it is found here. */
+  readonly path: string
 }
 
 /** Scripts of native/ebpf in the order of the level, and the function that each needs. */
@@ -64,6 +66,8 @@ const SCRIPTS = [
 ] as const
 /** Paths that are texts of bpftrace as they are: no quotes, escapes, patterns. */
 const NAMEABLE = /^[\w./+@:=,~ -]+$/
+/** What the kernel adds to the name of a file that has none any more. */
+const DELETED = ' (deleted)'
 /** What such a process calls, as patterns where not all versions have it (native/ebpf/token.bt). */
 const FIRST = {
   token: ['llama_decod*e', 'llama_proces*s'],
@@ -118,18 +122,19 @@ async function planOf(pid: number, level: string): Promise<AttachPlan> {
   })
   // A process chooses its name, which becomes that of a file: no folders, nothing that a terminal interprets.
   const program = (await readFile(`${root}/comm`, 'utf8')).trimEnd().replace(/[^\w.-]/g, '_')
-  const files = [...new Set([...maps.matchAll(/^\S+ ..x. \S+ \S+ \d+ +(\/.*)$/gm)].map(([, path]) => path!))]
   const wanted = SCRIPTS.slice(0, SCRIPTS.findIndex(([script]) => script === level) + 1)
-  const found = new Map<string, string>()
-  for (const file of files) {
+  const found = new Map<string, Pick<TracedScript, 'file' | 'path'>>()
+  for (const [file, mapping] of mappedCode(maps)) {
     const names = wanted.map(([, name]) => name)
-    const elf = await readElf(join(root, 'root', file), names).catch(() => undefined)
-    for (const name of names) if (elf?.exports.has(name) || elf?.symbols.has(name)) found.set(name, file)
+    const path = await pathOfMapped(root, file, mapping)
+    const elf = await readElf(path, names).catch(() => undefined)
+    for (const name of names) if (elf?.exports.has(name) || elf?.symbols.has(name)) found.set(name, { file, path })
   }
-  const odd = [...found.values()].find((file) => !NAMEABLE.test(file))
+  const named = [...found.values()].map(({ file }) => (file.endsWith(DELETED) ? file.slice(0, -DELETED.length) : file))
+  const odd = named.find((file) => !NAMEABLE.test(file))
   if (odd !== undefined) throw new UsageError(`attach ${pid}: ${odd}: bpftrace cannot name a file with such characters`)
   const scripts = wanted.flatMap(([script, name]) =>
-    found.has(name) ? { script, function: name, file: found.get(name)! } : [],
+    found.has(name) ? { script, function: name, ...found.get(name)! } : [],
   )
   const missing = wanted.flatMap(([script, name]) => (found.has(name) ? [] : { script, function: name }))
   if (scripts.length > 0) return { program, scripts, missing }
@@ -137,6 +142,20 @@ async function planOf(pid: number, level: string): Promise<AttachPlan> {
     `attach ${pid}: ${program} has none of ${names(missing)}: it does not use llama.cpp, or is stripped\n` +
       `hint: a build that is not stripped, or one with shared libraries, contains the names of its functions (${rowOf('process that runs already')})`,
   )
+}
+
+/** Files with code, each with its mapping, from /proc/<pid>/maps. */
+function mappedCode(maps: string): Map<string, string> {
+  const lines = [...maps.matchAll(/^(\S+) ..x. \S+ \S+ \d+ +(\/.*)$/gm)]
+  return new Map(lines.map(([, range, file]) => [file!, range!]))
+}
+
+/** A file that was deleted or replaced since it was mapped has no path any more, but those of the kernel. `root`: /proc/<pid>. */
+async function pathOfMapped(root: string, file: string, mapping: string): Promise<string> {
+  const path = join(root, 'root', file)
+  if (!file.endsWith(DELETED) || (await exists(path))) return path
+  const range = mapping.split('-').map((address) => address.replace(/^0+(?=.)/, ''))
+  return join(root, 'map_files', range.join('-'))
 }
 
 const names = (list: readonly { readonly function: string }[]) => list.map((entry) => entry.function).join(', ')
@@ -148,17 +167,16 @@ const names = (list: readonly { readonly function: string }[]) => list.map((entr
 async function programOf({ scripts }: AttachPlan, { pid, seconds }: AttachOptions): Promise<string> {
   const folder = join(await packageFolder(), 'native/ebpf')
   const [types, begins, probes, ends]: [string[], string[], string[], string[]] = [[], [], [], []]
-  const pathOf = (file: string) => `"/proc/${pid}/root${file}"`
   // With -p, too, a probe fires in all processes that map the file.
   const own = (await hasFirstPids()) ? `pid == ${pid}` : '1'
   // A log in which nothing was traced names the last script and its function: that of the calls.
-  for (const { script, file } of scripts.toReversed()) {
+  for (const { script, file, path } of scripts.toReversed()) {
     const text = (await readFile(join(folder, `${script}.bt`), 'utf8'))
       // bounded: a script of this package
       .replace(/^#!.*|\/\*[\s\S]*?\*\//g, '')
       .replace(/@(\w+)/g, `@${script}_$1`)
       .replace('%s\\n", str($1)', `${file}\\n"`) // a text of bpftrace has at most 63 bytes, a format more
-      .replaceAll('$1', pathOf(file))
+      .replaceAll('$1', `"${path}"`)
       .replace(
         // bounded: a script of this package
         /printf\("g2p (?:token|encode|span|remove|graph|op) [\s\S]*?\);/g,
@@ -172,9 +190,9 @@ async function programOf({ scripts }: AttachPlan, { pid, seconds }: AttachOption
     })
     probes.push(others)
   }
-  const [{ script, file }] = scripts as [TracedScript]
+  const [{ script, path }] = scripts as [TracedScript]
   const fired = (flag: string) =>
-    `${FIRST[script].map((pattern) => `uprobe:${pathOf(file)}:${pattern}`).join(', ')} /${own}/ { ${flag} = 1; }`
+    `${FIRST[script].map((pattern) => `uprobe:"${path}":${pattern}`).join(', ')} /${own}/ { ${flag} = 1; }`
   const limit = seconds === undefined ? '' : `interval:ms:${Math.ceil(seconds * 1000)} { exit(); }`
   const started = await startOf(pid)
   begins.push(`printf("g2p fact process ${pid}\\n");`)

@@ -9,7 +9,7 @@
 #define ENV_OUT "GGML2PERFETTO_OUT"               /* path of the log; without it nothing is recorded */
 #define ENV_NEW "GGML2PERFETTO_NEW"               /* path of the log until it replaces an older file of that name */
 #define ENV_OLD "GGML2PERFETTO_OLD"               /* inode of that older file */
-#define ENV_REPORT "GGML2PERFETTO_REPORT"         /* path of the file for problems with the log, see process_report */
+#define ENV_REPORT "GGML2PERFETTO_REPORT"         /* path of the file for what logs cannot contain, see report.h */
 #define ENV_LEVEL "GGML2PERFETTO_LEVEL"           /* token, graph, op */
 #define ENV_ASK "GGML2PERFETTO_ASK"               /* path of questions for a backend (ask.c): the process answers them, and ends */
 #define ENV_SYS "GGML2PERFETTO_SYS"               /* for tests: a folder with files of another machine's /sys, which describe its CPUs */

@@ -87,25 +87,6 @@ void process_facts(void (*fact)(const char * key, const char * value)) {
     fact("cpus", text);
 }
 
-enum { REPORT_BYTES = 64 }; /* per problem, as in lib/node/record/log-report.ts */
-
-void process_report(enum process_problem problem, int error) {
-    const char * path = environment(ENV_REPORT);
-    const int file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
-    struct stat status;
-    const bool has_room = file >= 0 && fstat(file, &status) == 0 && status.st_size >= ((off_t) problem + 1) * REPORT_BYTES;
-    /* Mapped: a write gives SIGXFSZ beyond the process's limit of a file's size, even where the file is large enough. */
-    char * reports = has_room ? mmap(NULL, (size_t) status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
-    if (file >= 0) close(file);
-    if (reports == MAP_FAILED) return;
-    char text[REPORT_BYTES] = "", number[NUMBER_BYTES];
-    number_text(text, (uint64_t) error);
-    number_text(number, (uint64_t) geteuid());
-    strcat(strcat(strcat(text, " "), number), "\n");
-    memcpy(reports + problem * REPORT_BYTES, text, sizeof(text));
-    munmap(reports, (size_t) status.st_size);
-}
-
 /* Under sudo, the log belongs to the user who called sudo. */
 static void set_owner(struct ggtrace_options * options) {
     const char * user = getenv("SUDO_UID"), * group = getenv("SUDO_GID");

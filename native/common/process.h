@@ -15,14 +15,5 @@ ssize_t process_read_file(const char * path, char * text, size_t size);
 /* Opens the log: <path>, or <path>.<pid> if another process of the run has taken that name. NULL and errno on failure. */
 struct ggtrace * process_open_log(const char * path, const struct ggtrace_options * options);
 
-/* What `record` must know of a log although the log cannot contain it: that it could not be opened, or that its disk is full. */
-enum process_problem { PROCESS_CANNOT_OPEN, PROCESS_DISK_FULL };
-
-/*
- * Writes "<errno> <user id>\n" to the report file of `record`, if there is one, at the place of this problem. The file has its full size
- * already, so that this works on a full disk and in a process that may not write to files.
- */
-void process_report(enum process_problem problem, int error);
-
 /* Calls `fact` with each fact of the process and the machine; a value may be empty. */
 void process_facts(void (*fact)(const char * key, const char * value));

@@ -4,6 +4,7 @@
 #include "common/clock.h"
 #include "common/process.h"
 #include "common/program-clock.h"
+#include "common/report.h"
 #include "nvtx/emit.h"
 #include "nvtx/listen.h"
 #include "recorder/calls.h"
@@ -71,7 +72,7 @@ __attribute__((destructor)) static void finish(void) {
     thread_runtimes_finish(fact);
     record_clocks();
     ggtrace_close(recording.log);
-    if (ggtrace_totals(recording.log).dropped && ggtrace_full(recording.log) == GGTRACE_FULL_DISK) process_report(PROCESS_DISK_FULL, ENOSPC);
+    if (ggtrace_totals(recording.log).dropped && ggtrace_full(recording.log) == GGTRACE_FULL_DISK) report_problem(REPORT_DISK_FULL, ENOSPC);
 }
 
 _Atomic uint32_t ends_registered;

@@ -62,17 +62,35 @@ bool loaded_find(bool (*look)(const char * path, uintptr_t base, const void * in
     return false;
 }
 
-/* Lines: `begin-end rights offset device inode path`. */
+/* A file without a name: as the program, which every user may open, or as a mapping, for root only. */
+static void find_nameless(char path[PATH_BYTES], const char * range, unsigned long inode) {
+    static const char program[] = "/proc/self/exe", mappings[] = "/proc/self/map_files/";
+    struct stat status;
+    const bool is_program = stat(program, &status) == 0 && status.st_ino == inode;
+    strcpy(path, is_program ? program : mappings);
+    if (!is_program) strcat(path, range);
+}
+
+static bool is_deleted(const char * path) {
+    static const char mark[] = " (deleted)";
+    const size_t length = strlen(path);
+    return length >= sizeof(mark) && strcmp(path + length - sizeof(mark) + 1, mark) == 0 && access(path, F_OK) != 0;
+}
+
+/* Lines: `begin-end rights offset device inode path`. The numbers of a range begin with zeros there, and with none in the name of its mapping. */
 bool loaded_path(const void * address, char path[PATH_BYTES]) {
     struct lines lines;
+    char range[2 * NUMBER_BYTES];
     if (!lines_open(&lines, "/proc/self/maps")) return false;
     bool is_found = false;
     for (char * line; !is_found && (line = lines_next(&lines));) {
-        unsigned long from, to;
+        unsigned long from, to, inode;
         const char * slash = strchr(line, '/');
-        if (!slash || sscanf(line, "%lx-%lx", &from, &to) != 2 || (uintptr_t) address < from || (uintptr_t) address >= to) continue;
+        if (!slash || sscanf(line, "%lx-%lx %*s %*s %*s %lu", &from, &to, &inode) != 3 || (uintptr_t) address < from || (uintptr_t) address >= to) continue;
         is_found = strlen(slash) < PATH_BYTES;
         if (is_found) strcpy(path, slash);
+        snprintf(range, sizeof(range), "%lx-%lx", from, to);
+        if (is_found && is_deleted(path)) find_nameless(path, range, inode);
     }
     close(lines.file);
     return is_found;

@@ -13,5 +13,8 @@ bool loaded_before(uintptr_t base);
 /* Calls `look` for each library until it returns true; the program is not among them. */
 bool loaded_find(bool (*look)(const char * path, uintptr_t base, const void * inside));
 
-/* The file that is mapped at an address, as the kernel has it: that of a library's path may be another one by now. */
+/*
+ * The file that is mapped at an address, as the kernel has it: that of a library's path may be another one by now. If it was deleted or replaced since,
+ * the path leads to it through /proc.
+ */
 bool loaded_path(const void * address, char path[PATH_BYTES]);

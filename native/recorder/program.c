@@ -6,16 +6,17 @@
 #include "common/environment.h"
 #include "common/hold.h"
 #include "common/process.h"
+#include "common/report.h"
+#include "recorder/code-change.h"
 #include "recorder/entry.h"
 #include "recorder/imports.h"
 #include "recorder/loaded.h"
+#include "recorder/object.h"
 #include "recorder/register-use.h"
-#include "recorder/symbols.h"
 
-enum { HOOKS_MAX = 256, STEP_BYTES = 1 << 16 };
+enum { HOOKS_MAX = 256 };
 
 static const char BARRIER[] = "ggml_barrier";
-static const char ONE_OF_GGML[] = "ggml_init"; /* each ggml has it */
 
 /* A function that the recorder has a hook of, and the program contains. */
 struct hooked {
@@ -24,18 +25,12 @@ struct hooked {
     const ElfW(Sym) * symbol, * part; /* NULL: the program has none */
     bool is_ambiguous;
     bool is_left_out; /* its hook is not needed */
-    bool has_copies; /* which the compiler made for some of its calls */
+    bool has_copies; /* which the compiler made for some of its calls; without `symbol`, for all of them */
     const char * problem, * other; /* why it was left alone; another name of its code */
     struct function_entry entry;
     enum entry_call call;
     uint8_t * room;
     void * real;
-};
-
-/* The program, or a library. */
-struct object {
-    const void * address; /* of something in it */
-    uintptr_t base; /* the difference between addresses in memory and in the file */
 };
 
 static struct {
@@ -71,34 +66,15 @@ void program_note_library(const char * function) {
     if (is_of_ggml(function)) decide(IN_LIBRARIES);
 }
 
-/* ---- Files ---- */
-
-static int note_program(struct dl_phdr_info * object, size_t size, void * data) {
-    (void) size;
-    *(struct object *) data = (struct object){object->dlpi_phdr, object->dlpi_addr};
-    return 1; /* the program is the first */
-}
-
-/* Of libraries, only one that does not export ggml: calls of what it exports pass the dynamic linker, and with it the hooks. */
-static bool open_symbols(struct symbols * symbols, const char * path, bool is_program) {
-    if (!symbols_open(symbols, path, SHT_SYMTAB) && !(is_program && symbols_open(symbols, path, SHT_DYNSYM))) return false;
-    const bool is_named = memmem(symbols->names, symbols->name_bytes, ONE_OF_GGML, sizeof(ONE_OF_GGML));
-    const ElfW(Sym) * one = is_named ? symbols_find(symbols, ONE_OF_GGML) : NULL;
-    if (one && (is_program || ELF64_ST_BIND(one->st_info) == STB_LOCAL)) return true;
-    symbols_close(symbols);
-    return false;
-}
-
-/* By the file that the kernel has mapped: that of a path may be another one by now. */
-static bool open_object(struct symbols * symbols, const struct object * object, bool is_program) {
-    char path[PATH_BYTES];
-    return loaded_path(object->address, path) && open_symbols(symbols, path, is_program);
-}
-
 /* ---- The recorder's hooks, and the program's functions of their names ---- */
 
 static int by_name(const void * a, const void * b) {
     return strcmp(((const struct hooked *) a)->name, ((const struct hooked *) b)->name);
+}
+
+static struct hooked * find_hooked(const char * name) {
+    const struct hooked key = {.name = name};
+    return bsearch(&key, program.hooked, program.count, sizeof(key), by_name);
 }
 
 /* By their names. Not by qsort, which may call malloc. */
@@ -130,6 +106,11 @@ static void note_symbol(struct hooked * hooked, const ElfW(Sym) * symbol, const 
     else hooked->has_copies = true; /* .constprop, .isra, .part */
 }
 
+/* A linker's additions to the name of a function that was local to its source file. */
+static bool is_made_global(const char * behind) {
+    return strncmp(behind, ".lto_priv.", 10) == 0 || strncmp(behind, ".llvm.", 6) == 0;
+}
+
 /* A compiler's additions to a name follow a point, which no name contains. */
 static void find_functions(void) {
     char name[512];
@@ -141,9 +122,8 @@ static void find_functions(void) {
         if (length >= sizeof(name)) continue;
         memcpy(name, whole, length);
         name[length] = 0;
-        const struct hooked key = {.name = name};
-        struct hooked * hooked = bsearch(&key, program.hooked, program.count, sizeof(key), by_name);
-        if (hooked) note_symbol(hooked, symbol, whole + length);
+        struct hooked * hooked = find_hooked(name);
+        if (hooked) note_symbol(hooked, symbol, is_made_global(whole + length) ? "" : whole + length);
     }
 }
 
@@ -198,25 +178,17 @@ static void examine(struct hooked * hooked) {
 
 /* ---- Redirection ---- */
 
-/* Below the object, where nothing grows; the kernel keeps the lowest addresses free. */
+/* Below the object, where nothing grows. */
 static uint8_t * map_rooms(size_t bytes) {
     uintptr_t first = UINTPTR_MAX;
     for (size_t i = 0; i < program.symbols.section_count; i++) {
         const ElfW(Shdr) * section = &program.symbols.sections[i];
         if (section->sh_flags & SHF_ALLOC && program.object.base + section->sh_addr < first) first = program.object.base + section->sh_addr;
     }
-    first &= ~(uintptr_t) (STEP_BYTES - 1);
-    for (uintptr_t at = first; at > 2 * STEP_BYTES + bytes && first - at < INT32_MAX / 2;) {
-        at -= STEP_BYTES;
-        void * wanted = (void *) (at - bytes);
-        void * found = mmap(wanted, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-        if (found == wanted) return found;
-        if (found != MAP_FAILED) munmap(found, bytes); /* before Linux 4.17 it is a wish */
-    }
-    return NULL;
+    return code_map_below(first, bytes);
 }
 
-/* Writable and executable in between: SELinux may refuse that, but not the return to what it was, without which the program could not run. */
+/* Writable and executable in between: a system may refuse that, but not the return to what it was, without which the program could not run. */
 static bool write_jump(const struct hooked * hooked) {
     const uintptr_t size = (uintptr_t) sysconf(_SC_PAGESIZE), from = (uintptr_t) hooked->entry.at & ~(size - 1);
     const size_t bytes = (uintptr_t) hooked->entry.at + ENTRY_JUMP_BYTES - from;
@@ -239,14 +211,50 @@ static void prepare_all(uint8_t * rooms) {
     }
 }
 
+static const struct code_refusal * refusal; /* NULL: none so far */
+
+static const struct code_refusal * prepare_change(uint8_t * rooms, size_t bytes) {
+    const struct code_refusal * ends = code_change_ends_process();
+    if (ends) return ends;
+    return mprotect(rooms, bytes, PROT_READ | PROT_EXEC) == 0 ? NULL : code_change_refused(errno);
+}
+
 static void write_all(uint8_t * rooms, size_t bytes) {
-    static const char refused[] = "the system allows no change of code (SELinux?)";
-    const bool may_run = rooms && mprotect(rooms, bytes, PROT_READ | PROT_EXEC) == 0;
+    bool is_first = true;
     for (size_t i = 0; i < program.count; i++) {
         struct hooked * hooked = &program.hooked[i];
         if (!is_wanted(hooked) || hooked->problem) continue;
-        if (!may_run || !write_jump(hooked)) hooked->problem = refused;
+        if (is_first) refusal = prepare_change(rooms, bytes);
+        if (!refusal && !write_jump(hooked)) refusal = code_change_refused(errno);
+        if (refusal) hooked->problem = refusal->text;
+        is_first = false;
     }
+}
+
+static bool is_seen(const struct hooked * hooked) {
+    return hooked && is_wanted(hooked) && !hooked->problem;
+}
+
+/* Functions with whose calls a log begins. */
+static const char * const beginning[] = {
+    "llama_decode", "llama_encode", "llama_process", "ggml_backend_sched_graph_compute_async", "ggml_backend_sched_graph_compute",
+    "ggml_backend_graph_compute_async", "_ZL30ggml_backend_cpu_graph_computeP12ggml_backendP11ggml_cgraph", "ggml_graph_compute",
+};
+enum { BEGINNING = sizeof(beginning) / sizeof(*beginning) };
+
+/* Reports to `record` why there will be no log, if none of them was redirected. */
+static void report_hidden(void) {
+    char path[PATH_BYTES], detail[512] = "";
+    const char * reason = refusal ? refusal->reason : "inlined";
+    for (int i = 0; i < BEGINNING && !refusal; i++) {
+        const struct hooked * hooked = find_hooked(beginning[i]);
+        if (is_seen(hooked)) return;
+        if (*detail || !hooked || !hooked->problem) continue;
+        reason = hooked->symbol ? "refused" : "copies";
+        snprintf(detail, sizeof(detail), "%s: %s%s", hooked->name, hooked->problem, hooked->other ? hooked->other : "");
+    }
+    object_path(&program.object, path);
+    report_program(REPORT_HIDDEN, path, reason, detail);
 }
 
 /* Once in a process. */
@@ -260,12 +268,14 @@ static void redirect_in(const struct object * object, const struct symbols * sym
         struct hooked * hooked = &program.hooked[i];
         if (is_openmp && strcmp(hooked->name, BARRIER) == 0) hooked->is_left_out = true;
         if (is_wanted(hooked)) examine(hooked);
+        else if (!hooked->symbol && hooked->has_copies) hooked->problem = "its calls go to copies that the compiler made (.constprop, .isra, .part)";
     }
     const size_t page = (size_t) sysconf(_SC_PAGESIZE), bytes = (program.count * ENTRY_ROOM_BYTES + page - 1) & ~(page - 1);
     uint8_t * rooms = map_rooms(bytes);
     prepare_all(rooms);
     atomic_store(&has_ggml, true); /* a hook may be called from now on */
     write_all(rooms, bytes);
+    report_hidden();
 }
 
 /* ---- Where ggml is ---- */
@@ -282,10 +292,10 @@ static bool is_alone(void) {
 /* A library that the program is linked with. */
 static bool redirect_linked(const char * path, uintptr_t base, const void * inside) {
     struct symbols symbols;
-    if (!open_symbols(&symbols, path, false)) return false;
+    if (!object_open_path(&symbols, path)) return false;
     symbols_close(&symbols);
     const struct object object = {inside, base};
-    const bool may = is_alone() && open_object(&symbols, &object, false);
+    const bool may = is_alone() && object_open(&symbols, &object, false);
     if (may && decide(IN_OBJECT)) redirect_in(&object, &symbols);
     else atomic_store(&left_alone, path);
     return may;
@@ -294,13 +304,12 @@ static bool redirect_linked(const char * path, uintptr_t base, const void * insi
 static pid_t awaiting; /* the process whose libraries are looked at; 0: none. Its children are not */
 
 bool program_redirect(program_search * exported) {
-    struct object object = {0};
+    const struct object object = object_of_program();
     struct symbols symbols;
     find_exported = exported;
     if (!dladdr(&program, &recorder)) return false;
     awaiting = environment(ENV_LIBRARIES) ? getpid() : 0;
-    dl_iterate_phdr(note_program, &object);
-    if (object.address && open_object(&symbols, &object, true)) {
+    if (object.address && object_open(&symbols, &object, true)) {
         decide(IN_OBJECT);
         redirect_in(&object, &symbols);
     } else if (awaiting) loaded_find(redirect_linked);
@@ -329,7 +338,7 @@ enum program_loaded program_redirect_loaded(void * library) {
     struct symbols symbols = {0};
     if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0) return PROGRAM_NOTHING;
     const struct object object = {map->l_ld, map->l_addr};
-    const bool contains_it = !loaded_before(object.base) && open_object(&symbols, &object, false);
+    const bool contains_it = !loaded_before(object.base) && object_open(&symbols, &object, false);
     const bool may = contains_it && is_alone();
     if (redirect_first(&object, may ? &symbols : NULL)) return PROGRAM_REDIRECTED;
     if (!contains_it) return PROGRAM_NOTHING;
@@ -346,11 +355,15 @@ bool program_has_ggml(void) {
 void * program_function(const char * name) {
     /* Not those of its libc or of a sanitizer, which may call the hook themselves. */
     if (!program_has_ggml() || !is_of_ggml(name)) return NULL;
-    const struct hooked key = {.name = name};
-    const struct hooked * hooked = bsearch(&key, program.hooked, program.count, sizeof(key), by_name);
-    if (hooked && is_wanted(hooked) && !hooked->problem) return hooked->real;
+    const struct hooked * hooked = find_hooked(name);
+    if (is_seen(hooked)) return hooked->real;
     const ElfW(Sym) * symbol = hooked && !hooked->is_ambiguous ? hooked->symbol : symbols_find(&program.symbols, name);
     return symbol ? (char *) program.object.base + symbol->st_value : NULL;
+}
+
+const char * program_problem(const char * name) {
+    const struct hooked * hooked = program_has_ggml() ? find_hooked(name) : NULL;
+    return hooked ? hooked->problem : NULL;
 }
 
 /* ---- Facts ---- */
@@ -375,9 +388,8 @@ void program_facts(void (*fact)(const char * key, const char * value)) {
     size_t redirected = 0;
     for (size_t i = 0; i < program.count; i++) {
         const struct hooked * hooked = &program.hooked[i];
-        if (!is_wanted(hooked)) continue;
         if (hooked->problem) fact_of_refused(fact, hooked);
-        else redirected++;
+        redirected += is_seen(hooked);
         if (hooked->has_copies) fact("program.copies", hooked->name);
     }
     char number[NUMBER_BYTES];

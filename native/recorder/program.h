@@ -36,5 +36,8 @@ bool program_has_ggml(void);
 /* A function of it, without the hook; NULL: there is no such ggml, or it has no function of this name. */
 void * program_function(const char * name);
 
+/* Why a function of it was left alone; NULL: it was not, or it has none of this name. */
+const char * program_problem(const char * name);
+
 /* What was redirected, and what was left alone, with the reason; what it has reported already it leaves out. Not thread-safe. */
 void program_facts(void (*fact)(const char * key, const char * value));

@@ -9,8 +9,10 @@
 #include "recorder/graphs.h"
 #include "recorder/layout.h"
 #include "recorder/libraries.h"
+#include "recorder/missed.h"
 #include "recorder/openmp.h"
 #include "common/process.h"
+#include "common/report.h"
 #include "recorder/program.h"
 #include "recorder/registry.h"
 #include "recorder/server.h"
@@ -98,7 +100,7 @@ static void open_recording(void) {
     is_tried = true;
     recording.log = process_open_log(path, &(struct ggtrace_options){.bytes_max = control_bytes_max(), .ring = control_keeps_last(), .slow_ns = control_slow_ns()});
     if (!recording.log) {
-        process_report(PROCESS_CANNOT_OPEN, errno);
+        report_problem(REPORT_CANNOT_OPEN, errno);
         return;
     }
     fact("recorder", "libggml2perfetto.so 0.1.0 (LD_PRELOAD)");
@@ -179,6 +181,16 @@ static bool has_ggml(void) {
     return program_has_ggml() || dlsym(RTLD_NEXT, "ggml_backend_graph_compute_async") || dlsym(RTLD_NEXT, "ggml_graph_compute") || dlsym(RTLD_NEXT, "llama_decode");
 }
 
+/* Reports to `record` that this program has the recorder, and prepares to report those that it starts and that will not have it. */
+static void report_own(void) {
+    char path[PATH_BYTES];
+    report_prepare();
+    const ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    path[length < 0 ? 0 : length] = 0;
+    report_program(REPORT_LOADED, length < 0 ? program_invocation_name : path, "", "");
+    if (environment(ENV_REPORT)) missed_prepare();
+}
+
 /*
  * Without ENV_CHILDREN, only the started process is recorded, also after exec (a script's `exec llama-cli`): in its children the
  * recorder does nothing, and restores the environment that they pass on.
@@ -191,7 +203,7 @@ __attribute__((constructor)) static void keep_to_one_process(void) {
     if (!environment(ENV_CHILDREN)) setenv(ENV_PID, own, 0);
     if (!is_child()) {
         const char * states = environment(ENV_STATES);
-        if (environment(ENV_OUT)) ggtrace_prepare();
+        if (environment(ENV_OUT)) ggtrace_prepare(), report_own();
         if (environment(ENV_OUT) && program_redirect(library_search)) openmp_redirect(program_function("ggml_init"));
         if (environment(ENV_OUT) && !(states && strcmp(states, "0") == 0)) states_prepare(environment(ENV_CHILDREN) && !has_ggml());
         return;

@@ -142,7 +142,11 @@ describe('without a ggml call, it says why', () => {
     ])
     expect(reasons(['true']).join()).not.toMatch(/children/)
     script('sudo', '#!/bin/sh\nexec env -u LD_PRELOAD ./caller\n')
-    expect(reasons(['./sudo']).join()).toMatch(/sudo starts programs without LD_PRELOAD: record there/)
+    expect(reasons(['./sudo']).join()).toMatch(
+      /env started .*\/caller without the recorder: env did not pass it LD_PRELOAD: record there/,
+    )
+    script('docker', '#!/bin/sh\nexit 0\n')
+    expect(reasons(['./docker']).join()).toMatch(/docker starts programs without LD_PRELOAD: record there/)
     expect(reasons(['./caller', '1', '2', '3', '4', '5']).join()).toMatch(/it ended with exit code 9/)
   })
 

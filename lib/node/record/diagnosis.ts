@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import * as self from 'node:process'
 import { UsageError } from '../../errors.ts'
-import { type Environment, isLoader, linkage, type Program, programName, STARTING_FUNCTIONS } from './program.ts'
+import { type Environment, isLoader, linkage, type Program } from './program.ts'
 import { rowOf } from './ways.ts'
 
 /** `e_machine` and pointer width of this machine's programs, by Node's names. */
@@ -15,7 +15,8 @@ const MACHINES: Readonly<Record<string, readonly [machine: number, bits: 32 | 64
 }
 const SYSTEMS: Readonly<Record<string, string>> = { darwin: 'macOS', win32: 'Windows', android: 'Android' }
 const AT_SECURE = 23n
-const OWN_BUILD = 'link the log writer into a build of your own (docs/reference/recorder.md)'
+/** For a message: what works everywhere. */
+export const OWN_BUILD = 'link the log writer into a build of your own (docs/reference/recorder.md)'
 
 /** The usual name of a system that Node calls `platform`. */
 export const systemName = (platform: string): string => SYSTEMS[platform] ?? platform
@@ -99,45 +100,11 @@ function isRunning(pid: number): boolean {
   }
 }
 
-/** How a program that called no ggml function ended. */
-export interface Ending {
-  /** `exit code 1`, `SIGKILL`; undefined if it succeeded. */
-  readonly failure: string | undefined
-  readonly secure: boolean
-  readonly children: boolean
-}
+/** For a message: builds whose calls can be seen. */
+export const OTHER_BUILD = `build it with -DBUILD_SHARED_LIBS=ON, or ${OWN_BUILD}`
 
-/** Explains why there is no log, likely reasons first. */
-export async function explainNoLog(program: Program, ending: Ending, env: Environment): Promise<string> {
-  const whose = ending.children ? `${program.name} and its children` : program.name
-  const reasons = ending.secure ? [tooManyRights(program)] : await likelyReasons(program, ending, env)
-  return [`no ggml call was seen in ${whose}: there is no log`, ...reasons.map((reason) => `  - ${reason}`)].join('\n')
-}
-
-async function likelyReasons(program: Program, { failure, children }: Ending, env: Environment): Promise<string[]> {
-  const linked = await linkage(program, env)
-  const reasons = failure === undefined ? [] : [`it ended with ${failure}, perhaps before it computed anything`]
-  if (linked === 'inside') return [...reasons, whyNotInside(program)]
-  if (linked === 'linked' && failure === undefined)
-    reasons.push('it is linked with ggml: perhaps it had nothing to compute')
-  if (program.isScript && !children) return [...reasons, 'it is a script: --no-children leaves out what a script runs']
-  if (!children) reasons.push('did its children do the work, as with a wrapper? --no-children leaves them out')
-  const elsewhere = ELSEWHERE.exec(programName(program))?.[0]
-  if (elsewhere) reasons.push(`${elsewhere} starts programs without LD_PRELOAD: ${ELSEWHERE_HINT}`)
-  else if (linked === 'none') reasons.push(HIDDEN)
-  return reasons
-}
-
-function tooManyRights({ executable }: Program): string {
-  return `the system gave it more rights (getcap ${executable}), so that LD_PRELOAD was ignored: record a copy without them (${rowOf('program with more rights')})`
-}
-
-/** Programs that start others without the environment, or outside of the own process tree. */
-const ELSEWHERE = /^(sudo|doas|su|docker|podman|ssh|systemd-run|flatpak|snap)$/
-const ELSEWHERE_HINT = `record there: … ggml2perfetto record -- <program>; as another user of this machine: setpriv --reuid=… (${rowOf('program that others start')})`
-const OTHER_BUILD = `build it with -DBUILD_SHARED_LIBS=ON, or ${OWN_BUILD}`
-
-const INSIDE = 'ggml is built into it (static libraries)'
+/** For a message. */
+export const INSIDE = 'ggml is built into it (static libraries)'
 
 /** Why the functions of a program that contains ggml cannot be found (native/recorder/program.h); undefined: they may be. */
 export function problemInside({ elf }: Program): string | undefined {
@@ -149,12 +116,3 @@ export function problemInside({ elf }: Program): string | undefined {
   const why = 'it has no symbols, by which its functions could be found'
   return `${INSIDE}, and ${why}: build it without strip, or ${OTHER_BUILD} (${rowOf('stripped program that contains ggml')})`
 }
-
-function whyNotInside(program: Program): string {
-  const why = 'perhaps it had nothing to compute, or the system does not allow that its functions are redirected'
-  return problemInside(program) ?? `${INSIDE}: ${why}: ${OTHER_BUILD} (${rowOf('program that contains ggml')})`
-}
-
-const HIDDEN =
-  'does it use llama.cpp? It is not linked with ggml. If it loads a library that contains ggml, the calls may be inside ' +
-  `that library: record --libraries. They cannot be seen if it was stripped, or on other processors than x64: then objdump -R <library> | grep ${STARTING_FUNCTIONS[0]} prints nothing (${rowOf('library with a hidden ggml')})`

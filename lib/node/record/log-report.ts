@@ -12,11 +12,26 @@ export interface LogReport {
   readonly cannotOpen: string | undefined
   /** Records are missing because the disk was full. */
   readonly isDiskFull: boolean
+  /** Programs of the run, in the order in which they started, as many as there is room for; undefined: no process could report any. */
+  readonly programs: readonly ReportedProgram[] | undefined
 }
 
-/** Problems, in the order of native/common/process.h, and the bytes for each. */
+/** A program of a run, as a process with the recorder reported it. */
+export interface ReportedProgram {
+  /** The recorder is loaded into it; is, but no call of the ggml in it can be seen; will not be. */
+  readonly about: 'loaded' | 'hidden' | 'missed'
+  readonly path: string
+  /** A word for why (native/recorder/program.c, missed.c). */
+  readonly reason: string
+  /** Of one that is missed, the name of the program that starts it; else functions. */
+  readonly detail: string
+}
+
+/** As in native/common/report.c: the bytes of each problem, in the order of its header; where programs begin, how many, and the bytes of each. */
 const PROBLEMS = 2
-const REPORT_BYTES = 64
+const PROBLEM_BYTES = 64
+const PROGRAMS = { at: 192, count: 64, bytes: 1024, reason: 513, detail: 577 }
+const ABOUT = ['loaded', 'hidden', 'missed'] as const
 
 /**
  * Calls `use` with the environment variable of a file in which the recorder, in processes of any user, reports problems with the
@@ -27,26 +42,44 @@ export async function withLogReport<R>(
   use: (environment: Environment) => Promise<R>,
 ): Promise<{ result: R; report: LogReport }> {
   const made = await temporaryFolder().catch(() => undefined)
-  if (made === undefined) return { result: await use({}), report: reportOf(output, '') }
+  if (made === undefined) return { result: await use({}), report: reportOf(output, undefined) }
   const folder = made.path
   const path = join(folder, 'report')
   try {
-    await writeFile(path, Buffer.alloc(PROBLEMS * REPORT_BYTES)).catch(() => undefined)
+    await writeFile(path, Buffer.alloc(PROGRAMS.at + PROGRAMS.count * PROGRAMS.bytes)).catch(() => undefined)
     await chmod(path, 0o666).catch(() => undefined) // the umask does not apply
     await chmod(folder, 0o711)
     const result = await use({ [RECORDER_ENVIRONMENT.report]: path })
-    return { result, report: reportOf(output, await readFile(path, 'latin1').catch(() => '')) }
+    return { result, report: reportOf(output, await readFile(path).catch(() => undefined)) }
   } finally {
     made.remove()
   }
 }
 
-function reportOf(output: string, text: string): LogReport {
+function reportOf(output: string, bytes: Buffer | undefined): LogReport {
   const [opening, full] = Array.from({ length: PROBLEMS }, (_, i) =>
-    /^(\d{1,5}) (\d{1,10})\n/.exec(text.slice(i * REPORT_BYTES, (i + 1) * REPORT_BYTES)),
+    /^(\d{1,5}) (\d{1,10})\n/.exec(textAt(bytes, i * PROBLEM_BYTES, PROBLEM_BYTES)),
   )
   const cannotOpen = opening ? explainOpening(output, Number(opening[1]), opening[2]!) : undefined
-  return { cannotOpen, isDiskFull: !!full }
+  const programs = Array.from({ length: PROGRAMS.count }, (_, i) => programAt(bytes, PROGRAMS.at + i * PROGRAMS.bytes))
+  return { cannotOpen, isDiskFull: !!full, programs: bytes && programs.flatMap((program) => program ?? []) }
+}
+
+/** The text at a place, up to its zero byte. */
+function textAt(bytes: Buffer | undefined, at: number, length: number): string {
+  const text = bytes?.subarray(at, at + length) ?? Buffer.alloc(0)
+  const end = text.indexOf(0)
+  return text.toString('utf8', 0, end < 0 ? text.length : end)
+}
+
+function programAt(bytes: Buffer | undefined, at: number): ReportedProgram | undefined {
+  const about = ABOUT[Number(textAt(bytes, at, 1) || NaN) - 1]
+  const [path, reason, detail] = [
+    textAt(bytes, at + 1, PROGRAMS.reason - 1),
+    textAt(bytes, at + PROGRAMS.reason, PROGRAMS.detail - PROGRAMS.reason),
+    textAt(bytes, at + PROGRAMS.detail, PROGRAMS.bytes - PROGRAMS.detail),
+  ]
+  return about && { about, path, reason, detail }
 }
 
 function explainOpening(output: string, errno: number, user: string): string {

@@ -25,6 +25,9 @@ export interface Program {
 /** The functions whose first call begins a log. */
 export const STARTING_FUNCTIONS = ['llama_decode', 'llama_encode', 'ggml_backend_graph_compute_async'] as const
 
+/** What programs that contain llama.cpp or ggml contain in messages and tables, even without symbols: a function, and an op. */
+const TEXTS_INSIDE = [STARTING_FUNCTIONS[0], '\0GET_ROWS_BACK\0'] as const
+
 /** `ld.so <program>` has no loader and needs none. */
 export const isLoader = (path: string): boolean => /\/ld(-linux[\w-]*|-musl-[\w-]+|64)?\.so[\d.]*$/.test(path)
 
@@ -68,6 +71,13 @@ export async function findProgram(name: string, env: Environment, cwd: string): 
     }
   }
   throw programError(126, `${name}: cannot run: too many scripts that run scripts`)
+}
+
+/** A program by its file alone; undefined: it is no such file any more, or cannot be read. */
+export async function programOf(executable: string): Promise<Program | undefined> {
+  const elf = await readElf(executable, STARTING_FUNCTIONS).catch(() => undefined)
+  const stats = await stat(executable).catch(() => undefined)
+  return elf && stats && { name: executable, path: executable, isScript: false, executable, stats, elf }
 }
 
 /** A dynamic program about which nothing else is known. */
@@ -140,7 +150,7 @@ export async function linkage(program: Program, env: Environment): Promise<'link
   for await (const { elf } of librariesOf(program, env)) {
     if (elf.imports.size + elf.exports.size > 0) return 'linked'
   }
-  return (await containsText(executable, STARTING_FUNCTIONS[0])) ? 'inside' : 'none'
+  return (await containsText(executable, ...TEXTS_INSIDE)) ? 'inside' : 'none'
 }
 
 /** The libraries of ggml and llama.cpp that a program is linked with, or the program itself if they are part of it. */
@@ -187,16 +197,16 @@ async function findLibrary(name: string, folders: readonly string[]): Promise<st
   return undefined
 }
 
-/** Does a file contain `text`? Programs contain names of functions in messages, even without symbols. */
-export async function containsText(path: string, text: string): Promise<boolean> {
+/** Does a file contain one of the texts? */
+export async function containsText(path: string, ...texts: readonly string[]): Promise<boolean> {
   const file = await open(path).catch(() => undefined)
   if (!file) return false
   try {
     let before = Buffer.alloc(0)
     for await (const piece of file.createReadStream({ autoClose: false, highWaterMark: 1 << 20 })) {
       const both = Buffer.concat([before, piece as Buffer])
-      if (both.includes(text)) return true
-      before = Buffer.from(both.subarray(-text.length))
+      if (texts.some((text) => both.includes(text))) return true
+      before = Buffer.from(both.subarray(-Math.max(...texts.map(({ length }) => length))))
     }
     return false
   } finally {

@@ -7,11 +7,12 @@ import { RECORD_OPTIONS, RECORD_VARIABLES_OPTIONS } from '../../generated/option
 import { type OwnedChild, startChild } from '../children.ts'
 import { askDevices } from './ask.ts'
 import { checkCounters } from './counters.ts'
-import { checkRecordable, checkSystem, explainNoLog, isSecure } from './diagnosis.ts'
+import { checkRecordable, checkSystem, isSecure } from './diagnosis.ts'
 import { RECORDER_ENVIRONMENT } from './environment.ts'
 import { changed, checkLog, furtherLogs, logAt, newLogName, placeOfLog } from './log-place.ts'
 import { withLogReport } from './log-report.ts'
 import { type MemRecording, withMem } from './memory.ts'
+import { explainNoLog } from './no-log.ts'
 import { checkOps } from './ops.ts'
 import { type PowerRecording, withPower } from './power.ts'
 import {
@@ -252,17 +253,16 @@ async function recordTo(output: string, program: Program, options: Decided): Pro
       ? await withPower(output, sampled, options)
       : { result: await sampled(), power: undefined }
     const { ended: recorded, mem } = metered.result
-    const { result: ended, report } = recorded.ended
-    const { code, signal, secure } = ended
-    const failed = signal ?? (code ? `exit code ${code}` : undefined)
+    const { result, report } = recorded.ended
+    const { code, signal } = result
     const logs = [...(await logAt(await place.settle())), ...(await changed(output, before))]
     if (options.ask !== false) for (const log of logs) await askDevices(log, library, env).catch(() => undefined)
     const failure = report.isDiskFull ? `${output}: ${DISK_FULL}` : report.cannotOpen
     const hasReason = logs.length > 0 || failure !== undefined
-    const problem = hasReason ? undefined : await explainNoLog(program, { failure: failed, secure, children }, env)
+    const ending = { ...result, children, programs: report.programs, library, output }
+    const problem = hasReason ? undefined : await explainNoLog(program, ending, env)
     const exitCode = code ?? 128 + system.signals[signal!]
-    const { power } = metered
-    const { sched } = recorded
+    const [{ power }, { sched }] = [metered, recorded]
     return { exitCode, signal: signal ?? undefined, logs, problem, failure, sched, power, mem }
   } finally {
     await place.settle().finally(place.release)

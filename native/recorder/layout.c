@@ -1,6 +1,7 @@
 #include "recorder/layout.h"
 
 #include "recorder/libraries.h"
+#include "recorder/program.h"
 
 /* Functions that only the search needs. */
 #define PROBE_FUNCTIONS(F)                                                                                                         \
@@ -165,11 +166,13 @@ static void find_data(struct tensor_layout * layout, const struct ggml_api * api
     }
 }
 
+static const char NOT_IN_PROGRAM[] = "the program lacks functions of ggml: the compiler made them a part of their callers (-flto), or the linker left them out";
+
 const char * tensor_layout_find(struct tensor_layout * layout, const struct ggml_api * api, void * library) {
     memset(layout, 0xff, sizeof(*layout)); /* sets every offset to -1 */
     layout->compute_flag = 0;
     struct probe_api probe = {0};
-    if (!api->op_name || !api->get_name || !probe_api_load(&probe, library)) return "functions of libggml are missing";
+    if (!api->op_name || !api->get_name || !probe_api_load(&probe, library)) return program_has_ggml() ? NOT_IN_PROGRAM : "functions of libggml are missing";
     struct init_params params = {.mem_size = 16 * probe.tensor_overhead() + 2 * probe.graph_overhead(),
                                  .mem_buffer = NULL,
                                  .no_alloc = true};

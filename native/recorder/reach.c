@@ -6,6 +6,7 @@
 #include "recorder/libraries.h"
 #include "recorder/openmp.h"
 #include "recorder/operators.h"
+#include "recorder/program.h"
 #include "recorder/recording.h"
 #include "recorder/thread-runtimes.h"
 
@@ -45,8 +46,18 @@ static void * compute_two_nodes(const char ** path) {
     return status == 0 ? library : NULL;
 }
 
+static atomic_bool are_unseen; /* starts of operators: barriers alone would give one operator the time of others */
+
 static void fact(const char * key, const char * value) {
     ggtrace_fact(recording.log, key, value);
+}
+
+static const char * why_not_seen(void * library) {
+    static const char name[] = "ggml_cpu_extra_compute_forward";
+    if (program_problem(name)) return "the program's ggml_cpu_extra_compute_forward was left alone (program.refused)";
+    if (library_function(library, name)) return "calls of ggml_cpu_extra_compute_forward are bound inside its library";
+    if (program_has_ggml()) return "the program has no ggml_cpu_extra_compute_forward, which is called ahead of each operator: the compiler made it a part of its callers (-flto), or this ggml has none";
+    return "this ggml has no function that is called ahead of each operator (ggml_cpu_extra_compute_forward)";
 }
 
 /* Returns false if there was no library to test. */
@@ -59,9 +70,8 @@ static bool find_out(void) {
     if (!library) return false;
     thread_runtimes_find(library_function(library, "ggml_graph_compute_with_ctx"), fact);
     if (starts == 0) {
-        fact("operators.missing", library_function(library, "ggml_cpu_extra_compute_forward") ?
-            "calls of ggml_cpu_extra_compute_forward are bound inside its library" :
-            "this ggml has no function that is called ahead of each operator (ggml_cpu_extra_compute_forward)");
+        atomic_store(&are_unseen, true);
+        fact("operators.missing", why_not_seen(library));
         fact("operators.library", path);
     } else if (barriers == 0 && !openmp_is_redirected()) { /* the test has a single worker */
         operators_infer_ends();
@@ -72,13 +82,14 @@ static bool find_out(void) {
     return true;
 }
 
-void reach_find(void) {
+bool reach_find(void) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static _Atomic bool is_known;
     static int tries;
-    if (atomic_load_explicit(&is_known, memory_order_acquire)) return;
+    if (atomic_load_explicit(&is_known, memory_order_acquire)) return !atomic_load_explicit(&are_unseen, memory_order_relaxed);
     HOLD(&lock);
     if (!atomic_load_explicit(&is_known, memory_order_relaxed) && (find_out() || ++tries == TRIES_MAX)) {
         atomic_store_explicit(&is_known, true, memory_order_release);
     }
+    return !atomic_load_explicit(&are_unseen, memory_order_relaxed);
 }

@@ -4,8 +4,11 @@
  */
 #pragma once
 
+#include "common/system.h"
+
 /*
  * Called before a graph: the first time, ggml-cpu computes a test graph of two nodes on this thread. The log contains which hooks were
- * not passed, and operators are recorded accordingly. If no backend is loaded yet, the test is repeated later.
+ * not passed, and operators are recorded accordingly. If no backend is loaded yet, the test is repeated later. False: their starts are not seen,
+ * and none of them is recorded.
  */
-void reach_find(void);
+bool reach_find(void);

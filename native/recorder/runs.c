@@ -87,7 +87,7 @@ static void leave_run(uint32_t before) {
     (void) before;
     if (!current.is_begun) return;
     current.is_begun = false;
-    if (current.graph && current.has_operators) operators_graph_left(current.graph);
+    if (current.graph && current.has_workers) operators_graph_left(current.graph);
     if (current.graph) graphs_leave(current.graph);
     if (current.is_recorded && current.is_announced) nvtx_emit_pop();
 }
@@ -107,7 +107,7 @@ void runs_begin(struct run * outer, uintptr_t here, void * backend, void * cgrap
     run->operators_before = operators_seen();
     run->graph = graphs_get(cgraph, run->backend, splits != NO_SCHEDULER);
     run->has_operators = run->graph && level >= LEVEL_OPERATOR;
-    if (run->has_operators) reach_find();
+    run->has_workers = run->has_operators && reach_find();
     parts_end(start, GGTRACE_RECORDER);
     clock_correct();
     run->split = splits == NO_SCHEDULER ? GGTRACE_NO_SPLIT : (uint32_t) splits++;
@@ -117,7 +117,7 @@ void runs_begin(struct run * outer, uintptr_t here, void * backend, void * cgrap
     }
     run->start = clock_now();
     if (run->graph) atomic_store_explicit(&run->graph->call, calls_current(), memory_order_relaxed);
-    if (run->has_operators) operators_graph_begin(run->graph, run->start);
+    if (run->has_workers) operators_graph_begin(run->graph, run->start);
 }
 
 bool runs_synchronise(void) {
@@ -150,7 +150,7 @@ void runs_end(const struct run * outer, uintptr_t here, int status) {
     losses_report(false);
     if (splits == NO_SCHEDULER) numa_look();
     const uint32_t id = run->graph ? run->graph->id : 0;
-    if (run->has_operators) operators_graph_end(run->graph, end);
+    if (run->has_workers) operators_graph_end(run->graph, end);
     if (run->graph) graphs_leave(run->graph);
     if (run->is_announced) nvtx_emit_pop();
     struct ggtrace_writer * writer = recording_writer(GGTRACE_NO_WORKER);

@@ -7,7 +7,7 @@ struct graph;
 
 /* A graph run, if it has begun; `is_recorded` false: it is not recorded. */
 struct run {
-    bool is_begun, is_recorded, is_announced, has_operators;
+    bool is_begun, is_recorded, is_announced, has_operators, has_workers; /* has_workers: operators of the CPU are seen */
     struct graph * graph; /* NULL: not known, or not recorded, see runs_know_graph */
     void * runs_on, * cgraph; /* as given to runs_begin */
     uint32_t backend; /* id of its name */

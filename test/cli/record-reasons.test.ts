@@ -158,6 +158,16 @@ describe('a program that is started without the recorder, and why', () => {
     ])
   })
 
+  rootTest('by a user who may not read it (needs root, setpriv)', () => {
+    chmodSync(folder, 0o755)
+    const other = 'setpriv --reuid=65534 --regid=65534 --clear-groups ./caller; exit $?'
+    // The library is in a folder of root's.
+    chmodSync(at('cache'), 0o700)
+    expect(reasons(['sh', '-c', other], said)).toEqual([
+      without('setpriv', 'caller', 'its user may not read /.*/libggml2perfetto.so: set XDG_CACHE_HOME'),
+    ])
+  })
+
   /** A root with the program, and what it needs, by ldd. */
   const root = (name: string) => {
     const place = (path: string) => {

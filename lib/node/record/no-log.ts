@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { basename, dirname, resolve } from 'node:path'
-import { type FailedRun, runFile } from '../native.ts'
+import { type FailedRun, runFile } from '../children.ts'
 import { INSIDE, OTHER_BUILD, OWN_BUILD, problemInside } from './diagnosis.ts'
 import type { ReportedProgram } from './log-report.ts'
 import {

@@ -1,4 +1,4 @@
-import { constants, tmpdir } from 'node:os'
+import { constants } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { describeEnding, type OwnedChild, removeLeftOf, startChild, UsageError } from '../../lib/cli.ts'
 import { duration, plural, size } from '../units.ts'
@@ -56,7 +56,7 @@ export function startCli(args: readonly string[], folder: string): OwnedChild {
   const { pid, stdin } = command.child
   stdin!.on('error', () => undefined) // it ended before it read all
   const ended = command.ended.then(async (ending) => {
-    if (ending.signal !== null) await removeLeftOf(pid!, tmpdir(), folder)
+    if (ending.signal !== null) await removeLeftOf(pid!, folder)
     commands.delete(owned)
     return ending
   })

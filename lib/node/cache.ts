@@ -3,8 +3,8 @@ import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/p
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { UsageError } from '../errors.ts'
+import { atExit, removeNow } from './at-exit.ts'
 import { exists, explainFileError } from './files.ts'
-import { atExit, removeNow } from './left-overs.ts'
 import { FOR_THIS_USER, isOwn } from './own-files.ts'
 import type { Environment } from './record/program.ts'
 

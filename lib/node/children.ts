@@ -2,7 +2,7 @@ import { type ChildProcess, execFile, type SpawnOptions, spawn } from 'node:chil
 import { readFileSync } from 'node:fs'
 import self from 'node:process'
 import { promisify } from 'node:util'
-import { atExit } from './left-overs.ts'
+import { atExit } from './at-exit.ts'
 
 /**
  * All processes that this program starts: each ends when it is asked to, or is killed, and none remains when this process exits, but a program

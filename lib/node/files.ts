@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { UsageError } from '../errors.ts'
 import type { ByteRange, RangedSource, SizeBeside } from '../input/byte-source.ts'
-import { atExit, removeNow } from './left-overs.ts'
+import { atExit, removeNow } from './at-exit.ts'
 import { giveToCaller, hiddenNextTo, modeFor, outputTarget } from './outputs.ts'
 
 /** Bytes are read in pieces of this size. */

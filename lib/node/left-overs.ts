@@ -1,9 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { readFileSync, readlinkSync, rmdirSync, rmSync } from 'node:fs'
+import { readFileSync, readlinkSync } from 'node:fs'
 import { lstat, mkdir, readdir, rm, utimes } from 'node:fs/promises'
 import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import self from 'node:process'
+import { atExit, removeNow } from './at-exit.ts'
 import { FOR_THIS_USER, isOwn } from './own-files.ts'
 
 /** Folders of a process that it removes in the end, and that another process removes if it was killed. */
@@ -62,24 +63,6 @@ function isZombie(pid: number): boolean {
 
 const NAME = /^ggml2perfetto-(\d+-[0-9a-f]{16})-[0-9a-f]{16}$/
 
-/** What is done when this process exits. */
-const acts = new Set<() => void>()
-
-/** Calls `act` when this process exits, synchronously, though not if it is killed. Returns a function that undoes this. */
-export function atExit(act: () => void): () => void {
-  if (acts.size === 0) self.once('exit', actAll)
-  acts.add(act)
-  return () => {
-    acts.delete(act)
-    if (acts.size === 0) self.removeListener('exit', actAll)
-  }
-}
-
-/** The latest first: a process in a folder before the folder. */
-function actAll(): void {
-  for (const act of [...acts].reverse()) act()
-}
-
 /** Keeps a file or folder young while this process runs, and removes it in the end. Returns a function that removes it now. */
 export function ownUntilEnd(path: string, touchMs = TOUCH_MS): () => void {
   const touch = setInterval(() => void utimes(path, new Date(), new Date()).catch(() => undefined), touchMs).unref()
@@ -92,29 +75,11 @@ export function ownUntilEnd(path: string, touchMs = TOUCH_MS): () => void {
   }
 }
 
-/** Removes a file or folder, if that is possible. */
-export function removeNow(path: string): void {
-  try {
-    rmSync(path, { recursive: true, force: true, maxRetries: 3 }) // a thread of a query may still write there
-  } catch {
-    // The next process removes it.
-  }
-}
-
-/** Removes what a process, a child of this one that has ended, left in these folders. */
+/** Removes what a process, a child of this one that has ended, left in these folders and in the temporary one. */
 export async function removeLeftOf(pid: number, ...folders: readonly string[]): Promise<void> {
-  for (const folder of folders)
+  for (const folder of [...folders, tmpdir()])
     for (const name of await readdir(folder).catch(() => []))
       if (name.includes(`${pid}-${SPACE}`)) removeNow(join(folder, name))
-}
-
-/** Removes a folder unless others have something there. */
-export function removeEmpty(folder: string): void {
-  try {
-    rmdirSync(folder)
-  } catch {
-    // It is in use, or does not exist.
-  }
 }
 
 /** A folder for temporary files, which only this user can read. */

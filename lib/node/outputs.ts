@@ -4,7 +4,7 @@ import { type FileHandle, lstat, mkdir, open, readlink, realpath, stat, unlink }
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
 import * as self from 'node:process'
 import { UsageError } from '../errors.ts'
-import { atExit, removeNow } from './left-overs.ts'
+import { atExit, removeNow } from './at-exit.ts'
 
 /** Checks who may create files in a folder, and which files in it can be trusted. */
 

@@ -4,8 +4,8 @@ import { joined } from '../bytes/joined.ts'
 import type { RunTables } from '../pipeline/tables/tables-of.ts'
 import { TABLE_NAMES, type TableName } from '../tables/schema.ts'
 import type { TablePiece } from '../tables/tables.ts'
+import { atExit, removeEmpty, removeNow } from './at-exit.ts'
 import { explained } from './files.ts'
-import { atExit, removeEmpty, removeNow } from './left-overs.ts'
 import { giveToCaller, makeOutputFolder } from './outputs.ts'
 
 /** Pieces are written to files together, up to this size. */

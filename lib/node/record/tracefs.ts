@@ -3,8 +3,8 @@ import { mkdir, open, readdir, readFile, rmdir, writeFile } from 'node:fs/promis
 import { join } from 'node:path'
 import { pid } from 'node:process'
 import { UsageError } from '../../errors.ts'
+import { atExit, removeEmpty } from '../at-exit.ts'
 import { describeEnding, startChild } from '../children.ts'
-import { atExit, removeEmpty } from '../left-overs.ts'
 
 /**
  * A separate buffer of the kernel's tracing, independent of other tracing on this machine: a folder in

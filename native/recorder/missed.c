@@ -128,10 +128,10 @@ static bool has_other_root(void) {
 
 static const char * why_of_process(char * const variables[]) {
     if (!is_preloaded(variables)) return "dropped";
-    const int file = open(own, O_RDONLY | O_CLOEXEC);
-    if (file >= 0) close(file);
-    if (file < 0 && errno == EACCES) return "denied";
-    if (file < 0 && errno == ENOENT) return has_other_root() ? "root" : "absent";
+    /* Not by open: capabilities that this process has, access leaves out, as the start of a program does. */
+    const bool is_there = access(own, R_OK) == 0;
+    if (!is_there && errno == EACCES) return "denied";
+    if (!is_there && errno == ENOENT) return has_other_root() ? "root" : "absent";
     struct stat folder;
     if (!stat_folder_of_log(&folder)) return errno == ENOENT ? "log" : NULL;
     return folder.st_dev == logs.st_dev && folder.st_ino == logs.st_ino ? NULL : "elsewhere";
@@ -163,7 +163,7 @@ static bool search(char path[PATHS_BYTES], const char * name) {
 static const char * absolute(const char * path, char text[PATHS_BYTES]) {
     char folder[PATHS_BYTES];
     if (*path == '/' || !getcwd(folder, sizeof(folder))) return path;
-    return join(text, folder, strlen(folder), path) ? text : path;
+    return join(text, folder, strlen(folder), strncmp(path, "./", 2) == 0 ? path + 2 : path) ? text : path;
 }
 
 static struct report_program * report(const char * program, bool is_searched, char * const variables[]) {

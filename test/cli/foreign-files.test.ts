@@ -243,7 +243,7 @@ describe('doctor', () => {
     mkdirSync(at('home'))
     compile(
       'place/build/bin/llama-bench',
-      'int llama_decode(void); int main(void) { return llama_decode(); }',
+      '#include "stand-in.h"\nint main(void) { return llama_decode(NULL, (struct llama_batch) {0}); }',
       `-L${at('.')}`,
       '-l:libllama.so',
       `-Wl,-rpath,${at('.')}`,

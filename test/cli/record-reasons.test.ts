@@ -45,12 +45,11 @@ beforeAll(() => {
   compile('inside', inside(CALLS), ...flags)
   compile('stripped', inside(CALLS), ...flags, '-s')
   compile('leaving', inside(`return unlink(arguments[0]);`), ...flags, '-s')
-  const copy =
-    'int32_t llama_decode(struct llama_context * context, struct llama_batch batch) __asm__("llama_decode.constprop.0");'
-  const graph =
-    'enum ggml_status ggml_backend_graph_compute_async(struct ggml_backend * b, struct ggml_cgraph * g) __asm__("elsewhere");'
-  compile('copied', inside(CALLS, `${copy}${graph}`), ...flags)
-  compile('inlined', inside(CALLS, `${copy.replace('llama_decode.constprop.0', 'elsewhere2')}${graph}`), ...flags)
+  const DECODE = 'int32_t llama_decode(struct llama_context * context, struct llama_batch batch)'
+  const COMPUTE = 'enum ggml_status ggml_backend_graph_compute_async(struct ggml_backend * b, struct ggml_cgraph * g)'
+  const named = (decode: string) => `${DECODE} __asm__("${decode}"); ${COMPUTE} __asm__("elsewhere");`
+  compile('copied', inside(CALLS, named('llama_decode.constprop.0')), ...flags)
+  compile('inlined', inside(CALLS, named('elsewhere2')), ...flags)
   compile('fixed', 'int main(void) { return 0; }', '-static')
   compile(
     'idle',

@@ -31,7 +31,7 @@ test('one place knows these characters, and texts are written in few places', ()
     'bin/commands/export.ts', // how many logs are done
     'bin/ggml2perfetto-mcp.ts', // the help
     'bin/ggml2perfetto.ts', // the version
-    'bin/output.ts', // what was interrupted
+    'bin/signals.ts', // what was interrupted
     'bin/terminal.ts',
   ])
 })

@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, expect, test } from '@jest/globals'
 import { randomOf } from '../../scripts/random.mjs'
-import { at, folder, HANGS_MS, NODE, useFolder } from '../cli/helpers.ts'
+import { at, folder, HANGS_MS, useFolder } from '../cli/helpers.ts'
 import { inLong, isLong } from '../long.ts'
 import { SERVER } from './helpers.ts'
 
@@ -32,9 +32,8 @@ class Wire {
   #pings = 0
 
   constructor() {
-    const [node, ...flags] = NODE
     mkdirSync(at('logs'), { recursive: true })
-    this.child = spawn(node, [...flags, SERVER, '--folder', 'logs'], { cwd: folder, stdio: 'pipe' })
+    this.child = spawn(process.execPath, [SERVER, '--folder', 'logs'], { cwd: folder, stdio: 'pipe' })
     children.push(this.child)
     this.child.stdout!.setEncoding('utf8').on('data', (text: string) => {
       const lines = `${this.#rest}${text}`.split('\n')

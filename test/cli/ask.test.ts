@@ -16,7 +16,7 @@ test('prints rows as a table, CSV and JSON', () => {
   const json = run(['ask', 'dataset', sql, '--format', 'json'])
   expect(json.stdout).toContain('"many": true, "odd": 9007199254740993')
   expect(JSON.parse(json.stdout)[0]).toMatchObject({ log: NAME, calls: 3 })
-  const csv = run(['ask', 'dataset', sql, '--format', 'csv'])
+  const csv = run(['ask', 'dataset', sql, '--format', 'csv', '--csv-exact'])
   expect(csv.stdout).toBe(`log,calls,many,odd\n"a ""b"", c\n=d",3,true,9007199254740993\n`)
   const table = run(['ask', 'dataset/', '--question', 'by-host'])
   expect(table).toMatchObject({ code: 0, stderr: expect.stringContaining('Time of a token by host') })

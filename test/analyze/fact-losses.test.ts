@@ -29,7 +29,7 @@ const CASES: readonly Missing[] = [
     '15904 conversions of a token to text: more than 1024 between two calls',
     ...(['left-out-functions', '15904 conversions of a token', 'functions'] as const),
   ),
-  missing('gpu.without_times', '13', 'lost-gpu-work', '13 pieces of work of a GPU had no times', 'gpu'),
+  missing('gpu.without_times', '13', 'lost-gpu-work', '13 pieces of work of a GPU without times', 'gpu'),
   missing('gpu.without_launch', '1', 'gpu-work-without-launch', '1 piece of work of a GPU without', 'gpu'),
   missing('program.copies', 'ggml_backend_dev_supports_op', 'unseen-calls', 'calls of ggml_backend_dev_', 'placement'),
   missing('program.copies', 'llama_decode; ggml_free', 'unseen-calls', 'llama_decode, ggml_free', 'calls', 'functions'),

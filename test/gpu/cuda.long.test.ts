@@ -260,6 +260,7 @@ cuda('the recorder with CUDA, on a GPU that does not exist (needs linux-x64, cc,
       const lost = Math.floor(zero.listed.length / 50)
       expect(zero.works.length).toBe(zero.listed.length - lost)
       expect(zero.fact('gpu.without_times')).toBe(`${lost}`)
+      expect(zero.issues).toEqual([`lost work of a GPU: ${lost} pieces of work of a GPU without times, left out`])
     })
 
     test('a CUPTI that is none: the next one is used', async () => {

@@ -64,7 +64,7 @@ async function recordOnce(preset: Preset | ModelSpec, env: Environment, args: re
   })
   expect([recorded.code, recorded.stderr, recorded.result?.hash]).toEqual([0, plain.stderr, plain.result?.hash])
   const recording = await readLog(log)
-  expect(recording.issues).toEqual([])
+  if (env['BED_FAULT'] !== 'zero-times') expect(recording.issues).toEqual([])
   const { of, text, tensor } = recording
   const nodeName = (id: number) => `${text(tensor(id).op)} ${text(tensor(id).name)}`
   const works = of('gpu').toSorted((a, b) => a.startNs - b.startNs)

@@ -36,7 +36,7 @@ const FACTS: Readonly<Record<string, (value: string) => Missing>> = {
   'functions.left_out': (value) => ({ code: 'left-out-functions', detail: value }),
   'gpu.without_times': (value) => ({
     code: 'lost-gpu-work',
-    detail: `${ofWork(value)} had no times, and was left out`,
+    detail: `${ofWork(value)} without times, left out`,
   }),
   'gpu.without_launch': (value) => ({ code: 'gpu-work-without-launch', detail: `${ofWork(value)} without a launch` }),
   'program.copies': (value) => ({

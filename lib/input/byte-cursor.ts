@@ -45,6 +45,24 @@ export class ByteCursor {
     return true
   }
 
+  /** Fills the window up to so many bytes; false where the input has fewer. */
+  async has(bytes: number): Promise<boolean> {
+    while (this.available < bytes) if (!(await this.fill())) return false
+    return true
+  }
+
+  /** The next `bytes` bytes, fewer where the input ends, as copies. */
+  async *take(bytes: number): AsyncGenerator<Uint8Array, void> {
+    let left = bytes
+    while (left > 0 && (this.available > 0 || (await this.fill()))) {
+      const piece = Math.min(left, this.available)
+      const taken = new Uint8Array(this.bytes.subarray(this.start, this.start + piece)) // `slice` of a Node Buffer is no copy
+      this.skip(piece)
+      left -= piece
+      yield taken
+    }
+  }
+
   /** Ends the input early, so that its source can close files. */
   async close(): Promise<void> {
     await this.chunks.return?.()

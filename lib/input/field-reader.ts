@@ -49,9 +49,8 @@ export class FieldReader {
   }
 
   /** Are there `bytes` more bytes? */
-  async has(bytes: number): Promise<boolean> {
-    while (this.cursor.available < bytes) if (!(await this.cursor.fill())) return false
-    return true
+  has(bytes: number): Promise<boolean> {
+    return this.cursor.has(bytes)
   }
 
   /** A copy of a field's bytes. Throws FormatError where the input ends within the field. */

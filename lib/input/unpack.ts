@@ -1,7 +1,8 @@
-import { gunzip, isGzip, type OnBroken, peek } from './gunzip.ts'
+import { gunzip, isGzip, peek } from './gunzip.ts'
+import { Unpacked } from './unpacked.ts'
 
 /**
- * What a log may be packed in: gzip, a ZIP archive (its first file), an HTML page of systrace, the output of atrace ahead of the
+ * What a log may be packed in: gzip, a ZIP archive (its first file), these in each other, an HTML page of systrace, the output of atrace ahead of the
  * trace; a text may begin with a byte order mark, and may be UTF-16. Each is detected by its first bytes and unpacked as a stream.
  */
 
@@ -27,37 +28,71 @@ export function packingOf(head: Uint8Array): Packing | undefined {
   return markOf(head) ? 'marked' : undefined
 }
 
+/** Logs are packed once or twice; more is an attempt to take all memory and time. */
+const DEPTH_MAX = 4
+/** Deflate packs 1 032 bytes at most into one: an input from which more come is packed twice by it, as no log is. */
+const RATIO_MAX = 1100
+/** The same of a small input. */
+const PLAIN_BYTES = 64 << 20
+
 /**
- * The chunks of an input, unpacked where it is packed, texts as UTF-8 without a byte order mark. A damaged or cut stream ends there, after all bytes before the
- * damage, and `onBroken` is called. `onLeftOut` is called for each section of a page that is left out. Errors of the source itself are thrown.
+ * The chunks of an input, unpacked where it is packed, also several times, texts as UTF-8 without a byte order mark. A damaged or cut stream ends there, after all
+ * bytes before the damage, which is in `found`, as is what is left out. Errors of the source itself are thrown.
  */
-export function unpack(
-  source: AsyncIterable<Uint8Array>,
-  onBroken: OnBroken,
-  onLeftOut: () => unknown = () => {},
-): AsyncGenerator<Uint8Array> {
-  return unmarked(content(source, onBroken, onLeftOut))
+export function unpack(source: AsyncIterable<Uint8Array>, found = new Unpacked()): AsyncGenerator<Uint8Array> {
+  return unmarked(bounded(source, found))
 }
 
-async function* content(
-  source: AsyncIterable<Uint8Array>,
-  onBroken: OnBroken,
-  onLeftOut: () => unknown,
-): AsyncGenerator<Uint8Array> {
+/** The beginning of an input, unpacked: `head` are its first bytes as they are stored. */
+export async function unpackedHead(head: Uint8Array, bytes: number): Promise<Uint8Array> {
+  async function* only() {
+    yield head
+  }
+  const { head: plain, rest } = await peek(unpack(only()), bytes)
+  await rest.return()
+  return plain
+}
+
+async function* bounded(source: AsyncIterable<Uint8Array>, found: Unpacked): AsyncGenerator<Uint8Array> {
+  let [storedBytes, plainBytes] = [0, 0]
+  async function* counted() {
+    for await (const chunk of source) {
+      storedBytes += chunk.length
+      yield chunk
+    }
+  }
+  for await (const chunk of content(counted(), found, 0)) {
+    plainBytes += chunk.length
+    if (plainBytes > Math.max(RATIO_MAX * storedBytes, PLAIN_BYTES))
+      return found.breaks(`more than ${RATIO_MAX} bytes come out of each byte`, plainBytes - chunk.length)
+    yield chunk
+  }
+}
+
+/** `depth`: what the source is unpacked from. */
+async function* content(source: AsyncIterable<Uint8Array>, found: Unpacked, depth: number): AsyncGenerator<Uint8Array> {
   const { head, rest } = await peek(source, PACKING_BYTES)
-  switch (packingOf(head)) {
+  const packing = packingOf(head)
+  switch (packing) {
     case 'gzip':
-      return yield* gunzip(rest, onBroken)
-    case 'zip':
-      return yield* (await import('./archives.ts')).unzip(rest, onBroken)
+    case 'zip': {
+      if (depth < DEPTH_MAX) return yield* content(await plainOf(packing, rest, found), found, depth + 1)
+      await rest.return()
+      return found.breaks(`it is packed more than ${DEPTH_MAX} times`, 0, 'unpack it')
+    }
     case 'html':
-      return yield* (await import('./archives.ts')).traceOfPage(rest, onBroken, onLeftOut)
+      return yield* (await import('./archives.ts')).traceOfPage(rest, found)
     case 'atrace':
-      return yield* (await import('./archives.ts')).traceOfAtrace(rest, onBroken)
+      return yield* (await import('./archives.ts')).traceOfAtrace(rest, found)
     default:
       yield* rest
   }
 }
+
+const plainOf = async (packing: 'gzip' | 'zip', source: AsyncIterable<Uint8Array>, found: Unpacked) =>
+  packing === 'zip'
+    ? (await import('./unzip.ts')).unzip(source, found)
+    : gunzip(source, (detail, bytes) => found.breaks(detail, bytes))
 
 /** Encodings of texts that begin with a byte order mark, as tools of Windows write them. */
 type Encoding = 'utf-8' | 'utf-16le' | 'utf-16be'

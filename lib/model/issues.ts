@@ -81,6 +81,10 @@ export const ISSUES = {
     'the archive, or the compressed output of atrace, was truncated or changed; the part before the damage is in the trace',
     'end',
   ),
+  'other-files': flaw(
+    'one file of the archive',
+    'files of one run are given together: unpack the archive, and give all of them',
+  ),
   'inputs-apart': flaw(
     'no time in common with the other inputs',
     'the files are of different runs, or their clock is not the assumed one: name the right files, or give the clock (--clock <input>=boot)',

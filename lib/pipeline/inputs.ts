@@ -4,12 +4,14 @@ import { type ByteSource, besideOf, chunksOf, rangeOf } from '../input/byte-sour
 import { peek } from '../input/gunzip.ts'
 import { Replay } from '../input/replay.ts'
 import { PACKING_BYTES, type Packing, packingOf, unpack } from '../input/unpack.ts'
+import { type Damage, Unpacked } from '../input/unpacked.ts'
 import type { Definitions } from '../model/definitions.ts'
 import { firstTimeOf, type InputEvent, lastTimeOf, type TraceEvent } from '../model/events.ts'
 import { issueOf } from '../model/issues.ts'
 import { PERFETTO_READS_IT } from '../model/left-out.ts'
 import type { Names } from '../model/names.ts'
 import { OP_TABLES, type OpTable } from '../model/op-tables.ts'
+import { plural } from '../model/units.ts'
 import { formatOf } from '../read/detect.ts'
 import { type Format, HEAD_BYTES } from '../read/format.ts'
 import { CallEndStage } from './call-ends.ts'
@@ -266,26 +268,19 @@ async function openLog(given: LogInput, names: Names, options: Reading): Promise
   const { name, source } = given
   const { from, formats, osRuntime, everything } = options
   const opTable = options.opTable === undefined ? undefined : findOpTable(options.opTable)
-  let broken: { readonly detail: string; readonly byte: number } | undefined
   const { signal, progress } = options
   const read = untilAborted(chunksOf(source, name), signal, (bytes) => progress?.add(bytes))
   const stored = await peek(read, PACKING_BYTES)
   const packing = packingOf(stored.head)
-  let sections = 0
-  const plain = unpack(
-    stored.rest,
-    (detail, byte) => {
-      broken = { detail, byte }
-    },
-    () => sections++,
-  )
+  const found = new Unpacked()
+  const plain = unpack(stored.rest, found)
   const { head, rest } = await peek(inTurns(plain, signal), HEAD_BYTES)
   const whole = rangeOf(source)
-  const again = whole && packing ? () => unpack(whole(0, Number.MAX_SAFE_INTEGER), () => {}) : undefined
+  const again = whole && packing ? () => unpack(whole(0, Number.MAX_SAFE_INTEGER)) : undefined
   const places = packing ? { again } : { range: whole, beside: whole && besideOf(source) }
   const context = { names, opTable, osRuntime, everything, ...places }
   try {
-    const format = formatOf(head, { from, formats, input: name })
+    const format = formatOf(head, { from, formats, input: name, file: found.file })
     async function* eventsIn(definitions?: Definitions): AsyncGenerator<TraceEvent[], void> {
       let lastNs = 0
       try {
@@ -295,9 +290,7 @@ async function openLog(given: LogInput, names: Names, options: Reading): Promise
           if (last) lastNs = Math.max(lastNs, lastTimeOf(last)!)
           yield batch
         }
-        const code = packing === 'gzip' ? 'broken-gzip' : 'broken-archive'
-        if (sections > 0) yield [{ ...OTHER_SECTIONS, count: sections }]
-        if (broken) yield [issueOf(code, broken.detail, { byte: broken.byte }, lastNs)]
+        yield* unpackedEvents(found, packing, lastNs)
       } finally {
         await rest.return()
       }
@@ -306,21 +299,29 @@ async function openLog(given: LogInput, names: Names, options: Reading): Promise
     return opened(about, eventsIn, names, options, () => rest.return())
   } catch (error) {
     await rest.return()
-    throw broken && packing ? brokenPacking(packing, broken, name) : error
+    throw found.broken && packing ? brokenPacking(packing, found.broken, name) : error
   }
 }
 
+/** What was found while an input was unpacked. */
+function* unpackedEvents(
+  { broken, file, otherFiles, otherSections }: Unpacked,
+  packing: Packing | undefined,
+  lastNs: number,
+): Generator<TraceEvent[]> {
+  if (otherSections > 0) yield [{ ...OTHER_SECTIONS, count: otherSections }]
+  if (otherFiles > 0) {
+    const detail = `${JSON.stringify(file)} is read, ${plural(otherFiles, 'other file')} not`
+    yield [issueOf('other-files', detail, { byte: 0 }, lastNs)]
+  }
+  const code = packing === 'gzip' ? 'broken-gzip' : 'broken-archive'
+  if (broken) yield [issueOf(code, broken.detail, { byte: broken.byte }, lastNs)]
+}
+
 /** A compressed stream or an archive is broken before enough bytes for detection are decompressed. */
-function brokenPacking(
-  packing: Packing,
-  { detail, byte }: { readonly detail: string; readonly byte: number },
-  input: string,
-): FormatError {
-  const hint =
-    packing === 'html'
-      ? 'only pages of systrace contain a trace'
-      : 'the file was cut or changed after it was compressed'
-  return new FormatError(packing, { byte }, 'a log that can be decompressed', detail, hint, input)
+function brokenPacking(packing: Packing, { detail, byte, hint }: Damage, input: string): FormatError {
+  const why = hint ?? 'the file was cut or changed after it was compressed'
+  return new FormatError(packing, { byte }, 'a log that can be decompressed', detail, why, input)
 }
 
 async function* checked(

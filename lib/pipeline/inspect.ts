@@ -4,7 +4,7 @@ import { INSPECT_OPTIONS } from '../generated/option-names.ts'
 import { type ByteSource, chunksOf } from '../input/byte-source.ts'
 import { peek } from '../input/gunzip.ts'
 import type { Replay } from '../input/replay.ts'
-import { packingOf, unpack } from '../input/unpack.ts'
+import { packingOf, unpackedHead } from '../input/unpack.ts'
 import { areEventLines } from '../read/chrome-json/start.ts'
 import { isAnalysis } from '../read/documents.ts'
 import { HEAD_BYTES } from '../read/format.ts'
@@ -28,7 +28,7 @@ export interface Inspected {
 }
 
 /**
- * Recognises an input by its first bytes, as it is or packed ({@link unpack}). `signal` and `onProgress` also apply to what is read of
+ * Recognises an input by its first bytes, as it is or packed ({@link unpackedHead}). `signal` and `onProgress` also apply to what is read of
  * {@link Inspected.source} afterwards.
  */
 export async function inspect(
@@ -41,9 +41,7 @@ export async function inspect(
   const read = untilAborted(chunksOf(from, 'input'), signal, (bytes) => progress?.add(bytes))
   const { head, rest: source } = await peek(inTurns(read, signal), HEAD_BYTES)
   // The head is the start of a longer stream: the part that can be unpacked is enough.
-  const beginning = unpack(only(head), () => {})
-  const { head: plain, rest } = await peek(beginning, HEAD_BYTES)
-  await rest.return()
+  const plain = await unpackedHead(head, HEAD_BYTES)
   // The trace in a page follows its viewer, which is longer than the head; no other page is an input.
   const format = sniffFormat(plain)?.name
   const packing = packingOf(head)
@@ -63,8 +61,4 @@ function looksLikeTrace(head: Uint8Array): boolean {
   const start = traceStart(head)
   if (start !== 'json') return start === 'perfetto'
   return /"(traceEvents|ph)"\s*:/.test(new TextDecoder('latin1').decode(head))
-}
-
-async function* only(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield bytes
 }

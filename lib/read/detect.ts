@@ -64,14 +64,16 @@ export interface FormatChoice {
   readonly formats?: readonly Format[] | undefined
   /** Name of the input in errors. */
   readonly input: string
+  /** The file that is read, where the input is an archive. */
+  readonly file?: string | undefined
 }
 
 /**
  * The format of an input that begins with `head`. `from` names the format of logs only: companions are still detected. Throws
  * UsageError for an unknown format.
  */
-export function formatOf(head: Uint8Array, { from, formats = [], input }: FormatChoice): Format {
-  if (from === undefined) return detect(formats, head, input)
+export function formatOf(head: Uint8Array, { from, formats = [], input, file }: FormatChoice): Format {
+  if (from === undefined) return detect(formats, head, input, file)
   const named = formatByName(formats, from)
   const found = named.isCompanion ? undefined : formatIn(head, formats)
   return found?.isCompanion ? found : named
@@ -82,13 +84,14 @@ export function formatIn(head: Uint8Array, formats: readonly Format[]): Format |
   return isAnalysis(head) ? undefined : formats.find((format) => format.sniff(head))
 }
 
-function detect(formats: readonly Format[], head: Uint8Array, input: string): Format {
+function detect(formats: readonly Format[], head: Uint8Array, input: string, file: string | undefined): Format {
   if (head.length === 0) throw new UsageError(`${input}: the input is empty (0 bytes)`)
   const format = formatIn(head, formats)
   if (format) return format
   if (isAnalysis(head)) throw new UsageError(`${input}: is an Analysis, not a log\nhint: ggml2perfetto stats ${input}`)
+  const what = file === undefined ? 'it' : `its first file ${JSON.stringify(file)}`
   throw new UsageError(
-    `${input}: not a known format; it begins with ${describeBytes(head)}\n` +
+    `${input}: not a known format; ${what} begins with ${describeBytes(head)}\n` +
       `hint: ${hintOfKind(head, input) ?? hintOf(nearestFormat(head, formats))}`,
   )
 }
@@ -104,8 +107,28 @@ function hintOfKind(head: Uint8Array, input: string): string | undefined {
   if (/\.(?:nsys-rep|qdrep)$/i.test(input)) return 'nsys export --type sqlite converts it into a file that can be read'
   const magic = String.fromCharCode(...head.subarray(0, 4))
   if (magic === 'GGUF') return `is a model: ggml2perfetto stats ${input} describes it`
+  const packer = packerOf(head)
+  if (packer !== undefined) return `it is packed by ${packer}: unpack it first`
   if (magic === '\x7fELF') return `is a program: ggml2perfetto record -- ${input} records it`
   return undefined
+}
+
+/** Begins of what other programs pack. */
+const PACKERS: readonly (readonly [string, at: number, bytes: string])[] = [
+  ['tar', 257, 'ustar'],
+  ['zstd', 0, '\x28\xb5\x2f\xfd'],
+  ['xz', 0, '\xfd7zXZ\0'],
+  ['bzip2', 0, 'BZh'],
+  ['lz4', 0, '\x04\x22\x4d\x18'],
+  ['7-Zip', 0, '7z\xbc\xaf\x27\x1c'],
+  ['RAR', 0, 'Rar!\x1a\x07'],
+  ['zip, in several parts', 0, 'PK\x07\x08'],
+]
+
+/** The program that packed an input with these first bytes, where it is none of those that are unpacked here. */
+function packerOf(head: Uint8Array): string | undefined {
+  const text = String.fromCharCode(...head.subarray(0, 512))
+  return PACKERS.find(([, at, bytes]) => text.startsWith(bytes, at))?.[0]
 }
 
 function formatByName(formats: readonly Format[], name: string): Format {

@@ -1,3 +1,4 @@
+import { Crc32 } from '../bytes/crc32.ts'
 import { joined } from '../bytes/joined.ts'
 import { through } from '../bytes/web-stream.ts'
 import { UsageError } from '../errors.ts'
@@ -36,9 +37,9 @@ export class ZipWriter {
     const encodedName = new TextEncoder().encode(name)
     const { offset } = this
     yield this.counted(joined([numbers(LOCAL, ...head(0, 0, 0, encodedName.length)), encodedName]))
-    const sum = new Checksum()
+    const sum = new Crc32()
     const start = this.offset
-    const packed = through(sum.pass(content), new CompressionStream('deflate-raw'))
+    const packed = through(summed(content, sum), new CompressionStream('deflate-raw'))
     let next = await packed.next()
     for (; !next.done; next = await packed.next()) yield this.counted(next.value)
     const packedBytes = this.offset - start
@@ -105,34 +106,12 @@ function numbers(...fields: readonly Field[]): Uint8Array {
   return new Uint8Array(view.buffer)
 }
 
-const TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
-  let rest = byte
-  for (let bit = 0; bit < 8; bit++) rest = rest & 1 ? (rest >>> 1) ^ 0xedb8_8320 : rest >>> 1
-  return rest
-})
-
-/** CRC-32 of the bytes that pass through, by ZIP's polynomial. */
-class Checksum {
-  private state = 0xffff_ffff
-  bytes = 0
-
-  get value(): number {
-    return ~this.state >>> 0
+/** The content, which is added to `sum` as it passes. */
+async function* summed<R>(content: AsyncGenerator<Uint8Array, R>, sum: Crc32): AsyncGenerator<Uint8Array, R> {
+  let next = await content.next()
+  for (; !next.done; next = await content.next()) {
+    sum.add(next.value)
+    yield next.value
   }
-
-  async *pass<R>(content: AsyncGenerator<Uint8Array, R>): AsyncGenerator<Uint8Array, R> {
-    let next = await content.next()
-    for (; !next.done; next = await content.next()) {
-      this.add(next.value)
-      yield next.value
-    }
-    return next.value
-  }
-
-  private add(piece: Uint8Array): void {
-    let { state } = this
-    for (let i = 0; i < piece.length; i++) state = (state >>> 8) ^ TABLE[(state ^ piece[i]!) & 0xff]!
-    this.state = state
-    this.bytes += piece.length
-  }
+  return next.value
 }

@@ -3,7 +3,7 @@ import type { ConvertOptions, Input, Names } from '../../lib/index.ts'
 import type { IssueCode } from '../../lib/model/issues.ts'
 import { plainBytes } from '../line/support.ts'
 import { addTable, databaseOf } from '../read/databases.ts'
-import { atraceOf } from '../read/packed.ts'
+import { atraceOf, zip } from '../read/packed.ts'
 import { globalTid, reportOf, rows, type Tables, WHOLE } from '../read/reports.ts'
 import { input, switchOf } from '../sched/schedule.ts'
 
@@ -75,6 +75,10 @@ const scheduler = (name: string) => input(name, (names) => [turn(names, 10, 0, 5
 
 /** For each code, the smallest input that has it; those of ggtrace, ProfInfer and the kernel are in provoked-kernel.ts. */
 export const PROVOKED: Provocations = {
+  'other-files': () => {
+    const content = plainBytes('ftrace/trace-marks.txt')
+    return { name: 'log', source: zip({ content }, { name: 'b', content }) }
+  },
   'broken-archive': () => ({ name: 'log', source: atraceOf(plainBytes('ftrace/trace-marks.txt')).subarray(0, -20) }),
   'broken-gzip': () => ({ name: 'log', source: gzipSync(plainBytes('profinfer-csv/tiny.csv')).subarray(0, -20) }),
   'inputs-apart': () => [[graph('a', 0), graph('b', 1e11)]],

@@ -12,6 +12,7 @@ import {
   type PeakFigures,
 } from '../../lib/index.ts'
 import { openTrace, toChromeJson } from '../../lib/sql.ts'
+import { ggufFile, SMALL_MODEL } from '../analyze/model/gguf-file.ts'
 import { faultsOf as faultsOfTrace } from '../line/hostile.ts'
 import { joined, plainBytes, randomOf } from '../line/support.ts'
 import {
@@ -61,9 +62,13 @@ const SAMPLED = {
   formats: new Set(['perf-data', 'perf-script']),
   log: plainBytes('memory-samples/nano.ggtrace.gz'),
 }
-const MODEL = new TextEncoder().encode(
-  '{"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_size":64,"intermediate_size":128,"num_hidden_layers":2,"num_attention_heads":4,"num_key_value_heads":2,"vocab_size":300}',
-)
+/** Descriptions of a model: a config.json, and a GGUF file. */
+const MODELS = [
+  new TextEncoder().encode(
+    '{"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_size":64,"intermediate_size":128,"num_hidden_layers":2,"num_attention_heads":4,"num_key_value_heads":2,"vocab_size":300}',
+  ),
+  ggufFile(SMALL_MODEL),
+]
 
 /** What an execution read and found. */
 export interface Execution {
@@ -148,7 +153,10 @@ export class Fuzzer {
 
   /** A second input of any format, often damaged. */
   private other(choices: Choices): Uint8Array {
-    if (choices.once(10)) return choices.once(2) ? MODEL : mutated(MODEL, choices.next, [MODEL])
+    if (choices.once(10)) {
+      const model = choices.of(...MODELS)
+      return choices.once(2) ? model : mutated(model, choices.next, MODELS)
+    }
     const { damaged, undamaged } = this.input(choices.of(...this.formats), choices)
     return choices.once(2) ? damaged : undamaged
   }

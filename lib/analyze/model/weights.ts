@@ -42,7 +42,9 @@ export function usedWeights(shape: ModelShape): UsedWeight[] {
     const share = isUnused
       ? 0
       : isTable
-        ? (ne[0] ?? 0) / parameters
+        ? parameters > 0
+          ? (ne[0] ?? 0) / parameters
+          : 0
         : EXPERTS.test(name) || EXPERT.test(name)
           ? chosen
           : 1

@@ -3,7 +3,7 @@ import { ByteCursor } from '../../input/byte-cursor.ts'
 import { typeNumbered } from '../../model/ggml-types.ts'
 import { elementsOf, SIZE_MAX, type Weight } from '../../model/model-shape.ts'
 
-/** A value of the metadata. Of long arrays, and of arrays of texts, only the length is kept. */
+/** A value of the metadata. Of long texts, long arrays, and arrays of texts, only the length is kept. */
 export type GgufValue = number | boolean | string | readonly (number | boolean)[] | { readonly length: number }
 
 /** The start of a GGUF file, without the data of its tensors. */
@@ -15,14 +15,20 @@ export interface GgufHeader {
   readonly unknownTypes: readonly number[]
 }
 
-/** Limits for damaged files: the largest models have some 100 keys, 3 000 tensors and texts of 20 KB. */
+/** Limits for damaged files: the largest models have some 100 keys, 50 000 tensors, texts of 20 KB, and arrays of 500 000 elements. */
 const KEYS_MAX = 1 << 16
-const TENSORS_MAX = 1 << 20
+const TENSORS_MAX = 1 << 18
 const TEXT_BYTES_MAX = 1 << 24
-const DIMENSIONS_MAX = 8
+const KEY_BYTES_MAX = 1 << 16
+const NAME_BYTES_MAX = 1 << 8
+const ELEMENTS_MAX = 1 << 30
+/** As ggml's. */
+const DIMENSIONS_MAX = 4
 const ARRAY_DEPTH_MAX = 4
-/** Elements of arrays that are kept: there are some with a value for each layer. */
+/** Elements of arrays, and bytes of texts, that are kept: there are arrays with a value for each layer. */
 const KEPT_MAX = 1 << 12
+/** The same of all values together, and bytes of all names. */
+const [ALL_KEPT_MAX, NAMES_BYTES_MAX] = [1 << 22, 1 << 26]
 
 /** GGUF's types of values that have a fixed size: bytes, and how to read them. 8 is a text, 9 an array. */
 const SCALARS: Readonly<
@@ -52,21 +58,26 @@ class HeaderFields {
   littleEndian = true
   /** Version 1 has sizes of 4 bytes. */
   sizeBytes = 8
+  /** Where the latest field begins. */
+  private at = 0
+  /** Elements and bytes of values, and bytes of names, that may still be kept. */
+  private left = ALL_KEPT_MAX
+  private leftOfNames = NAMES_BYTES_MAX
 
   constructor(source: AsyncIterable<Uint8Array>) {
     this.cursor = new ByteCursor(source)
   }
 
+  /** Throws for the latest field. */
   fail(expected: string, found: string): never {
-    throw new FormatError('gguf', { byte: this.cursor.offset }, expected, found)
+    throw new FormatError('gguf', { byte: this.at }, expected, found)
   }
 
   /** Place of the next `bytes` bytes in the view. */
   async take(bytes: number): Promise<number> {
     const { cursor } = this
-    while (cursor.available < bytes) {
-      if (!(await cursor.fill())) this.fail(`${bytes} more bytes of the header`, `the end after ${cursor.available}`)
-    }
+    this.at = cursor.offset
+    if (!(await cursor.has(bytes))) this.fail(`${bytes} more bytes of the header`, `the end after ${cursor.available}`)
     if (this.view.buffer !== cursor.bytes.buffer || this.view.byteOffset !== cursor.bytes.byteOffset) {
       this.view = new DataView(cursor.bytes.buffer, cursor.bytes.byteOffset)
     }
@@ -90,19 +101,41 @@ class HeaderFields {
 
   /** A count or a size. */
   async size(max: number, what: string): Promise<number> {
-    const at = await this.take(this.sizeBytes)
-    const size = this.sizeBytes === 4 ? this.view.getUint32(at, this.littleEndian) : this.u64At(at)
+    if (this.sizeBytes === 8) return this.u64(max, what)
+    const size = await this.u32()
     return size <= max ? size : this.fail(`${what} up to ${max}`, `${size}`)
   }
 
-  u64At(at: number): number {
-    return Number(this.view.getBigUint64(at, this.littleEndian))
+  async u64(max: number, what: string): Promise<number> {
+    const at = await this.take(8)
+    const size = this.view.getBigUint64(at, this.littleEndian)
+    return size <= max ? Number(size) : this.fail(`${what} up to ${max}`, `${size}`)
   }
 
-  async text(): Promise<string> {
+  /** A name of a key or a tensor. */
+  async name(what: string, max: number): Promise<string> {
+    const length = await this.size(Math.min(max, this.leftOfNames), `a length of ${what}`)
+    this.leftOfNames -= length
+    return this.decoded(length)
+  }
+
+  private async text(): Promise<string | { readonly length: number }> {
     const length = await this.size(TEXT_BYTES_MAX, 'a length of a text')
+    if (this.keeps(length)) return this.decoded(length)
+    await this.skip(length)
+    return { length }
+  }
+
+  private async decoded(length: number): Promise<string> {
     const at = await this.take(length)
     return new TextDecoder().decode(this.cursor.bytes.subarray(at, at + length))
+  }
+
+  /** May a value of so many elements or bytes be kept? */
+  private keeps(length: number): boolean {
+    if (length > KEPT_MAX || length > this.left) return false
+    this.left -= length
+    return true
   }
 
   async scalar(type: number): Promise<number | boolean> {
@@ -117,12 +150,14 @@ class HeaderFields {
     if (type !== ARRAY) return this.scalar(type)
     if (depth === ARRAY_DEPTH_MAX) this.fail(`at most ${ARRAY_DEPTH_MAX} arrays in each other`, 'more')
     const itemType = await this.u32()
-    const length = await this.size(Number.MAX_SAFE_INTEGER, 'a length of an array')
+    const isKnown = SCALARS[itemType] !== undefined || itemType === TEXT || itemType === ARRAY
+    if (!isKnown) this.fail('a type of elements, 0 to 12', `${itemType}`)
+    const length = await this.size(ELEMENTS_MAX, 'a length of an array')
     const scalar = SCALARS[itemType]
-    if (scalar && length <= KEPT_MAX) {
-      const values: (number | boolean)[] = []
-      for (let i = 0; i < length; i++) values.push(await this.scalar(itemType))
-      return values
+    if (scalar && this.keeps(length)) {
+      const [bytes, read] = scalar
+      const at = await this.take(length * bytes)
+      return Array.from({ length }, (_, i) => read(this.view, at + i * bytes, this.littleEndian))
     }
     if (scalar) await this.skip(length * scalar[0])
     else if (itemType === TEXT) {
@@ -162,24 +197,45 @@ async function headerOf(fields: HeaderFields): Promise<GgufHeader> {
   const keys = await fields.size(KEYS_MAX, 'a number of keys')
   const metadata = new Map<string, GgufValue>()
   for (let i = 0; i < keys; i++) {
-    const key = await fields.text()
+    const key = await fields.name('a key', KEY_BYTES_MAX)
+    if (metadata.has(key)) fields.fail('keys that differ', `${JSON.stringify(shortOf(key))} twice`)
     metadata.set(key, await fields.value(await fields.u32()))
   }
   return { version, metadata, ...(await tensorsOf(fields, tensors)) }
 }
 
+const shortOf = (name: string) => (name.length > NAME_BYTES_MAX ? `${name.slice(0, NAME_BYTES_MAX)}…` : name)
+
+interface Row {
+  readonly name: string
+  readonly ne: readonly number[]
+  /** Of the type. */
+  readonly number: number
+  readonly offset: number
+}
+
+async function rowOf(fields: HeaderFields): Promise<Row> {
+  const name = await fields.name('the name of a tensor', NAME_BYTES_MAX)
+  const dimensions = await fields.u32()
+  if (dimensions > DIMENSIONS_MAX) fields.fail(`at most ${DIMENSIONS_MAX} dimensions`, `${dimensions}`)
+  const ne: number[] = []
+  for (let d = 0; d < dimensions; d++) ne.push(await fields.size(SIZE_MAX, 'a number of elements'))
+  if (!Number.isSafeInteger(elementsOf(ne))) fields.fail('at most 2^53 elements of a tensor', ne.join('×'))
+  const number = await fields.u32()
+  const type = typeNumbered(number)
+  if (type && (ne[0] ?? 1) % type.elements !== 0)
+    fields.fail(`rows of blocks of ${type.elements} elements, as ${type.name} has`, `rows of ${ne[0] ?? 1}`)
+  return { name, ne, number, offset: await fields.u64(Number.MAX_SAFE_INTEGER, 'a place') }
+}
+
 async function tensorsOf(fields: HeaderFields, count: number): Promise<Pick<GgufHeader, 'tensors' | 'unknownTypes'>> {
-  const rows: { name: string; ne: number[]; number: number; offset: number }[] = []
+  const rows: Row[] = []
+  const names = new Set<string>()
   for (let i = 0; i < count; i++) {
-    const name = await fields.text()
-    const dimensions = await fields.u32()
-    if (dimensions > DIMENSIONS_MAX) fields.fail(`at most ${DIMENSIONS_MAX} dimensions`, `${dimensions}`)
-    const ne: number[] = []
-    for (let d = 0; d < dimensions; d++) ne.push(await fields.size(SIZE_MAX, 'a number of elements'))
-    if (!Number.isSafeInteger(elementsOf(ne))) fields.fail('at most 2^53 elements of a tensor', ne.join('×'))
-    const number = await fields.u32()
-    const at = await fields.take(8)
-    rows.push({ name, ne, number, offset: fields.u64At(at) })
+    const row = await rowOf(fields)
+    if (names.has(row.name)) fields.fail('tensors of different names', `${JSON.stringify(row.name)} twice`)
+    names.add(row.name)
+    rows.push(row)
   }
   const unknownTypes = [...new Set(rows.map(({ number }) => number))].filter((number) => !typeNumbered(number))
   const places = unknownTypes.length === 0 ? [] : rows.map(({ offset }) => offset).sort((a, b) => a - b)

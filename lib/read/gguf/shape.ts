@@ -7,6 +7,7 @@ import {
   type UnknownOfModel,
   type Weight,
 } from '../../model/model-shape.ts'
+import { plural } from '../../model/units.ts'
 import type { GgufHeader, GgufValue } from './gguf.ts'
 
 /**
@@ -36,6 +37,9 @@ const WINDOW_PERIODS: Readonly<Record<string, { readonly period: number; readonl
 
 /** The values of one architecture. */
 class Values {
+  /** Keys whose values no model has. */
+  readonly impossible = new Set<string>()
+
   constructor(
     private readonly metadata: ReadonlyMap<string, GgufValue>,
     readonly architecture: string,
@@ -45,25 +49,31 @@ class Values {
     return this.metadata.get(`${this.architecture}.${key}`)
   }
 
-  number(key: string): number | undefined {
-    const value = this.get(key)
-    return isModelSize(value) ? value : undefined
+  number(key: string, max?: number): number | undefined {
+    return this.possible(key, this.get(key), max)
   }
 
   /** Layers that compute a token; undefined: no number that a model can have. */
   get layers(): number | undefined {
-    const all = this.number('block_count')
-    if (all === undefined || all > LAYERS_MAX) return undefined
-    return Math.max(0, all - (this.number('nextn_predict_layers') ?? 0))
+    const all = this.number('block_count', LAYERS_MAX)
+    return all && Math.max(0, all - (this.number('nextn_predict_layers') ?? 0))
   }
 
   /** The value of a layer: of an array, its element. */
   ofLayer(key: string, layer: number): number | undefined {
     const value = this.get(key)
-    const own = Array.isArray(value) ? value[layer] : value
-    return isModelSize(own) ? own : undefined
+    return this.possible(key, Array.isArray(value) ? value[layer] : value)
+  }
+
+  private possible(key: string, value: GgufValue | undefined, max?: number): number | undefined {
+    if (isModelSize(value, max)) return value
+    if (value !== undefined && typeof value !== 'object') this.impossible.add(`${this.architecture}.${key}`)
+    return undefined
   }
 }
+
+/** Types that are not known are listed up to so many. */
+const TYPES_SHOWN = 4
 
 /** The model that a GGUF file contains. Keys are those of llama.cpp (src/llama-arch.cpp); ggml: docs/gguf.md. */
 export function shapeOfGguf({ metadata, tensors, unknownTypes }: GgufHeader): ModelShape {
@@ -73,17 +83,19 @@ export function shapeOfGguf({ metadata, tensors, unknownTypes }: GgufHeader): Mo
   }
   const architecture = text('general.architecture')
   const values = new Values(metadata, architecture ?? '')
-  const unknown: UnknownOfModel[] = unknownTypes.map((number) => ({
-    what: 'model.by_type',
-    why: `type ${number} of ggml is not known; the sizes of its tensors are the distances of their places in the file`,
-  }))
+  const unknown: UnknownOfModel[] = unknownTypes.slice(0, TYPES_SHOWN).map((number, i) => {
+    const others = i === TYPES_SHOWN - 1 ? unknownTypes.length - TYPES_SHOWN : 0
+    const types = others > 0 ? `type ${number} of ggml, as ${others} others, is` : `type ${number} of ggml is`
+    const why = `${types} not known; the sizes of its tensors are the distances of their places in the file`
+    return { what: 'model.by_type', why }
+  })
   const tokens = metadata.get('tokenizer.ggml.tokens')
   const vocabulary = values.number('vocab_size') ?? (typeof tokens === 'object' ? tokens.length : undefined)
   const table = tensors.find(({ name }) => name === 'token_embd.weight')
   const used = values.get('expert_used_count')
   const eachUsed = Array.isArray(used) ? used.filter((size) => isModelSize(size)) : []
-  return {
-    source: 'gguf',
+  const shape = {
+    source: 'gguf' as const,
     architecture,
     name: text('general.name'),
     layers: values.layers ?? null,
@@ -96,6 +108,9 @@ export function shapeOfGguf({ metadata, tensors, unknownTypes }: GgufHeader): Mo
     weights: tensors,
     unknown,
   }
+  for (const key of values.impossible)
+    unknown.push({ what: 'model', why: `the file has a value of "${key}" that no model has: it is not used` })
+  return shape
 }
 
 /** Layers with attention have weights for keys; recurrent ones do not. */
@@ -112,15 +127,21 @@ function layersWithAttention(tensors: readonly Weight[], layers: number): number
 function attentionOf(values: Values, tensors: readonly Weight[], unknown: UnknownOfModel[]): AttentionShape[] {
   const width = values.number('embedding_length')
   const windowOf = windows(values, unknown)
+  let without = 0
   const shapes = layersWithAttention(tensors, values.layers ?? 0).flatMap((layer): AttentionShape[] => {
     const heads = values.ofLayer('attention.head_count', layer)
-    const kvHeads = values.ofLayer('attention.head_count_kv', layer) ?? heads
-    if (!heads || kvHeads === undefined || width === undefined) return []
+    const kvHeads =
+      values.get('attention.head_count_kv') === undefined ? heads : values.ofLayer('attention.head_count_kv', layer)
+    if (heads === 0) return []
+    if (heads === undefined || kvHeads === undefined || width === undefined) {
+      without++
+      return []
+    }
     const window = windowOf(layer)
     const length = (what: 'key' | 'value') =>
       (window > 0 ? values.number(`attention.${what}_length_swa`) : undefined) ??
       values.number(`attention.${what}_length`) ??
-      width / heads
+      Math.floor(width / heads) // as llama.cpp
     const cachesValues = values.number('attention.key_length_mla') === undefined
     return [{ heads, kvHeads, keyLength: length('key'), valueLength: length('value'), window, cachesValues }]
   })
@@ -129,6 +150,9 @@ function attentionOf(values: Values, tensors: readonly Weight[], unknown: Unknow
       what: 'model.decode.kv_read_bytes',
       why: `no layer of "${values.architecture}" is known to have attention with a KV cache`,
     })
+  } else if (without > 0) {
+    const why = `the file does not contain the heads of ${plural(without, 'layer')} with attention, which are not counted`
+    unknown.push({ what: 'model.decode.kv_read_bytes', why })
   }
   return shapes
 }
@@ -138,9 +162,9 @@ function windows(values: Values, unknown: UnknownOfModel[]): (layer: number) => 
   const window = values.number('attention.sliding_window') ?? 0
   if (window === 0) return () => 0
   const pattern = values.get('attention.sliding_window_pattern')
-  if (Array.isArray(pattern)) return (layer) => (pattern[layer] ? window : 0)
+  if (Array.isArray(pattern) && pattern.length >= (values.layers ?? 0)) return (layer) => (pattern[layer] ? window : 0)
   const known = WINDOW_PERIODS[values.architecture]
-  const period = typeof pattern === 'number' ? pattern : known?.period
+  const period = isModelSize(pattern) ? pattern : known?.period
   if (period !== undefined) {
     const full = known?.first ? 0 : period - 1
     return (layer) => (period === 0 || layer % period !== full ? window : 0)

@@ -1,4 +1,4 @@
-import { fstatSync, type Stats } from 'node:fs'
+import { createReadStream, fstatSync, type Stats } from 'node:fs'
 import { basename } from 'node:path'
 import {
   type ByteRange,
@@ -13,6 +13,7 @@ import {
 } from '../lib/cli.ts'
 import { io } from './io.ts'
 import { quoted, systemReason } from './terminal.ts'
+import { size } from './units.ts'
 
 /** An input of the command line. */
 export interface Opened extends Inspected {
@@ -68,6 +69,25 @@ export async function readWhole(source: AsyncIterable<Uint8Array>): Promise<Uint
   const pieces: Uint8Array[] = []
   for await (const piece of source) pieces.push(piece)
   return Buffer.concat(pieces)
+}
+
+/** Files of options have some KB; calibrations some MB. */
+const TEXT_BYTES_MAX = 64 << 20
+
+/** The text of the file of an option. Throws UsageError where it cannot be read, which `explain` words, or is larger than any such file. */
+export async function textOfFile(
+  option: string,
+  path: string,
+  explain = (reason: string) => `${option} ${path}: cannot read: ${reason}`,
+): Promise<string> {
+  try {
+    const text = await readWhole(createReadStream(path, { end: TEXT_BYTES_MAX }))
+    if (text.length <= TEXT_BYTES_MAX) return new TextDecoder().decode(text)
+  } catch (error) {
+    const reason = systemReason(error)
+    throw reason === undefined ? error : new UsageError(explain(reason))
+  }
+  throw new UsageError(`${option} ${path}: expected a file of at most ${size(TEXT_BYTES_MAX)}, found more`)
 }
 
 /** What standard input is; undefined if it is not of this process. */

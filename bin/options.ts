@@ -1,7 +1,6 @@
-import { readFile } from 'node:fs/promises'
 import type { ArgumentsCamelCase, InferredOptionTypes } from 'yargs'
 import { type ConvertOptions, OP_TABLES, UsageError } from '../lib/cli.ts'
-import { systemReason } from './terminal.ts'
+import { textOfFile } from './inputs.ts'
 
 /** A smaller log would contain hardly more than its definitions. */
 const LOG_BYTES_MIN = 64 * 1024
@@ -241,11 +240,9 @@ type Conversion = Partial<ArgumentsCamelCase<InferredOptionTypes<typeof READING 
 /** The value of `--op-table`: the name of a table that the library knows, or the names in a file. */
 async function readOpTable(value: string | undefined): Promise<string | readonly string[] | undefined> {
   if (value === undefined || OP_TABLES.some(({ name }) => name === value)) return value
-  const text = await readFile(value, 'utf8').catch((error) => {
-    const reason = systemReason(error)
-    if (reason === undefined) throw error
+  const text = await textOfFile('--op-table', value, (reason) => {
     const known = OP_TABLES.map(({ name, about }) => `  ${name}  ${about}`).join('\n')
-    throw new UsageError(`--op-table "${value}": no known table, and not a file (${reason}); known tables:\n${known}`)
+    return `--op-table "${value}": no known table, and not a file (${reason}); known tables:\n${known}`
   })
   return /^\s*[[{]/.test(text) ? jsonTable(value, text) : textTable(value, text)
 }
@@ -262,7 +259,7 @@ function jsonTable(path: string, text: string): string[] {
   try {
     json = JSON.parse(text)
   } catch (error) {
-    throw wrongTable(path, `not valid JSON: ${(error as Error).message}`)
+    throw wrongTable(path, `not valid JSON: ${(error as Error).message.replaceAll('\n', '\\n')}`)
   }
   const tables = (json as { tables?: unknown } | null)?.tables
   if (tables instanceof Object && !Array.isArray(tables)) json = onlyTable(path, tables)
@@ -270,11 +267,20 @@ function jsonTable(path: string, text: string): string[] {
   return opNames(path, json, (i) => `element ${i}`)
 }
 
+const TABLES_SHOWN = 8
+
+/** A value of JSON in short: one that contains others may be of any depth. */
+function shown(value: unknown): string {
+  if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object'
+  return JSON.stringify(value).slice(0, 60)
+}
+
 function onlyTable(path: string, tables: object): unknown {
   const names = Object.keys(tables)
   if (names.length === 1) return Object.values(tables)[0]
-  const list = names.map((name) => `"${name}"`).join(', ')
-  throw wrongTable(path, names.length === 0 ? 'no table in it' : `${names.length} tables in it (${list})`)
+  const list = names.slice(0, TABLES_SHOWN).map(shown)
+  if (names.length > TABLES_SHOWN) list.push('…')
+  throw wrongTable(path, names.length === 0 ? 'no table in it' : `${names.length} tables in it (${list.join(', ')})`)
 }
 
 function textTable(path: string, text: string): string[] {
@@ -285,7 +291,7 @@ function opNames(path: string, values: readonly unknown[], place: (i: number) =>
   if (values.length === 0) throw wrongTable(path, 'no op names in it')
   return values.map((value, i) => {
     const name = typeof value === 'string' ? OP_NAME.exec(value.trim())?.[1] : undefined
-    if (name === undefined) throw wrongTable(path, `${place(i)} is ${JSON.stringify(value).slice(0, 60)}`)
+    if (name === undefined) throw wrongTable(path, `${place(i)} is ${shown(value)}`)
     return name
   })
 }

@@ -1,6 +1,6 @@
 /**
- * Writes lib/generated/analysis-schema.ts: the types of the fields of an Analysis, from lib/analyze/analysis.ts, by which a stored
- * one is checked. With --check, writes nothing and exits 1 if the committed file is stale.
+ * Writes lib/generated/analysis-schema.ts: the types of the fields of an Analysis, from lib/analyze/analysis.ts, and of files of measurements, by which stored
+ * ones are checked. With --check, writes nothing and exits 1 if the committed file is stale.
  */
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -9,21 +9,23 @@ import { put } from './generated.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const path = join(root, 'lib/generated/analysis-schema.ts')
-const source = join(root, 'lib/analyze/analysis.ts')
+/** Where the documents are defined. */
+const SOURCES = {
+  Analysis: join(root, 'lib/analyze/analysis.ts'),
+  KernelTimes: join(root, 'lib/analyze/what-if/kernels.ts'),
+  MeasuredPeaks: join(root, 'lib/analyze/model/peaks.ts'),
+}
 
 const { options } = ts.parseJsonConfigFileContent(
-  { ...ts.readConfigFile(join(root, 'tsconfig.json'), ts.sys.readFile).config, include: [source] },
+  { ...ts.readConfigFile(join(root, 'tsconfig.json'), ts.sys.readFile).config, include: Object.values(SOURCES) },
   ts.sys,
   root,
 )
-const program = ts.createProgram([source], { ...options, types: [] })
+const program = ts.createProgram(Object.values(SOURCES), { ...options, types: [] })
 const checker = program.getTypeChecker()
-const analysis = checker
-  .getExportsOfModule(checker.getSymbolAtLocation(program.getSourceFile(source)))
-  .find(({ name }) => name === 'Analysis')
 
 /** Fields of interfaces by name, in the order in which they are found. */
-const named = {}
+let named = {}
 
 const PRIMITIVES = ts.TypeFlags.String | ts.TypeFlags.Number | ts.TypeFlags.Boolean | ts.TypeFlags.Null
 
@@ -67,8 +69,16 @@ const fieldsOf = (type) =>
     }),
   )
 
-typeOf(checker.getDeclaredTypeOfSymbol(analysis))
-const lines = Object.entries(named).map(([name, fields]) => `  ${name}: ${JSON.stringify(fields)},\n`)
+/** The lines of some documents, and of the interfaces that they refer to. */
+function linesOf(...documents) {
+  named = {}
+  for (const document of documents) {
+    const module = checker.getSymbolAtLocation(program.getSourceFile(SOURCES[document]))
+    typeOf(checker.getDeclaredTypeOfSymbol(checker.getExportsOfModule(module).find(({ name }) => name === document)))
+  }
+  return Object.entries(named).map(([name, fields]) => `  ${name}: ${JSON.stringify(fields)},\n`)
+}
+
 const text = `// Generated from lib/analyze/analysis.ts by scripts/analysis-schema.mjs; do not edit.
 
 /** A type of JSON. */
@@ -90,6 +100,10 @@ export type JsonFields = { readonly [name: string]: JsonType }
 
 /** Fields of an Analysis, and of the interfaces that it refers to. */
 export const ANALYSIS_TYPES: { readonly [name: string]: JsonFields } = {
-${lines.join('')}}
+${linesOf('Analysis').join('')}}
+
+/** The same of measurements of a machine. */
+export const MEASURED_TYPES: { readonly [name: string]: JsonFields } = {
+${linesOf('KernelTimes', 'MeasuredPeaks').join('')}}
 `
 put(path, text, 'analysis-schema')

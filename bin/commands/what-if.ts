@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises'
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
 import {
   type Analysis,
@@ -16,11 +15,12 @@ import {
   type WhatIfPart,
 } from '../../lib/cli.ts'
 import { COMMANDS } from '../commands.ts'
+import { textOfFile } from '../inputs.ts'
 import { io } from '../io.ts'
 import { CLOCKS, flag, inputsOf, once, oneOrMore, READING, valued, whole } from '../options.ts'
 import { analysisOf } from '../stats/inputs.ts'
 import { unlessRefused } from '../stats/machine.ts'
-import { print, printJson, systemReason, table } from '../terminal.ts'
+import { print, printJson, table } from '../terminal.ts'
 import { duration } from '../units.ts'
 
 /** Parts of a phase that are printed. */
@@ -97,16 +97,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
 /** Those of a file, or those that are kept of the run's ggml. */
 async function kernelsOf(path: string | undefined, { run }: Analysis): Promise<KernelTimes | undefined> {
   if (path === undefined) return run.build === null ? undefined : unlessRefused(keptKernels(io().env, run.build))
-  const text = await readFile(path, 'utf8').catch((error) => {
-    const reason = systemReason(error)
-    if (reason === undefined) throw error
-    throw new UsageError(`--kernels ${path}: cannot read: ${reason}`)
-  })
-  const kernels = parseKernelFile(text)
-  if (kernels) return kernels
-  throw new UsageError(
-    `--kernels ${path}: expected the JSON that \`ggml2perfetto peaks <log> --types … --json\` prints`,
-  )
+  return parseKernelFile(await textOfFile('--kernels', path), `--kernels ${path}`)
 }
 
 function describe({ sentence, parts, basis, ...figures }: WhatIf): string[] {

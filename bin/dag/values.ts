@@ -1,11 +1,10 @@
-import { readFile } from 'node:fs/promises'
 import { type Dag, type NodeValues, UsageError } from '../../lib/cli.ts'
-import { readInput, readWhole } from '../inputs.ts'
-import { systemReason } from '../terminal.ts'
+import { readInput, readWhole, textOfFile } from '../inputs.ts'
 
 /** Values of nodes from a CSV file, or from stdin for `-`: lines `name,value` or `name,op,value`; a first line with names of columns may have them in any order. */
 export async function readValues(path: string): Promise<NodeValues> {
-  const text = await textOf(path)
+  const text =
+    path === '-' ? new TextDecoder().decode(await readWhole(readInput(path))) : await textOfFile('--color-csv', path)
   const [first, ...others] = text
     .replace(/^\ufeff/, '')
     .split(/\r?\n/)
@@ -29,14 +28,6 @@ export async function readValues(path: string): Promise<NodeValues> {
   }
   const title = hasTitles && columns[value] !== 'value' ? first.cells[value]! : path
   return { title, of: ({ name, op: operator }) => values.get(op < 0 ? name : `${name} ${operator}`) }
-}
-
-async function textOf(path: string): Promise<string> {
-  if (path === '-') return new TextDecoder().decode(await readWhole(readInput(path)))
-  return readFile(path, 'utf8').catch((error) => {
-    const reason = systemReason(error)
-    throw reason === undefined ? error : new UsageError(`--color-csv ${path}: cannot read: ${reason}`)
-  })
 }
 
 /** Throws UsageError if no node has a value: the names are of another run. */

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises'
 import type { ArgumentsCamelCase, InferredOptionTypes } from 'yargs'
 import {
   type AnalyzeOptions,
@@ -10,9 +9,10 @@ import {
   peaksOfMachine,
   UsageError,
 } from '../../lib/cli.ts'
+import { textOfFile } from '../inputs.ts'
 import { io } from '../io.ts'
 import { once, seldom, valued } from '../options.ts'
-import { note, systemReason } from '../terminal.ts'
+import { note } from '../terminal.ts'
 
 /** Options about the machine and the model, for rooflines. */
 export const MACHINE = {
@@ -135,12 +135,5 @@ function backendPeaks(...[gflops, gbs]: readonly (ReadonlyMap<string, number> | 
 }
 
 async function ofFile(path: string): Promise<PeakFigures> {
-  const text = await readFile(path, 'utf8').catch((error) => {
-    const reason = systemReason(error)
-    if (reason === undefined) throw error
-    throw new UsageError(`--peaks ${path}: cannot read: ${reason}`)
-  })
-  const peaks = parsePeakFile(text)
-  if (peaks) return { ...peaks, source: path }
-  throw new UsageError(`--peaks ${path}: expected the JSON that \`ggml2perfetto peaks --json\` prints`)
+  return { ...parsePeakFile(await textOfFile('--peaks', path), `--peaks ${path}`), source: path }
 }

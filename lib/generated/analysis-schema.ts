@@ -205,3 +205,13 @@ export const ANALYSIS_TYPES: { readonly [name: string]: JsonFields } = {
   AttentionShape: {"head_size":"number","value_size":"number","heads":"number","kv_heads":"number","k_type":"string","v_type":"string"},
   StepsOfCall: {"call":"number","workers":"number","cache_tokens":{"any":["number","null"]},"steps":{"list":"number"},"tokens":{"list":"number"},"time_ns":{"list":"number"},"compute_ns":{"list":"number"},"undisturbed_ns":{"list":"number"},"quiet_steps":{"list":"number"},"quiet_ns":{"list":"number"},"preempted_outside_ns":"number","preempted_before_ns":"number","major_faults":{"any":["number","null"]}},
 }
+
+/** The same of measurements of a machine. */
+export const MEASURED_TYPES: { readonly [name: string]: JsonFields } = {
+  KernelTimes: {"schema":{"is":["ggml2perfetto.kernels/1"]},"cpu":"string","cpus":"number","build":"string","products":{"list":{"of":"ProductTime"}},"attention?":{"list":{"of":"AttentionTime"}},"nodes":{"list":{"of":"NodeTime"}}},
+  ProductTime: {"type":"string","columns":"number","rows":"number","copies":"number","experts?":"number","used?":"number","buffer":"string","tokens":"number","threads":"number","ns":"number","second_ns?":"number","best_ns":"number"},
+  AttentionTime: {"copies":"number","tokens":"number","sequences?":"number","context":"number","cache":"number","threads":"number","ns":"number","second_ns?":"number","best_ns":"number","head_size":"number","value_size":"number","heads":"number","kv_heads":"number","k_type":"string","v_type":"string"},
+  NodeTime: {"threads":"number","ns":"number","second_ns?":"number","best_ns":"number"},
+  MeasuredPeaks: {"cpu":"string","cpus?":"number","threads?":"number","read_bytes":{"of":"MeasuredRate"},"fp32_flops":{"of":"MeasuredRate"},"int8_ops":{"of":"MeasuredRate"},"disturbed?":{"any":["string","null"]}},
+  MeasuredRate: {"one?":"number","all":"number","by_threads?":{"list":{"fields":{"threads":"number","rate":"number"}}}},
+}

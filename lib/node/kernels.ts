@@ -112,7 +112,12 @@ const areTypesKnown = ({ k_type, v_type }: AttentionJob) => [k_type, v_type].eve
 
 /** The products that {@link measureKernels} kept on this host of this version of ggml; undefined: none. Throws UsageError if another user can have put them there. */
 export async function keptKernels(env: Environment, build: string): Promise<KernelTimes | undefined> {
-  return parseKernelFile((await cachedText(env, keptName(build))) ?? '')
+  const text = await cachedText(env, keptName(build))
+  try {
+    return text === undefined ? undefined : parseKernelFile(text)
+  } catch {
+    return undefined // it is damaged
+  }
 }
 
 /** The host's name is hashed. */

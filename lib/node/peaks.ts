@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { availableParallelism, cpus, arch as hostArch, hostname, platform as hostPlatform } from 'node:os'
+import { parsePeakFile } from '../analyze/model/peaks.ts'
 import { checkNames, UsageError } from '../errors.ts'
 import { MEASURE_PEAKS_OPTIONS } from '../generated/option-names.ts'
 import { cachedText, cacheText } from './cache.ts'
@@ -132,7 +133,9 @@ function keptName(): string {
 async function readKept(env: Environment): Promise<{ readonly peaks: Peaks; readonly program: unknown } | undefined> {
   const text = await cachedText(env, keptName())
   try {
-    const facts = JSON.parse(text ?? '') as Partial<Peaks & { program: unknown }>
+    if (text === undefined) return undefined
+    parsePeakFile(text)
+    const facts = JSON.parse(text) as Partial<Peaks & { program: unknown }>
     const peaks = parsePeaks(facts)
     return peaks && { peaks: { ...peaks, disturbed: null, cached: true }, program: facts.program }
   } catch {

@@ -332,7 +332,7 @@ describe('the command', () => {
     [['--type', 'q9'], /type q9: no type of ggml\nhint: such as q4_0/],
     [['--context', '9', '--with', AFTER], /--with: only with --threads/],
     [['--type', 'q8_0', '--kernels', 'none.json'], /--kernels none\.json: cannot read: /],
-    [['--type', 'q8_0', '--kernels', 'package.json'], /--kernels package\.json: expected the JSON that/],
+    [['--type', 'q8_0', '--kernels', 'package.json'], /--kernels package\.json: not the JSON that/],
   ])('refuses %j', async (wrong, message) => {
     const { code, stderr } = run(['what-if', AFTER, ...wrong], HERE)
     expect([code, stderr]).toEqual([1, expect.stringMatching(message)])

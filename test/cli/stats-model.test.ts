@@ -86,7 +86,7 @@ test('options that are wrong are errors', () => {
   expect(wrong('--cache-type', 'q9')).toEqual([1, 'error: cache type: "q9" is not a type of ggml, such as f16 or q8_0'])
   expect(wrong('--peaks', at('nowhere.json'))[1]).toMatch(/^error: --peaks .*: cannot read: /)
   expect(wrong('--peaks', at('no-peaks.json'))[1]).toMatch(
-    /expected the JSON that `ggml2perfetto peaks --json` prints$/,
+    /not the JSON that `ggml2perfetto peaks --json` prints: expected cpu: string, found nothing$/,
   )
   expect(wrong('--peaks', 'measure', '--peak-gbs', '1')[1]).toMatch(/given by --peak-gflops or --peak-gbs too$/)
 })

@@ -1,3 +1,5 @@
+import { MEASURED_TYPES } from '../../generated/analysis-schema.ts'
+import { checkDocument, type DocumentKind, documentOf, isObject, wrongMeasurement } from '../common/json-check.ts'
 import type { PeakFigures, ThreadPeaks } from './figures.ts'
 
 /** A rate in the result of `ggml2perfetto peaks --json`. Files of earlier versions have only those of one thread and of all. */
@@ -52,28 +54,35 @@ function ratesOf({ one, all, by_threads }: MeasuredRate, threads: number | undef
 }
 
 /** Names of earlier versions. */
-const RENAMED = {
-  readBytes: 'read_bytes',
-  fp32Flops: 'fp32_flops',
-  int8Ops: 'int8_ops',
-  byThreads: 'by_threads',
-} as const
+const RENAMED = new Map([
+  ['readBytes', 'read_bytes'],
+  ['fp32Flops', 'fp32_flops'],
+  ['int8Ops', 'int8_ops'],
+  ['byThreads', 'by_threads'],
+])
 
-/** The content of a file of `ggml2perfetto peaks --json`; undefined if it is none. */
-export function parsePeakFile(text: string): PeakFigures | undefined {
-  try {
-    const renamed = (_: string, value: unknown) => {
-      if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
-      return Object.fromEntries(
-        Object.entries(value).map(([name, part]) => [RENAMED[name as keyof typeof RENAMED] ?? name, part]),
-      )
-    }
-    const measured = JSON.parse(text, renamed) as Partial<MeasuredPeaks>
-    const { cpu, read_bytes, fp32_flops, int8_ops } = measured
-    const isRate = (peak: { readonly all: number } | undefined) => Number.isFinite(peak?.all) && peak!.all > 0
-    const isWhole = typeof cpu === 'string' && [read_bytes, fp32_flops, int8_ops].every(isRate)
-    return isWhole ? peaksOfMachine(measured as MeasuredPeaks) : undefined
-  } catch {
-    return undefined // not JSON, or not an object
-  }
+const KIND: DocumentKind = {
+  title: 'the JSON that `ggml2perfetto peaks --json` prints',
+  types: MEASURED_TYPES,
+  fields: MEASURED_TYPES['MeasuredPeaks']!,
+  wrongNumber: wrongMeasurement(),
+}
+
+/** The content of a file of `ggml2perfetto peaks --json`. Throws UsageError that states where it is none; `name` is that of the file there. */
+export function parsePeakFile(text: string, name = 'the file of peaks'): PeakFigures {
+  const document = renamed(documentOf(text, name, KIND))
+  checkDocument(document, name, KIND)
+  return peaksOfMachine(document as MeasuredPeaks)
+}
+
+/** The document, and its rates, with the names of this version. */
+function renamed(document: unknown): unknown {
+  const withNames = (value: unknown): unknown =>
+    isObject(value)
+      ? Object.fromEntries(Object.entries(value).map(([name, part]) => [RENAMED.get(name) ?? name, part]))
+      : value
+  const whole = withNames(document)
+  return isObject(whole)
+    ? Object.fromEntries(Object.entries(whole).map(([name, part]) => [name, withNames(part)]))
+    : whole
 }

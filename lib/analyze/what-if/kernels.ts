@@ -1,4 +1,13 @@
+import { MEASURED_TYPES } from '../../generated/analysis-schema.ts'
 import { typeNamed } from '../../model/ggml-types.ts'
+import {
+  checkDocument,
+  type DocumentKind,
+  documentOf,
+  foundOf,
+  wrongDocument,
+  wrongMeasurement,
+} from '../common/json-check.ts'
 import type { AttentionShape } from '../series/figures.ts'
 import { isAsInFile, isIn, type Memory } from './memory.ts'
 
@@ -158,28 +167,20 @@ const ATTENTION_KEYS = ['head_size', 'value_size', 'heads', 'kv_heads', 'k_type'
 export const nodeNs = ({ nodes }: KernelTimes, threads: number): number | undefined =>
   nodes.find((node) => node.threads === threads)?.ns
 
-/** The content of a file of `peaks <log> --types … --json`; undefined if it is none. */
-export function parseKernelFile(text: string): KernelTimes | undefined {
-  try {
-    const times = JSON.parse(text) as Partial<KernelTimes>
-    const { schema, cpu, cpus, build, products, attention = [], nodes } = times
-    const isTime = ({ ns, threads }: { readonly ns: unknown; readonly threads: unknown }) =>
-      isPositive(ns) && isPositive(threads)
-    const isProduct = (product: ProductTime) =>
-      isTime(product) &&
-      [product.columns, product.rows, product.copies, product.tokens].every(isPositive) &&
-      typeNamed(product.type) !== undefined
-    const isWhole =
-      schema === KERNELS_SCHEMA &&
-      [cpu, build].every((fact) => typeof fact === 'string') &&
-      isPositive(cpus) &&
-      products!.every(isProduct) &&
-      attention.every((time) => isTime(time) && isPositive(time.tokens) && time.context >= 0) &&
-      nodes!.every(isTime)
-    return isWhole ? (times as KernelTimes) : undefined
-  } catch {
-    return undefined // not JSON, or not such an object
-  }
+const KIND: DocumentKind = {
+  title: 'the JSON that `ggml2perfetto peaks <log> --types … --json` prints',
+  types: MEASURED_TYPES,
+  fields: MEASURED_TYPES['KernelTimes']!,
+  wrongNumber: wrongMeasurement(['context', 'experts', 'used']),
 }
 
-const isPositive = (value: unknown): value is number => Number.isFinite(value) && (value as number) > 0
+/** The content of a file of `peaks <log> --types … --json`. Throws UsageError that states where it is none; `name` is that of the file there. */
+export function parseKernelFile(text: string, name = 'the file of products'): KernelTimes {
+  const document = documentOf(text, name, KIND)
+  checkDocument(document, name, KIND)
+  const times = document as KernelTimes
+  for (const [i, { type }] of times.products.entries())
+    if (!typeNamed(type))
+      throw wrongDocument(name, KIND, `products[${i}].type: a type of ggml`, foundOf(type, { is: [] }))
+  return times
+}

@@ -24,26 +24,52 @@ export function isHfConfig(text: string): boolean {
   )
 }
 
-/** The numbers of a config, by the first of several keys that it contains. */
+/** The values of a config, by the first of several keys that it contains. null is as if a key were missing; a value of another kind is an error. */
 class Config {
   constructor(
     private readonly values: Readonly<Record<string, unknown>>,
     private readonly name: string,
   ) {}
 
-  get(...keys: readonly string[]): unknown {
-    return keys.map((key) => this.values[key]).find((value) => value !== undefined && value !== null)
+  /** Is there one of these keys? */
+  has(key: string): boolean {
+    return this.find([key]) !== undefined
   }
 
   number(key: string, also = key, min = 1, max = SIZE_MAX): number {
-    const value = this.get(key, also)
-    if (isModelSize(value, max) && value >= min) return value
-    throw new UsageError(`${this.name}: expected a whole number from ${min} to ${max} for "${key}"`)
+    return this.optional([key, also], min, max) ?? this.refuse(key, `a whole number from ${min} to ${max}`)
   }
 
-  optional(...keys: readonly string[]): number | undefined {
-    const value = this.get(...keys)
-    return isModelSize(value) ? value : undefined
+  optional(keys: readonly string[], min = 0, max = SIZE_MAX): number | undefined {
+    const isOf = (value: unknown) => isModelSize(value, max) && value >= min
+    return this.of(keys, isOf, `a whole number from ${min} to ${max}`) as number | undefined
+  }
+
+  text(...keys: readonly string[]): string | undefined {
+    return this.of(keys, (value) => typeof value === 'string', 'a text') as string | undefined
+  }
+
+  flag(key: string): boolean | undefined {
+    return this.of([key], (value) => typeof value === 'boolean', 'true or false') as boolean | undefined
+  }
+
+  list(key: string): readonly unknown[] | undefined {
+    return this.of([key], Array.isArray, 'an array') as readonly unknown[] | undefined
+  }
+
+  /** Throws UsageError for the value of a key. */
+  refuse(key: string, expected: string): never {
+    throw new UsageError(`${this.name}: expected ${expected} for "${key}"`)
+  }
+
+  private of(keys: readonly string[], isOf: (value: unknown) => boolean, expected: string): unknown {
+    const key = this.find(keys)
+    if (key === undefined || isOf(this.values[key])) return key && this.values[key]
+    return this.refuse(key, expected)
+  }
+
+  private find(keys: readonly string[]): string | undefined {
+    return keys.find((key) => Object.hasOwn(this.values, key) && this.values[key] != null)
   }
 }
 
@@ -56,22 +82,25 @@ export function shapeOfConfig(text: string, name: string): ModelShape {
   // Models for images and texts have the language model's values in an object.
   const inner = json['text_config']
   const values = typeof inner === 'object' && inner !== null ? { ...json, ...inner } : json
-  const type = String(values['model_type'] ?? '')
+  const config = new Config(values, name)
+  const type = config.text('model_type') ?? ''
   const family = Object.hasOwn(FAMILIES, type) ? FAMILIES[type] : undefined
   if (!family) {
     throw new UsageError(
-      `${name}: the model type "${type}" is not known; known ones: ${KNOWN_FAMILIES.join(', ')}\n` +
+      `${name}: the model type ${JSON.stringify(type.slice(0, TYPE_LENGTH_MAX))} is not known; known ones: ${KNOWN_FAMILIES.join(', ')}\n` +
         'hint: give the GGUF of the model, or --flops-per-token',
     )
   }
-  return new Shape(new Config(values, name), family, type).build(String(values['_name_or_path'] ?? '') || null)
+  return new Shape(config, family, type).build(config.text('_name_or_path') || null)
 }
+
+const TYPE_LENGTH_MAX = 40
 
 function parse(text: string, name: string): Record<string, unknown> {
   try {
     return JSON.parse(text) as Record<string, unknown>
   } catch (error) {
-    throw new UsageError(`${name}: not valid JSON: ${(error as Error).message}`)
+    throw new UsageError(`${name}: not valid JSON: ${(error as Error).message.replaceAll('\n', '\\n')}`)
   }
 }
 
@@ -95,11 +124,12 @@ class Shape {
     this.width = config.number('hidden_size', 'n_embd')
     this.layers = config.number('num_hidden_layers', 'n_layer', 1, LAYERS_MAX)
     this.heads = config.number('num_attention_heads', 'n_head')
-    this.kvHeads = config.optional('num_key_value_heads') ?? this.heads
-    this.head = config.optional('head_dim') ?? this.width / this.heads
+    this.kvHeads = config.optional(['num_key_value_heads'], 1, this.heads) ?? this.heads
+    this.head = config.optional(['head_dim'], 1) ?? this.width / this.heads
+    if (!Number.isInteger(this.head)) config.refuse('hidden_size', `a multiple of the ${this.heads} attention heads`)
     this.experts = family.moe ? config.number('num_local_experts', 'num_experts', 0) : 0
-    const dtype = String(config.get('torch_dtype', 'dtype') ?? '')
-    const isQuantised = config.get('quantization_config') !== undefined
+    const dtype = config.text('torch_dtype', 'dtype') ?? ''
+    const isQuantised = config.has('quantization_config')
     this.type = isQuantised ? 'quantised' : (TYPES[dtype] ?? (dtype || 'unknown'))
     if (bytesOfType(this.type, 1) < 0) {
       const why = isQuantised
@@ -112,12 +142,12 @@ class Shape {
   build(name: string | null): ModelShape {
     const { config, family, width } = this
     const vocabulary = config.number('vocab_size')
-    const contextLength = config.optional('max_position_embeddings', 'n_positions', 'n_ctx') ?? null
+    const contextLength = config.optional(['max_position_embeddings', 'n_positions', 'n_ctx']) ?? null
     this.add('token_embd.weight', width, vocabulary)
     if (family.positions) this.add('position_embd.weight', width, contextLength ?? 0)
     for (let layer = 0; layer < this.layers; layer++) this.layer(layer)
     this.norm('output_norm')
-    const isTied = config.get('tie_word_embeddings') ?? family.isTied ?? false
+    const isTied = config.flag('tie_word_embeddings') ?? family.isTied ?? false
     if (!isTied) this.add('output.weight', width, vocabulary)
     if (family.headBias) this.add('output.bias', vocabulary)
     return {
@@ -155,27 +185,26 @@ class Shape {
     const nameOf = (name: string) => `blk.${layer}.${name}`
     const names = ['attn_norm', 'ffn_norm', 'post_attention_norm', 'post_ffw_norm'].slice(0, family.norms ?? 2)
     for (const name of names) this.norm(nameOf(name))
-    const bias = family.qkvBias ?? config.get('attention_bias') === true
+    const bias = family.qkvBias ?? config.flag('attention_bias') ?? false
     this.matrix(nameOf('attn_q'), width, head * this.heads, bias)
     this.matrix(nameOf('attn_k'), width, head * this.kvHeads, bias)
     this.matrix(nameOf('attn_v'), width, head * this.kvHeads, bias)
     this.matrix(nameOf('attn_output'), head * this.heads, width, family.outputBias ?? (!family.qkvBias && bias))
     if (family.qkNorm) for (const name of ['attn_q_norm', 'attn_k_norm']) this.norm(nameOf(name), head)
     if (this.isSparse(layer)) this.sparse(nameOf)
-    else this.dense(nameOf, '', config.optional('intermediate_size', 'n_inner') ?? 4 * width)
+    else this.dense(nameOf, '', config.optional(['intermediate_size', 'n_inner'], 1) ?? 4 * width)
   }
 
   /** Some layers of a mixture of experts are dense. */
   private isSparse(layer: number): boolean {
     const { config, experts } = this
-    const dense = config.get('mlp_only_layers')
-    if (Array.isArray(dense) && dense.includes(layer)) return false
-    return experts > 0 && (layer + 1) % (config.optional('decoder_sparse_step') || 1) === 0
+    if (config.list('mlp_only_layers')?.includes(layer)) return false
+    return experts > 0 && (layer + 1) % (config.optional(['decoder_sparse_step']) || 1) === 0
   }
 
   private dense(nameOf: (name: string) => string, ending: string, size: number): void {
     const { family, width, config } = this
-    const bias = family.ffnBias ?? config.get('mlp_bias') === true
+    const bias = family.ffnBias ?? config.flag('mlp_bias') ?? false
     if (family.gated ?? true) this.matrix(nameOf(`ffn_gate${ending}`), width, size, bias)
     this.matrix(nameOf(`ffn_up${ending}`), width, size, bias)
     this.matrix(nameOf(`ffn_down${ending}`), size, width, bias)
@@ -200,12 +229,13 @@ class Shape {
 
   private window(layer: number): number {
     const { config, family } = this
-    const window = config.optional('sliding_window') ?? 0
-    const types = config.get('layer_types')
-    if (Array.isArray(types)) return types[layer] === 'sliding_attention' ? window : 0
-    if (config.get('use_sliding_window') === false || family.windows === undefined) return 0
+    const window = config.optional(['sliding_window']) ?? 0
+    const types = config.list('layer_types')
+    if (types && types.length < this.layers) config.refuse('layer_types', `an array of ${this.layers}`)
+    if (types) return types[layer] === 'sliding_attention' ? window : 0
+    if (config.flag('use_sliding_window') === false || family.windows === undefined) return 0
     if (family.windows === 'all') return window
-    const period = config.optional('sliding_window_pattern') ?? family.windows
+    const period = config.optional(['sliding_window_pattern'], 1) ?? family.windows
     return layer % period < period - 1 ? window : 0
   }
 }

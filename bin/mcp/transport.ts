@@ -14,7 +14,7 @@ import { CUT, LINE_BYTES, type Line, Lines } from './lines.ts'
 
 /** Levels of lists and objects in a message: many functions of JavaScript fail at some thousands. */
 const LEVELS = 64
-/** Time in which calls end that were not answered when the input ended, in ms. */
+/** Time in which calls of tools end that were not answered when the input ended, in ms: they run commands. */
 const GRACE_MS = 1000
 /** Codes of JSON-RPC. */
 const [PARSE_ERROR, INVALID_REQUEST, SERVER_ERROR] = [-32700, -32600, -32000]
@@ -38,8 +38,8 @@ export class LineTransport implements Transport {
   onerror?: (error: Error) => void
   onmessage?: (message: JSONRPCMessage) => void
   readonly #lines = new Lines()
-  /** Requests without an answer, and how many have this id. */
-  readonly #waiting = new Map<RequestId, number>()
+  /** Requests without an answer: how many have this id, and whether the last one calls a tool. */
+  readonly #waiting = new Map<RequestId, { readonly times: number; readonly isCall: boolean }>()
   #isClosed = false
   #whenAnswered: (() => void) | undefined
 
@@ -76,7 +76,7 @@ export class LineTransport implements Transport {
     try {
       const message = messageIn(line)
       if (message === undefined) return
-      if (isJSONRPCRequest(message)) this.#waiting.set(message.id, (this.#waiting.get(message.id) ?? 0) + 1)
+      if (isJSONRPCRequest(message)) this.#asked(message.id, message.method === 'tools/call')
       else if (isJSONRPCNotification(message) && message.method === 'notifications/cancelled')
         this.#answered(message.params?.['requestId'] as RequestId) // it has no answer
       this.onmessage?.(message)
@@ -91,23 +91,33 @@ export class LineTransport implements Transport {
     return this.send(answer as JSONRPCMessage)
   }
 
-  #answered(id: RequestId): void {
-    const others = (this.#waiting.get(id) ?? 0) - 1
-    if (others > 0) this.#waiting.set(id, others)
-    else this.#waiting.delete(id)
-    if (this.#waiting.size === 0) this.#whenAnswered?.()
+  #asked(id: RequestId, isCall: boolean): void {
+    this.#waiting.set(id, { times: (this.#waiting.get(id)?.times ?? 0) + 1, isCall })
   }
 
-  /** The input has ended: what is still asked is answered, at once or after a time with an error. */
+  #answered(id: RequestId): void {
+    const { times, isCall } = this.#waiting.get(id) ?? { times: 0, isCall: false }
+    if (times > 1) this.#waiting.set(id, { times: times - 1, isCall })
+    else this.#waiting.delete(id)
+    this.#whenAnswered?.()
+  }
+
+  /** The input has ended: what is still asked is answered, calls of tools after a time with an error. */
   async #end(): Promise<void> {
     this.#read(this.#lines.end())
-    if (this.#waiting.size > 0)
+    let isLate = false
+    const timer = setTimeout(() => {
+      isLate = true
+      this.#whenAnswered?.()
+    }, GRACE_MS)
+    const mayWait = () => !this.#isClosed && [...this.#waiting.values()].some(({ isCall }) => !isCall || !isLate)
+    while (mayWait())
       await new Promise<void>((resolve) => {
         this.#whenAnswered = resolve
-        setTimeout(resolve, GRACE_MS)
       })
+    clearTimeout(timer)
     const message = `standard input ended, and the call was not done ${duration(GRACE_MS * 1e6)} later`
-    for (const [id, times] of [...this.#waiting])
+    for (const [id, { times }] of [...this.#waiting])
       for (let i = 0; i < times; i++) await this.#write({ jsonrpc: '2.0', id, error: { code: SERVER_ERROR, message } })
     await this.close()
   }

@@ -14,12 +14,17 @@ import {
   NANO_MOE,
   newLog,
   RECORDER,
+  type Recording,
   readLog,
   recordHosts,
   useRecorder,
 } from './recording.ts'
 
 /** Programs and add-ons that contain ggml and llama.cpp: nothing is exported, and the recorder redirects their functions (native/recorder/program.h). */
+
+/** The compiler copies functions for some of their calls, which may or may not be made: a loss, as nothing shows it. All calls of these programs are seen. */
+const COPIED = /: the compiler made copies of these functions$/
+const issuesOf = ({ issues }: Recording) => issues.filter((issue) => !COPIED.test(issue))
 
 const ADDONS = fileURLToPath(new URL('../llama/run-addon.mjs', import.meta.url))
 
@@ -67,7 +72,7 @@ llama('programs that contain ggml (needs linux-x64, g++, make, git, npm)', () =>
     '%s: each call, graph, node and barrier, as the program counts them (%#)',
     async (name, spec, threads) => {
       const { log, result, recording } = await recorded(spec, threads, name)
-      expect(recording.issues).toEqual([])
+      expect(issuesOf(recording)).toEqual([])
       expect(result.calls).toHaveLength(CALLS)
       expectCalls(recording, result.calls, () => threads)
       expect(recording.attributes['operators.end']).toBeUndefined()
@@ -94,7 +99,7 @@ llama('programs that contain ggml (needs linux-x64, g++, make, git, npm)', () =>
     const both = { ...optionsOf('hosts.node'), program: `${join(programs, 'hosts.node')},${other}` }
     const { log, result } = await recordHosts(stepsOf(path, 1), both)
     const recording = await readLog(log)
-    expect(recording.issues).toEqual([])
+    expect(issuesOf(recording)).toEqual([])
     expect(result.calls).toHaveLength(2 * CALLS)
     expectCalls(recording, result.calls.slice(0, CALLS), () => 1)
     expect(recording.attributes['program.refused']).toMatch(
@@ -117,13 +122,13 @@ llama('programs that contain ggml (needs linux-x64, g++, make, git, npm)', () =>
     expect([traced.code, traced.signal, traced.stderr]).toEqual([0, null, ''])
     expect(traced.result?.hash).toBe(plain.result?.hash)
     const recording = await readLog(log)
-    expect(recording.issues).toEqual([])
+    expect(issuesOf(recording)).toEqual([])
     expect([recording.of('token').length, recording.of('graph').length]).toEqual([count, count])
   })
 
   test('a single worker of OpenMP passes no barrier: ends are inferred', async () => {
     const { result, recording } = await recorded(NANO, 1, 'hosts-openmp')
-    expect(recording.issues).toEqual([])
+    expect(issuesOf(recording)).toEqual([])
     expect(recording.of('token')).toHaveLength(result.calls.length)
     expect(recording.attributes['operators.end']).toMatch(/^inferred: a single worker calls no barrier of OpenMP/)
   })
@@ -152,7 +157,7 @@ llama('programs that contain ggml (needs linux-x64, g++, make, git, npm)', () =>
     expect(plain).toMatchObject({ status: 0, stdout: expect.stringMatching(/ 20\n$/) })
     expect(run({ LD_PRELOAD: RECORDER, GGML2PERFETTO_OUT: log })).toEqual(plain)
     const recording = await readLog(log)
-    expect(recording.issues).toEqual([])
+    expect(issuesOf(recording)).toEqual([])
     expect(recording.of('graph').map(({ nodes, status, backend }) => [nodes, status, recording.text(backend)])).toEqual(
       Array(5).fill([4, 0, 'CPU']),
     )

@@ -142,7 +142,7 @@ test.each([
   ['all of the main entry', "export * from './dist/index.js'", 170],
   ['all of tables', "export * from './dist/tables.js'", 320],
   ['perfetto', "export * from './dist/perfetto.js'", 20],
-  ['core with one family', "export { convert, ggtrace } from './dist/core.js'", 105],
+  ['core with one family', "export { convert, ggtrace } from './dist/core.js'", 106],
 ])('%s is as small as docs/library.md says', async (_, program, kilobytes) => {
   expect(await sizeOf(program)).toBeLessThan(kilobytes * 1000)
 })

@@ -13,6 +13,7 @@ import {
   expectCalls,
   expectTrace,
   inFolder,
+  issuesOf,
   NANO,
   newLog,
   RECORDER,
@@ -70,7 +71,7 @@ llama('programs that contain ggml (needs linux-x64, g++, make, git, npm)', () =>
     const env = { GONE: inFolder('gone') }
     const { log, result } = await recordHosts(await steps(), hosts({ before: ['sh', '-c', script], env }))
     const recording = await readLog(log)
-    expect(recording.issues).toEqual([])
+    expect(issuesOf(recording)).toEqual([])
     expect(recording.attributes['executable']).toMatch(/\/gone \(deleted\)$/)
     expectCalls(recording, result.calls, () => 2)
     await expectTrace(log, recording)

@@ -88,7 +88,7 @@ llama('endings of a recorded program', () => {
       const log = newLog()
       mkdirSync(dirname(log), { recursive: true })
       const report = `${log}.report`
-      writeFileSync(report, Buffer.alloc(128))
+      writeFileSync(report, Buffer.alloc(1 << 20)) // more than a report has
       const recording = { GGML2PERFETTO_OUT: log, GGML2PERFETTO_REPORT: report }
       const plain = await runPlain('return', before)
       const traced = await run('return', { ...env, LD_PRELOAD: RECORDER, ...recording }, before)

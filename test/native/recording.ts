@@ -115,6 +115,11 @@ const LOST_STATES = /^lost records: \d+ records were lost: thread states$/
 
 export type Recording = Awaited<ReturnType<typeof readLog>>
 
+/** The compiler copies functions for some of their calls, which may or may not be made: a loss, as nothing shows it, where all calls are seen, too. */
+const COPIED = /: the compiler made copies of these functions$/
+/** The issues of a program that contains ggml, without these. */
+export const issuesOf = ({ issues }: Pick<Recording, 'issues'>) => issues.filter((issue) => !COPIED.test(issue))
+
 export async function readLog(log: string) {
   const names = new Names()
   const events: TraceEvent[] = []

@@ -10,21 +10,17 @@ import {
   expectCalls,
   expectTrace,
   inFolder,
+  issuesOf,
   NANO,
   NANO_MOE,
   newLog,
   RECORDER,
-  type Recording,
   readLog,
   recordHosts,
   useRecorder,
 } from './recording.ts'
 
 /** Programs and add-ons that contain ggml and llama.cpp: nothing is exported, and the recorder redirects their functions (native/recorder/program.h). */
-
-/** The compiler copies functions for some of their calls, which may or may not be made: a loss, as nothing shows it. All calls of these programs are seen. */
-const COPIED = /: the compiler made copies of these functions$/
-const issuesOf = ({ issues }: Recording) => issues.filter((issue) => !COPIED.test(issue))
 
 const ADDONS = fileURLToPath(new URL('../llama/run-addon.mjs', import.meta.url))
 

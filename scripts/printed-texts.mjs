@@ -4,37 +4,16 @@
  * The file is to be read, by somebody who does not know the program; a change of it shows each sentence that a change of the code changes.
  * With `-`, it goes to standard output. A line that differs from an earlier one in numbers and names only is left out: `…`.
  */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
+import { commandFolder, printer } from './printed.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const STORED = join(root, 'test/printed/texts.txt')
 process.chdir(root)
-const folder = mkdtempSync(join(tmpdir(), 'texts-'))
-process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
-// Neither the width of the terminal, nor the user's peaks, colours, browser and settings.
-for (const name of Object.keys(process.env)) if (name !== 'PATH') delete process.env[name]
-Object.assign(process.env, { HOME: folder, XDG_CACHE_HOME: folder, TMPDIR: folder, TZ: 'UTC', LANG: 'C.UTF-8' })
-const { main } = await import('../dist/cli/main.js')
-
-/** What a command prints, to both streams in its order. */
-async function printed(args, input = '') {
-  const pieces = []
-  const write = (piece, _, next) => {
-    pieces.push(Buffer.from(piece))
-    next()
-  }
-  const stream = () => new Writable({ write })
-  const stdin = Readable.from(input === '' ? [] : [Buffer.from(input)], { objectMode: false })
-  const stdout = Object.assign(stream(), { columns: 110 })
-  const io = { argv: ['node', 'ggml2perfetto', ...args], env: process.env, stdin, stdout, stderr: stream() }
-  await main(args, io)
-  const text = Buffer.concat(pieces).toString().replaceAll(`${folder}/`, '')
-  return io.exitCode ? `${text.trimEnd()}\n(exit code ${io.exitCode})` : text.trimEnd()
-}
+const folder = commandFolder()
+const printed = await printer(join(root, 'dist'), folder)
 
 const isLog = (path) => !/README|SOURCES|answers|\.(md|m?js|ts|py|c|html)$/.test(path)
 const logsIn = (place) =>

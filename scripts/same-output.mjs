@@ -3,21 +3,16 @@
  *   node scripts/same-output.mjs hashes.json [dist/index.js] [folder of further logs ...]
  * Without hashes.json it is written; with it, each output is compared. Inputs are all fixtures, the example logs and the
  * folders' files: each alone with several sets of options, all of a folder together, and recordings of the scheduler together with
- * a log; as traces, summaries, Analyses (with their findings) and tables. Refused inputs are compared by their message. Then what the commands
- * beside `dist` print of each input and of its neighbours, their help, the answers of the MCP server, and the types of the library.
+ * a log; as traces, summaries, Analyses (with their findings) and tables. Refused inputs are compared by their message.
  * HASH_DUMP=folder writes the compared outputs as files; ONLY='(analysis|tables)$' makes only outputs with such names.
  *
  * For a change of texts: TEXTS=scripts/texts compares all as JSON, after it has applied the folder's tables
  * (`{"old text": "new text"}`), without codes and hints of issues. Write hashes.json with the earlier dist, and TEXTS too.
  */
-
-import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
-import { createInterface } from 'node:readline'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { commandFolder, printer } from './printed.mjs'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const [kept, dist = join(ROOT, 'dist/index.js'), ...folders] = process.argv.slice(2)
@@ -46,12 +41,6 @@ const OPTIONS = {
   json: { to: 'json' },
   'json-full': { to: 'json', detail: 'full', memory: 'lifetimes', flows: { token: 1 }, allThreads: true },
 }
-/** Columns of `stats --by`. */
-const GROUPS = ['op', 'role', 'layer', 'block', 'type', 'backend', 'phase', 'shape', 'worker', 'request', 'slot']
-const COMMANDS = [
-  ...['record', 'convert', 'open', 'stats', 'why', 'what-if', 'compare', 'report', 'dag', 'query', 'export', 'doctor'],
-  ...['check', 'peaks', 'nvtx'],
-]
 const SKIPPED = /(README.*|SOURCES.*|\.md|\.mjs|\.json5)$/
 
 const filesOf = (folder) =>
@@ -153,88 +142,6 @@ for (const [folder, together] of byFolder) {
   }
 }
 
-/** What the commands print. A page's text is that of the file; an input has at most so many tables by other columns. */
-async function keepTexts() {
-  const folder = commandFolder()
-  const print = await printer(dirname(dist), folder)
-  const page = join(folder, 'page.html')
-  const keepText = (args) =>
-    keep(`$ ${args.join(' ').replaceAll(`${ROOT}`, '').replaceAll(`${folder}/`, '')}`, async () => {
-      rmSync(page, { force: true })
-      const text = await print(args)
-      return Buffer.from(existsSync(page) ? `${text}\n${readFileSync(page, 'utf8')}` : text)
-    })
-  for (const { path } of files) {
-    for (const options of [[], ['--full'], ['--markdown'], ['--csv'], ['--calls'], ['--experts'], ['--contents']])
-      await keepText(['stats', path, ...options])
-    for (const by of GROUPS) await keepText(['stats', path, '--by', by])
-    await keepText(['why', path, '--checks'])
-    await keepText(['report', path, '-o', page, '--force'])
-    await keepText(['report', path, '--to', 'issue', '-o', '-'])
-    await keepText(['dag', path])
-    await keepText(['dag', path, '-o', '-'])
-    await keepText(['what-if', path])
-  }
-  for (const together of byFolder.values()) {
-    for (const [i, { path }] of together.entries()) {
-      const other = together[(i + 1) % together.length].path
-      await keepText(['compare', path, '--with', other])
-      await keepText(['dag', '--diff', path, other])
-    }
-  }
-  for (const name of COMMANDS) await keepText(['help', name])
-  await keepAnswers()
-  for (const name of readdirSync(dirname(dist)).filter((file) => /^[a-z]+\.d\.ts$/.test(file)))
-    await keep(`types ${name}`, () => typesOf(join(dirname(dist), name)))
-}
-
-/** The declarations that an entry exports, and what they import, in an order that does not depend on the names of chunks. */
-function typesOf(entry) {
-  const read = new Set()
-  const add = (path) => {
-    if (read.has(path)) return
-    read.add(path)
-    for (const [, name] of readFileSync(path, 'utf8').matchAll(/from '(\.\/[^']+)\.js'/g))
-      add(join(dirname(path), `${name}.d.ts`))
-  }
-  add(entry)
-  const lines = [...read].flatMap((path) => readFileSync(path, 'utf8').split('\n'))
-  return Buffer.from(
-    lines
-      .filter((line) => !/^(import|export \{)/.test(line))
-      .sort()
-      .join('\n'),
-  )
-}
-
-/** Answers of the tools of the MCP server that read an input. */
-async function keepAnswers() {
-  const child = spawn(process.execPath, [join(dirname(dist), 'ggml2perfetto-mcp.js'), ROOT, ...folders])
-  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
-  const send = (message) => child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
-  const ask = async (id, method, params) => {
-    send({ id, method, params })
-    for (;;) {
-      const { value, done } = await lines.next()
-      if (done) throw new Error('the MCP server ended')
-      const answer = JSON.parse(value)
-      if (answer.id === id) return Buffer.from(JSON.stringify(answer.result ?? answer.error, null, 1))
-    }
-  }
-  const client = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'same-output', version: '0' } }
-  await ask(0, 'initialize', client)
-  send({ method: 'notifications/initialized' })
-  let id = 1
-  await keep('mcp tools', () => ask(id++, 'tools/list', {}))
-  for (const { path, name } of files) {
-    for (const tool of ['summary', 'why', 'stats', 'dag', 'what-if']) {
-      const call = { name: tool, arguments: { logs: [path] } }
-      await keep(`mcp ${tool} ${name}`, () => ask(id++, 'tools/call', call))
-    }
-  }
-  child.kill()
-}
-
 /** Recordings of the scheduler together with logs, and two of them, of which one is left out if they contain the same events. */
 const ofScheduler = files.filter(({ name }) =>
   /fixtures\/(ftrace|perf-data|perf-script|trace-dat|bpftrace)\//.test(name),
@@ -256,8 +163,6 @@ for (const log of logs) {
       await keep(`${log.name} bundle ${recording.name}`, () => outputOf([input(log)], { bundle: input(recording) }))
   }
 }
-
-if (!texts) await keepTexts()
 
 if (!existsSync(kept)) {
   writeFileSync(kept, JSON.stringify(Object.fromEntries(outputs), null, 1))

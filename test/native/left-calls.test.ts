@@ -1,17 +1,25 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync } from 'node:fs'
+import { copyFileSync, mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { convert, summarize } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
 import { hasLlama, LIB, model, runLeaving } from '../llama/testbed.ts'
-import { NANO, newLog, RECORDER, readLog, useRecorder } from './recording.ts'
+import { inFolder, NANO, newLog, RECORDER, readLog, useRecorder } from './recording.ts'
 
 /** A real program whose callbacks leave llama_decode: nothing returns from that call, and others follow. */
 const canBuild = hasLlama() && spawnSync('c++', ['--version'], { stdio: 'ignore' }).status === 0
 const llama = canBuild ? describe : describe.skip
 
 const LEFT = -0x8000_0000
+
+/** A copy: where another test has a return probe on a function of the recorder's file, no exception gets past that function, in any process. */
+function ownRecorder(): string {
+  const path = inFolder('own-recorder.so')
+  copyFileSync(RECORDER, path)
+  return path
+}
+
 const WAYS = [
   'call',
   'throw',
@@ -35,7 +43,10 @@ llama('calls that are left by an exception or longjmp (needs linux-x64, cc and c
     const log = newLog()
     mkdirSync(dirname(log), { recursive: true })
     const plain = await runLeaving([LIB, path, ...steps], { env })
-    const run = await runLeaving([LIB, path, ...steps], { env: { ...env, GGML2PERFETTO_OUT: log }, preload: RECORDER })
+    const run = await runLeaving([LIB, path, ...steps], {
+      env: { ...env, GGML2PERFETTO_OUT: log },
+      preload: ownRecorder(),
+    })
     const outcome = ({ code, stderr, calls, failed }: typeof run) => [code, stderr, calls.length, failed.length]
     expect(outcome(run)).toEqual(outcome(plain))
     return { log, run, recording: await readLog(log) }

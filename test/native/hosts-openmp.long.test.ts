@@ -60,7 +60,9 @@ openmp('OpenMP (needs c++ with -fopenmp)', () => {
       const figures = lookedAt(analysis).find(({ rule }) => rule === 'blocked-workers')!.figures
       expect(figures.length).toBeGreaterThan(0)
       for (const { figure } of figures)
-        expect(figure).toMatch(/(?:in operators \(|mostly all at once \(stopped, )barrier or lock: [\d.]+ major page faults a call\)/)
+        expect(figure).toMatch(
+          /(?:in operators \(|mostly all at once \(stopped, )barrier or lock: [\d.]+ major page faults a call\)/,
+        )
     },
   )
 

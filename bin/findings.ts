@@ -55,7 +55,9 @@ export function describeFinding(finding: Finding, number: number, query?: string
     `${indent}measured: ${evidenceText(evidence)}`,
     `${indent}to do: ${advice}`,
     ...(removal === undefined ? [] : [`${indent}without it: ${removal}`]),
-    ...(query === undefined ? [] : [`${indent}check of ${labelOf(check.evidence)}: ${command}`]),
+    ...(query === undefined || command === undefined
+      ? []
+      : [`${indent}check of ${labelOf(check.evidence)}: ${command}`]),
   ]
 }
 

@@ -107,7 +107,7 @@ type TextOf = (text: string) => string
 
 /** What begins a formula in spreadsheets, also in the full width of East Asian characters, after blanks that they skip. */
 const FORMULA = /^\s*[=+\-@＝＋－＠]/
-const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i
+const NUMBER = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i
 
 /** A text that a spreadsheet may open: a row is a line, and nothing in it is hidden or computed. */
 function safeText(text: string): string {

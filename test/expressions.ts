@@ -143,15 +143,20 @@ class Automaton {
       this.free(from, to)
       this.takes(')')
     } else if (this.takes('(?<!')) {
-      // The character before: at the begin of an expression, where the search for a beginning reads it.
+      // The character before: at the begin of an expression, where the search for a beginning reads it. More than one exclude nothing here.
       const excluded = new Set(this.characters())
-      this.edge(
-        from,
-        ANY.filter((i) => !excluded.has(i)),
-        to,
-      )
-      if (!this.isFloating) this.free(from, to)
-      if (!this.takes(')')) throw new Error('a lookbehind of more than one character')
+      if (this.takes(')')) {
+        this.edge(
+          from,
+          ANY.filter((i) => !excluded.has(i)),
+          to,
+        )
+        if (!this.isFloating) this.free(from, to)
+      } else {
+        this.alternatives()
+        this.takes(')')
+        this.free(from, to)
+      }
     } else if (this.takes('(')) {
       this.at += /^(?:\?:|\?<\w+>)?/.exec(this.source.slice(this.at))![0].length
       const [start, end] = this.alternatives()

@@ -1,11 +1,11 @@
 import { once } from 'node:events'
-import { cpSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import type { ClocksEvent } from '../../lib/core.ts'
 import { convert, type Summary } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
-import { at, names, read, run, start, useFolder } from '../cli/helpers.ts'
+import { at, names, run, start, useFolder } from '../cli/helpers.ts'
 import type { Ask } from '../llama/client.ts'
 import { bundledServer, PREPARE_MS, type Server, startServer } from '../llama/server.ts'
 import { LIB } from '../llama/testbed.ts'
@@ -32,6 +32,19 @@ const commandOf = (pid: string) => {
   } catch {
     return '' // it has ended
   }
+}
+
+/** The log that a process writes: it has no name yet. */
+function spoolOf(pid: number) {
+  return readdirSync(`/proc/${pid}/fd`)
+    .map((fd) => `/proc/${pid}/fd/${fd}`)
+    .find((file) => {
+      try {
+        return /\.g2p\.\w+\.tmp/.test(readlinkSync(file))
+      } catch {
+        return false // it was closed
+      }
+    })
 }
 
 useFolder()
@@ -196,8 +209,14 @@ real('a server that runs already (needs root, bpftrace, linux-x64, g++)', () => 
 
   /** Once the probes are attached, and calls are printed. */
   const thenSignal = (signal: NodeJS.Signals) => async (child: ReturnType<typeof start>) => {
-    const hidden = () => names().find((name) => /^\..*\.g2p\..*\.tmp$/.test(name))
-    for (let spool = hidden(); !spool || !read(spool).includes('g2p token'); spool = hidden()) await sleep(100)
+    const begins = () => {
+      const spool = spoolOf(child.pid!)
+      return spool !== undefined && readFileSync(spool).includes('g2p token')
+    }
+    while (!begins()) {
+      expect(child.exitCode).toBe(null)
+      await sleep(100)
+    }
     child.kill(signal)
   }
   const tracers = () =>

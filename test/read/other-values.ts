@@ -40,8 +40,8 @@ export function withValue(document: unknown, path: Path, value: unknown): string
 const TEXTS: readonly ((text: string) => string)[] = [
   (text) => text.slice(0, text.length >> 1),
   (text) => `${text}}`,
-  (text) => text.replace(/:\s*-?\d+/, ': NaN'),
-  (text) => text.replace(/:\s*-?\d+/, ': 1e999'),
+  (text) => text.replace(/":\s*-?\d+/, '": NaN'),
+  (text) => text.replace(/":\s*-?\d+/, '": 1e999'),
   (text) => text.replace('{', '{"__proto__": {"all": 1, "cpu": 7},'),
   (text) => text.replace('{', '{"constructor": 1, "toString": 2,'),
   (text) => text.replace(/("\w+")(: ?)(?="|\d)/, '$1$2{}, $1$2'), // twice: the last one counts

@@ -47,7 +47,7 @@ export function documentOf(text: string, name: string, kind: DocumentKind): unkn
   }
 }
 
-/** Throws UsageError for a field that is not of its type. Fields that the document lacks become null, empty or as `added`. */
+/** Throws UsageError for a field that is not of its type. Other fields are deleted; those that the document lacks become null, empty or as `added`. */
 export function checkDocument(document: unknown, name: string, kind: DocumentKind): void {
   if (!isObject(document)) throw wrongDocument(name, kind, 'an object', kindOf(document), kind.hint)
   new Check(name, kind).fields(document, kind.fields, '')
@@ -62,6 +62,8 @@ class Check {
 
   fields(object: Fields, fields: JsonFields, place: string): void {
     const { added = {} } = this.kind
+    for (const key of Object.keys(object))
+      if (!Object.hasOwn(fields, key) && !Object.hasOwn(fields, `${key}?`)) delete object[key]
     for (const [field, type] of Object.entries(fields)) {
       const isOptional = field.endsWith('?')
       const key = isOptional ? field.slice(0, -1) : field

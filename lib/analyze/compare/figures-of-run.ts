@@ -61,12 +61,19 @@ const COMPARED = [
   ...['split_mode', 'flash_attn', 'fa', 'n_cpu_moe', 'backends', 'devices', 'load_mode', 'use_mmap', 'embeddings'],
 ]
 
-function parts({ call_time }: Analysis): RunFigure[] {
-  return call_time.flatMap(({ phase, calls, parts }) =>
-    parts.map(({ what, time_ns }) => ({
+/** Phases with their calls. */
+const callsByPhase = ({ call_time }: Analysis) =>
+  new Map(call_time.flatMap(({ phase, calls }) => (calls > 0 ? [[phase, calls] as const] : [])))
+
+function parts(analysis: Analysis): RunFigure[] {
+  const byPhase = callsByPhase(analysis)
+  return analysis.call_time.flatMap(({ phase, parts }) => {
+    const calls = byPhase.get(phase)
+    if (calls === undefined) return []
+    return parts.map(({ what, time_ns }) => ({
       ...{ group: 'part' as const, phase, name: what, unit: 'ns' as const, value: time_ns / calls },
-    })),
-  )
+    }))
+  })
 }
 
 /** Live bytes at the peak of each buffer, allocated bytes, weights that a call reads. */
@@ -86,7 +93,7 @@ function memory({ memory }: Analysis): RunFigure[] {
 /** Operators by role and op, layer, and type of their weights. */
 function operators(analysis: Analysis): RunFigure[] {
   const sums = new DefaultMap<string, { value: number }>(() => ({ value: 0 }))
-  const calls = new Map(analysis.call_time.map(({ phase, calls }) => [phase, calls]))
+  const calls = callsByPhase(analysis)
   for (const row of analysis.operators.rows) {
     const { phase, role, op, layer, type } = row
     const phaseCalls = phase === 'none' ? undefined : calls.get(phase)
@@ -131,7 +138,7 @@ function typicalNs(row: OperatorRow): number {
 const middleOf = ({ first }: Buckets, i: number) => (2 * GAMMA ** (first + i)) / (GAMMA + 1)
 
 function workers(analysis: Analysis): RunFigure[] {
-  const calls = new Map(analysis.call_time.map(({ phase, calls }) => [phase, calls]))
+  const calls = callsByPhase(analysis)
   return analysis.workers.flatMap(({ worker, by_phase }) =>
     [...calls].flatMap(([phase, share]): RunFigure[] => {
       const time = by_phase[phase]

@@ -39,9 +39,9 @@ export const betweenCalls: Rule = {
     const { slope } = analysis.calls
     if (!slope) return []
     const { tpot, between_calls, points } = slope
-    if (!(tpot.mean_ns > 0) || between_calls.mean_ns < 0) return []
+    if (!(tpot.mean_ns > 0) || between_calls.mean_ns < 0 || points < 1) return []
     const idleNs = idleGpuNs(analysis)
-    const ns = Math.min(between_calls.mean_ns, (idleNs ?? Infinity) / points)
+    const ns = idleNs === undefined ? between_calls.mean_ns : Math.min(between_calls.mean_ns, idleNs / points)
     const share = ns / tpot.mean_ns
     const noGpu = idleNs === undefined ? '' : ', while no GPU works'
     const sentence = `${percent(share)} of the time per token is between calls${noGpu}: ${time(ns)} of ${time(tpot.mean_ns)}`

@@ -29,8 +29,8 @@ export const gpuMigrations: Rule = {
         const isKnown = moved.every(({ unknown_sizes }) => unknown_sizes === 0)
         const amount = isKnown ? `${size(bytes)} of unified memory` : 'unified memory'
         const sentence = `${nameOf(analysis, device)} moves ${amount} in ${percent(share)} of the time, and does nothing else meanwhile`
-        const most = moved.toSorted((a, b) => b.time_ns - a.time_ns)[0]!
-        const to = { HtoD: 'to it', DtoH: 'to the host', DtoD: 'between GPUs' }[most.direction.slice(-4)]
+        const most = moved.toSorted((a, b) => b.time_ns - a.time_ns)[0]?.direction.slice(-4) ?? ''
+        const to = { HtoD: 'to it', DtoH: 'to the host', DtoD: 'between GPUs' }[most]
         if (share < SHARE.value) return { figure: sentence }
         return found(sentence, {
           sentence: to === undefined ? sentence : `${sentence}: most of it ${to}`,

@@ -50,8 +50,8 @@ function heatMap(numa: NumaFigures, { stats }: Context): Html | undefined {
     nodes.map(({ node }, i) => ({
       tensor,
       node: `node ${node}`,
-      bytes: by_node[i]!,
-      share: size_bytes > 0 ? by_node[i]! / size_bytes : 0,
+      bytes: by_node[i] ?? 0,
+      share: size_bytes > 0 ? (by_node[i] ?? 0) / size_bytes : 0,
     })),
   )
   return figureHtml({

@@ -21,7 +21,7 @@ export function rooflineSection({ analysis: { rooflines }, stats }: Context): Se
   const phases = [...new Set(points.map(({ phase }) => phase))]
   const peak = rooflines.find(({ ridge }) => ridge !== null)
   const roofs = rooflines.find(
-    ({ peak_bytes_per_s, peak_flop_per_s }) => peak_bytes_per_s !== null || peak_flop_per_s !== null,
+    ({ peak_bytes_per_s, peak_flop_per_s }) => (peak_bytes_per_s ?? 0) > 0 || (peak_flop_per_s ?? 0) > 0,
   )
   const [left, right] = [
     Math.min(...points.map(({ intensity }) => intensity)) / 2,
@@ -93,8 +93,8 @@ function textOf({
 
 function roofOf(roofline: Roofline | undefined, left: number, right: number): { x: number; y: number }[] {
   if (!roofline) return []
-  const [flop, bytes] = [(roofline.peak_flop_per_s ?? Infinity) / 1e9, (roofline.peak_bytes_per_s ?? Infinity) / 1e9]
-  const at = (x: number) => ({ x, y: Math.min(flop, bytes * x) })
-  const ridge = flop / bytes
+  const [flop, bytes] = [roofline.peak_flop_per_s, roofline.peak_bytes_per_s].map((peak) => (peak || Infinity) / 1e9)
+  const at = (x: number) => ({ x, y: Math.min(flop!, bytes! * x) })
+  const ridge = flop! / bytes!
   return [left, ...(ridge > left && ridge < right ? [ridge] : []), right].map(at)
 }

@@ -10,6 +10,9 @@ const [SCHEMA, VERSION] = ANALYSIS_SCHEMA.split('/') as [string, string]
 /** Numbers of which ratios and products are finite; sums of a run are far from them. */
 const [LEAST, MOST] = [1e-60, 1e60]
 
+/** The bucket of any such number, and more. */
+const BUCKET_MOST = 10_000
+
 const KIND: DocumentKind = {
   title: 'a readable Analysis',
   types: ANALYSIS_TYPES,
@@ -25,7 +28,11 @@ const KIND: DocumentKind = {
     is_clear: false,
     calls_ns: 0,
   },
-  wrongNumber(_, value) {
+  wrongNumber(key, value) {
+    if (key === 'first')
+      return Number.isInteger(value) && Math.abs(value) <= BUCKET_MOST
+        ? undefined
+        : `whole number from -${BUCKET_MOST} to ${BUCKET_MOST}`
     const size = Math.abs(value)
     return size <= MOST && (size >= LEAST || value === 0) ? undefined : `number from ${LEAST} to ${MOST}, or 0`
   },

@@ -164,7 +164,8 @@ function attachedLines(
     ? 'some 100 µs for each operator on each worker: a token of 1 ms takes 12 times as long, one of 70 ms 1.3 times'
     : 'some tens of µs for each of them'
   const end = args.for === undefined ? 'until Ctrl-C, or it ends' : `for ${duration(args.for * 1e6)}`
-  return [...lacks, `attaching to ${program} (${pid}) ${end}: ${what}; costs ${cost}`]
+  const danger = 'until then, a C++ exception that leaves one of these functions ends the program'
+  return [...lacks, `attaching to ${program} (${pid}) ${end}: ${what}; costs ${cost}; ${danger}`]
 }
 
 const ATTACHED = { token: 'calls', graph: 'graph runs', op: 'operators' } as const

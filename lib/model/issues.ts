@@ -89,6 +89,10 @@ export const ISSUES = {
     'no time in common with the other inputs',
     'the files are of different runs, or their clock is not the assumed one: name the right files, or give the clock (--clock <input>=boot)',
   ),
+  'pid-namespace': flaw(
+    "threads have the machine's numbers",
+    'the program ran in a PID namespace (a container), and the recording has the numbers of the machine: threads were matched by the times of their switches, and have the numbers of the log',
+  ),
   'recorded-twice': flaw(
     'left out, recorded twice',
     'two inputs record the scheduler of the same CPU at the same time: it is drawn from the one that records more',

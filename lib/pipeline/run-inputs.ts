@@ -20,6 +20,7 @@ import {
   type ReadingOptions,
 } from './inputs.ts'
 import { interleaved, type PlacedLog } from './interleaved.ts'
+import { ThreadNumbers } from './thread-numbers.ts'
 
 /** Events of a companion that are drawn with the log. */
 interface Part {
@@ -132,6 +133,7 @@ export class RunInputs {
     readonly logs: readonly Log[],
     /** The log that companions complete. */
     readonly main: Log,
+    private readonly numbers: ThreadNumbers | undefined,
   ) {}
 
   /** Opens all inputs, reads companions and begins logs. Throws as {@link convert} does. */
@@ -152,7 +154,13 @@ export class RunInputs {
       logs.sort((a, b) => rankOf(a) - rankOf(b) || bySide(a, b) || byClock(a, b) || byOrigin(a, b))
       const main = logs[0]!
       logs.sort((a, b) => placeOf(a) - placeOf(b) || Number(moved.has(a.name)) - Number(moved.has(b.name)))
-      return new RunInputs(opened, companions, logs, main)
+      const placing = new Placing(options.clocks ?? {}, logs)
+      const timesOf = async (log: Log) => {
+        const placed = await placing.placeAhead(log).catch(() => undefined) // an error of the user's is thrown when it is placed
+        return placed && ((ns: number) => placed.timeOf(ns))
+      }
+      const numbers = await ThreadNumbers.read(logs, timesOf, names, options)
+      return new RunInputs(opened, companions, logs, main, numbers)
     } catch (error) {
       await closeAll(opened)
       throw error
@@ -179,7 +187,7 @@ export class RunInputs {
 
   /** Puts the logs on one clock. */
   placing({ clocks = {} }: RunOptions, bundle?: Bundle): Placing {
-    return new Placing(clocks, this.logs, bundle)
+    return new Placing(clocks, this.logs, bundle, this.numbers)
   }
 
   /** Reads one log after the other; yields after each batch, and returns what was made of the logs. */

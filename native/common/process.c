@@ -65,11 +65,11 @@ static const char * read_boot_id(char text[TEXT_BYTES]) {
     return text;
 }
 
-/* The clocks of a time namespace differ from those of the system by constant times. Empty: those of the system. */
-static const char * read_time_namespace(char text[TEXT_BYTES]) {
-    const ssize_t length = readlink("/proc/self/ns/time", text, TEXT_BYTES - 1);
+/* The process's namespace of a kind. Empty: that of the system, which has the number `initial`. */
+static const char * read_namespace(const char * path, const char * initial, char text[TEXT_BYTES]) {
+    const ssize_t length = readlink(path, text, TEXT_BYTES - 1);
     text[length < 0 ? 0 : length] = 0;
-    return strcmp(text, "time:[4026531834]") == 0 ? "" : text; /* the kernel's PROC_TIME_INIT_INO */
+    return strcmp(text, initial) == 0 ? "" : text;
 }
 
 void process_facts(void (*fact)(const char * key, const char * value)) {
@@ -82,7 +82,9 @@ void process_facts(void (*fact)(const char * key, const char * value)) {
     fact("cpu", read_cpu(text));
     if (uname(&host) == 0) fact("kernel", host.release);
     fact("boot_id", read_boot_id(text));
-    fact("time_namespace", read_time_namespace(text));
+    /* Its clocks differ from those of the system by constant times; the numbers of processes and threads are others. The kernel's PROC_…_INIT_INO. */
+    fact("time_namespace", read_namespace("/proc/self/ns/time", "time:[4026531834]", text));
+    fact("pid_namespace", read_namespace("/proc/self/ns/pid", "pid:[4026531836]", text));
     number_text(text, (uint64_t) sysconf(_SC_NPROCESSORS_ONLN));
     fact("cpus", text);
 }

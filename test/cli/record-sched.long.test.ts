@@ -11,9 +11,10 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { Readable } from 'node:stream'
 import { beforeAll, describe, expect, test } from '@jest/globals'
+import type { Analysis } from '../../lib/analysis.ts'
 import { convert, eventsOf, Names } from '../../lib/index.ts'
 import { inputOf, openTrace } from '../../lib/node.ts'
 import { findView } from '../../lib/sql.ts'
@@ -44,6 +45,8 @@ const rootTest = unless(!canTrace)
 const reportTest = unless(!canTrace || !hasReport)
 const llamaTest = canTrace && hasReport && hasLlama() && hasTaskset ? test : test.skip
 const namespaceTest = unless(!canTrace || !canRun('unshare', '--mount', 'true'))
+const pidTest =
+  canTrace && hasLlama() && hasTaskset && canRun('unshare', '-pf', '--mount-proc', 'true') ? test : test.skip
 const nobodyTest = unless(!canTrace || process.getuid?.() !== 0 || !canRun('setpriv', '--version'))
 
 /** Sends its parent SIGSTOP, wakes and sleeps two threads of one CPU many times, and lets the parent go on. */
@@ -190,6 +193,22 @@ describe('what the machine did', () => {
       )
     },
   )
+
+  pidTest('finds the threads of a program in a PID namespace (needs root, unshare, taskset, linux-x64)', async () => {
+    await ensureLlama()
+    const { path } = await model('tinyDense')
+    const program = [await runner(), '--lib', LIB, '--model', path, '--threads', '2', '--decode', '12']
+    // Two workers on one CPU: each takes it from the other.
+    const inNamespace = ['unshare', '-pf', '--mount-proc', 'taskset', ...ON_CPU, ...program]
+    const { code, stderr } = await runProcess(['record', '--sched', '-o', 'pids.ggtrace', '--', ...inNamespace])
+    expect([code, stderr]).toEqual([0, expect.stringContaining('wrote pids.sched.dat')])
+    const { stdout } = run(['stats', 'pids.ggtrace', 'pids.sched.dat', '--json'])
+    const takers = (JSON.parse(stdout) as Analysis).scheduling!.workers.flatMap(({ takers }) => takers)
+    const isProgram = ({ comm }: { comm: string }) => comm === basename(program[0]!).slice(0, 15)
+    expect(takers.some((taker) => isProgram(taker) && taker.is_own)).toBe(true)
+    const found = run(['pids.ggtrace', 'pids.sched.dat', '-o', 'pids.pftrace']).stdout
+    expect(found).toMatch(/ pid:\[\d+\]: (\d+) of \1 threads of the log found/)
+  })
 
   reportTest('has its losses counted, where it went on faster than it was read (needs root, trace-cmd)', () => {
     const { code, stdout, stderr } = run([

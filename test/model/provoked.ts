@@ -5,7 +5,7 @@ import { plainBytes } from '../line/support.ts'
 import { addTable, databaseOf } from '../read/databases.ts'
 import { atraceOf, zip } from '../read/packed.ts'
 import { globalTid, reportOf, rows, type Tables, WHOLE } from '../read/reports.ts'
-import { input, switchOf } from '../sched/schedule.ts'
+import { input, inputEvent, switchOf } from '../sched/schedule.ts'
 
 /** What provokes an issue: one input or several, and options. */
 export type Provocation = Input | readonly [inputs: readonly Input[], options?: ConvertOptions]
@@ -73,6 +73,8 @@ const graph = (name: string, startNs: number) =>
 const turn = (names: Names, at: number, from: number, to: number) => switchOf(names, { cpu: 0, at, from, to })
 const scheduler = (name: string) => input(name, (names) => [turn(names, 10, 0, 5), turn(names, 20, 5, 0)])
 
+const inNamespace = input('a', () => [], inputEvent({ attributes: { pid: '1', pid_namespace: 'pid:[4026532178]' } }))
+
 /** For each code, the smallest input that has it; those of ggtrace, ProfInfer and the kernel are in provoked-kernel.ts. */
 export const PROVOKED: Provocations = {
   'other-files': () => {
@@ -82,6 +84,7 @@ export const PROVOKED: Provocations = {
   'broken-archive': () => ({ name: 'log', source: atraceOf(plainBytes('ftrace/trace-marks.txt')).subarray(0, -20) }),
   'broken-gzip': () => ({ name: 'log', source: gzipSync(plainBytes('profinfer-csv/tiny.csv')).subarray(0, -20) }),
   'inputs-apart': () => [[graph('a', 0), graph('b', 1e11)]],
+  'pid-namespace': () => [[inNamespace, scheduler('b')]],
   'recorded-twice': () => [[scheduler('a'), scheduler('b')]],
   'impossible-time': () => chrome(X('good', 1), X('far', 1e14)),
   'profiles-without-kernel': () => [[fixture('ncu/details.csv'), fixture('nsys/one-gpu.sqlite.gz')]],

@@ -4,6 +4,7 @@ import { issueOf } from '../../model/issues.ts'
 import type { Bundle } from '../bundle/bundle.ts'
 import type { BegunInput } from '../inputs.ts'
 import { CpuOwners, type OwnedCpus } from '../order.ts'
+import type { ThreadNumbers } from '../thread-numbers.ts'
 import { Clocks, type Joined } from './clocks.ts'
 import { boundWithin, type Relation, related, SAME, timeOf } from './relation.ts'
 
@@ -17,11 +18,12 @@ export class Placing {
   private readonly owners = new CpuOwners()
   private first: Joined | undefined
 
-  /** `given`: the user's clocks of inputs. Throws UsageError as {@link Clocks} does. */
+  /** `given`: the user's clocks of inputs; `numbers`: of threads in a PID namespace. Throws UsageError as {@link Clocks} does. */
   constructor(
     given: Readonly<Record<string, string>>,
     private readonly inputs: readonly BegunInput[],
     private readonly bundle?: Bundle,
+    private readonly numbers?: ThreadNumbers,
   ) {
     this.clocks = new Clocks(
       given,
@@ -41,7 +43,7 @@ export class Placing {
   }
 
   private async placed(log: BegunInput, joined: Joined): Promise<Placed> {
-    const { clocks, bundle, spans } = this
+    const { clocks, bundle, spans, numbers } = this
     const cpus = this.owners.begin()
     const isFirst = this.first === undefined
     this.first ??= joined
@@ -49,7 +51,8 @@ export class Placing {
     const relation = bundle?.relation(joined.relation) ?? joined.relation
     const reference = bundle?.reference(clocks.reference) ?? clocks.reference
     const areSeveral = this.inputs.length > 1
-    const take = (batch: TraceEvent[]): TraceEvent[] => {
+    const take = (recorded: TraceEvent[]): TraceEvent[] => {
+      const batch = numbers?.translated(log, recorded) ?? recorded
       const onFirst = related(batch, joined.relation, clocks.reference)
       // Of another machine, threads and clocks may have the numbers and names of others: only its messages are kept.
       if (areSeveral && joined.isElsewhere)
@@ -61,7 +64,7 @@ export class Placing {
       const drawn = bundle ? bundle.withOwnReadings(related(batch, relation, reference), log.first) : onFirst
       return areSeveral ? cpus.take(drawn) : drawn // the CPUs of a single input are its own
     }
-    return new Placed(log, joined, { relation, reference, isFirst, spans, cpus, take })
+    return new Placed(log, joined, { relation, reference, isFirst, spans, cpus, take, numbers })
   }
 }
 
@@ -73,6 +76,7 @@ interface Place {
   readonly isFirst: boolean
   readonly spans: InputSpans
   readonly cpus: OwnedCpus
+  readonly numbers: ThreadNumbers | undefined
   take(batch: TraceEvent[]): TraceEvent[]
 }
 
@@ -101,7 +105,9 @@ export class Placed {
 
   /** Issues about the whole input: events that {@link take} left out, and its time. It has events from `firstNs` to `lastNs`. */
   issues({ firstNs, lastNs }: { readonly firstNs: number; readonly lastNs: number }): TraceEvent[] {
-    return [...this.place.cpus.leftOut(), ...this.apart(firstNs, lastNs)]
+    const { cpus, numbers } = this.place
+    const ofNumbers = numbers?.issues(this.log, this.timeOf(firstNs)) ?? []
+    return [...cpus.leftOut(), ...ofNumbers, ...this.apart(firstNs, lastNs)]
   }
 
   /** The issue of an input that should overlap with those before it in time, but does not. */

@@ -170,7 +170,7 @@ function cellsOf(
     [mean.type, mean.shape].filter(Boolean).join(' '),
     text(mean.wall_ns, duration),
     text(wallNs, (ns) => percent(totalNs === 0 ? 0 : ns / totalNs)),
-    text(wallNs, (ns) => '▇'.repeat(Math.round((BAR * ns) / most))),
+    text(wallNs, (ns) => '▇'.repeat(Math.max(0, Math.round((BAR * ns) / most)))),
     slowest,
     text(METRICS.bytes.of(mean), (bytes) => valueText(bytes, 'bytes')),
     text(mean.gb_per_s, threeDigits),

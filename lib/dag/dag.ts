@@ -110,11 +110,12 @@ function edgesOf(node: GraphNode, nodes: readonly GraphNode[]): DagEdge[] {
 
 /** Operators in the source list of a node; views, and nodes that are fused with it, are followed. */
 function operatorsOf({ id, sources }: GraphNode, nodes: readonly GraphNode[]): Set<number> {
-  const found = new Set<number>()
+  const [found, seen] = [new Set<number>(), new Set<number>()]
   const stack = [...sources]
   for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
     const node = nodes[next]
-    if (!node || found.has(next)) continue
+    if (!node || seen.has(next)) continue
+    seen.add(next)
     if (node.kind === 'view' || node.fused_into === id) stack.push(...node.sources)
     else found.add(node.fused_into ?? next)
   }

@@ -176,10 +176,14 @@ function throughViews(edges: readonly FoldedEdge[], nodes: readonly DagNode[]): 
   const found = new Map<string, FoldedEdge>()
   for (const edge of edges) {
     if (views.has(edge.to)) continue
+    const seen = new Set<string>()
     const stack = [{ from: edge.from, isForward: edge.isForward }]
     for (let top = stack.pop(); top; top = stack.pop()) {
       const { from, isForward } = top
       if (views.has(from)) {
+        // A damaged graph may have views of each other.
+        if (seen.has(`${from} ${isForward}`)) continue
+        seen.add(`${from} ${isForward}`)
         for (const next of into.get(from) ?? []) stack.push({ from: next.from, isForward: isForward || next.isForward })
         continue
       }

@@ -40,15 +40,16 @@ export function size(bytes: number): string {
   return `${threeDigits(value)} ${unit === 0 && value === 1 ? 'byte' : SIZES[unit]}`
 }
 
-/** `637`, `26.1`, `1.57`, `12 345`: three digits, but never fewer than the integer part has. */
+/** `637`, `26.1`, `1.57`, `12 345`: three digits, but never fewer than the integer part has. `?`: a damaged document makes it no number. */
 export function threeDigits(value: number): string {
+  if (!Number.isFinite(value)) return '?'
   if (Math.abs(value) >= 999.5) return count(value)
   return String(Number(value.toPrecision(3)))
 }
 
 /** `39.6 %`; empty: a share of nothing. */
 export function percent(share: number): string {
-  return Number.isNaN(share) ? '' : `${(100 * share).toFixed(1)} %`
+  return Number.isFinite(share) ? `${(100 * share).toFixed(1)} %` : ''
 }
 
 /** A number that is -1 where it is not known, as null then. */

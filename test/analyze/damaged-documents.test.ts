@@ -19,7 +19,7 @@ import { isOwnError } from '../../lib/index.ts'
 import { inputOf } from '../../lib/node.ts'
 import { inParts, isLong } from '../long.ts'
 import { faultsOfTexts, noNumbersIn, textsOf, textsOfComparison } from '../read/made.ts'
-import { damaged } from '../read/other-values.ts'
+import { damaged, withValue } from '../read/other-values.ts'
 import { kernelsOf } from './made-kernels.ts'
 
 /**
@@ -188,5 +188,12 @@ describe('a stored Analysis', () => {
         ),
       isLong ? 1000 : 12,
     )
+  })
+
+  test('of a graph whose views are of each other', async () => {
+    const analysis = await analysisOf(LOGS[0]!)
+    // Ids are places: without the first node, each refers to the next one.
+    const text = withValue(analysis, ['series', 'graph', 'nodes', 0], undefined)
+    expect(faultsOfTexts(textsOf(await readAnalysis(text)))).toEqual([])
   })
 })

@@ -67,7 +67,10 @@ export const slowLoad: Rule = {
     }
     return `For a disk: ${adviceOn('disk')}. Without a CPU: ${adviceOn('starved')}. Computing: ${adviceOn('computed')}. Reserving: ${adviceOn('reserve')}`
   },
-  look: (analysis) => (analysis.load && analysis.load.time_ns > 0 ? lookAt(analysis, analysis.load) : []),
+  look: (analysis) =>
+    analysis.load && analysis.load.time_ns > 0 && analysis.load.stages.length > 0
+      ? lookAt(analysis, analysis.load)
+      : [],
 }
 
 /** The time of a stage by cause. */

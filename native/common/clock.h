@@ -39,7 +39,7 @@ struct clock_line {
     uint64_t slope; /* ns per tick, times 2^32; 0: the counter is not used */
 } __attribute__((aligned(64)));
 
-extern struct clock_line clock_line;
+extern HIDDEN struct clock_line clock_line;
 
 static inline uint64_t clock_on_line(const struct clock_line * line, uint64_t ticks) {
     /* Another CPU's counter may be a few ticks behind. */

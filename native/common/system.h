@@ -28,3 +28,6 @@
 #include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
+
+/* Of variables of other files: GCC takes one that is only declared for one of another object, and loads its address first, in each hook. */
+#define HIDDEN __attribute__((visibility("hidden")))

@@ -14,7 +14,7 @@ struct counts {
     uint64_t enabled, running;
 };
 
-extern uint32_t counters_count;
+extern HIDDEN uint32_t counters_count;
 
 /* Are any counters requested and available? */
 static inline bool counters_on(void) {

@@ -19,7 +19,7 @@ struct recording {
     bool synchronises;
 };
 
-extern struct recording recording;
+extern HIDDEN struct recording recording;
 
 static inline int recording_level(void) {
     return atomic_load_explicit(&recording.level, memory_order_relaxed);

@@ -17,7 +17,7 @@ struct registry {
     struct table graphs; /* that the log defines, since the last free */
 };
 
-extern struct registry registry;
+extern HIDDEN struct registry registry;
 
 /* The id of a tensor, defined now if necessary. */
 uint32_t registry_tensor_locked(const void * tensor);

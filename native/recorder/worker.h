@@ -61,9 +61,9 @@ struct worker {
 extern __thread struct worker this_worker __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /* Barriers are not seen: an operator lasts until its thread's next one starts. */
-extern _Atomic bool worker_ends_are_open;
+extern HIDDEN _Atomic bool worker_ends_are_open;
 /* The same of a single worker: it passes barriers without calling what is seen of them. Decided before the first graph. */
-extern bool worker_alone_is_open;
+extern HIDDEN bool worker_alone_is_open;
 
 static inline const struct barrier * kept(uint32_t index) {
     return &this_worker.barriers[index % BARRIERS_KEPT];

@@ -102,6 +102,7 @@ bool ggtrace_take_segment(struct ggtrace_writer * writer, uint32_t needed) {
     errno = 0;
     uint8_t * segment = allocate(log, offset, bytes) ? map(log, offset, bytes) : NULL;
     if (!segment && errno != EFBIG) STORE(shared->full, errno == ENOSPC || errno == EDQUOT ? GGTRACE_FULL_DISK : GGTRACE_FULL_OTHER);
+    if (segment) ggtrace_seal(writer); /* while the ring does not remove the block */
     if (piece) ggtrace_ring_use(writer, piece, segment);
     if (!segment) {
         uint64_t end = offset + bytes; /* undo the reservation, unless another writer has taken the next segment */
@@ -126,17 +127,23 @@ bool ggtrace_take_segment(struct ggtrace_writer * writer, uint32_t needed) {
 
 /* ---- Blocks ---- */
 
+/* The padding is zero already. */
+static uint32_t block_bytes(const struct ggtrace_writer * writer) {
+    return ((uint32_t) (writer->at - writer->block) + 7) & ~7u;
+}
+
 void ggtrace_seal(struct ggtrace_writer * writer) {
     struct ggtrace_block * block = (struct ggtrace_block *) (void *) writer->block;
     if (!block) return;
-    const uint32_t size = ((uint32_t) (writer->at - writer->block) + 7) & ~7u; /* the padding is zero already */
-    if (writer->kind == GGTRACE_EVENTS) block->needs = LOAD(writer->log->shared->definitions);
+    const uint32_t size = block_bytes(writer);
+    if (writer->kind == GGTRACE_EVENTS && !writer->is_full) block->needs = LOAD(writer->log->shared->definitions);
     block->dropped = LOAD(writer->dropped);
     block->checksum = ggtrace_checksum(block, size);
     STORE(block->size, size);
     __atomic_store_n(&writer->at, writer->block + size, __ATOMIC_RELAXED);
     writer->used_end = writer->segment_offset + (uint64_t) (writer->at - writer->segment);
     writer->block = NULL;
+    writer->is_full = false;
     __atomic_store_n(&writer->end, 0, __ATOMIC_RELAXED);
     writer->sequence++;
     STORE(writer->records_sealed, writer->records);
@@ -180,13 +187,26 @@ static void write_loss(struct ggtrace_writer * writer, uint64_t time) {
     writer->dropped_unreported = 0;
 }
 
+/*
+ * There is no room: the last block stays open, without further records. Its header counts what is dropped, so that the log contains the number
+ * also if the program is killed.
+ */
+static void count_in_block(struct ggtrace_writer * writer) {
+    struct ggtrace_block * block = (struct ggtrace_block *) (void *) writer->block;
+    if (!block) return;
+    if (!writer->is_full && writer->kind == GGTRACE_EVENTS) block->needs = LOAD(writer->log->shared->definitions);
+    writer->is_full = true;
+    __atomic_store_n(&writer->end, 0, __ATOMIC_RELAXED);
+    STORE(block->dropped, LOAD(writer->dropped) + 1);
+}
+
 static bool next_block(struct ggtrace_writer * writer, uint32_t size, uint64_t time) {
     const struct ggtrace * log = writer->log;
     if (writer->id == NOT_ONE || (writer->id != CONTROL && LOAD(log->shared->closing))) return false;
-    ggtrace_seal(writer);
     const uint32_t needed = sizeof(struct ggtrace_block) + sizeof(struct ggtrace_loss_record) + size;
-    const bool has_room = writer->segment && room_end(writer) - writer->at >= (ptrdiff_t) needed;
-    if (!has_room && (ggtrace_is_cut(log) || !ggtrace_take_segment(writer, needed + END_BYTES))) return false;
+    const uint8_t * at = writer->block ? writer->block + block_bytes(writer) : writer->at;
+    if (writer->segment && room_end(writer) - at >= (ptrdiff_t) needed) ggtrace_seal(writer);
+    else if (ggtrace_is_cut(log) || !ggtrace_take_segment(writer, needed + END_BYTES)) return count_in_block(writer), false;
     open_block(writer, time);
     if (writer->dropped_unreported && writer->kind == GGTRACE_EVENTS) write_loss(writer, time);
     return true;

@@ -151,7 +151,7 @@ struct ggtrace_writer {
     uint32_t sequence, tid, dropped, dropped_unreported;
     uint32_t call;   /* the llama_decode call that operators belong to */
     uint32_t holder; /* thread id; 0: none. Under the lock */
-    uint16_t kind, id, next_free;
+    uint16_t kind, id, next_free, is_full; /* is_full: a record had no room after the open block's last one */
 } __attribute__((aligned(128)));
 
 GGTRACE_SIZE(ggtrace_writer, 128);

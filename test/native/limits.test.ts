@@ -122,6 +122,29 @@ llama('logs that are limited while they are written (needs linux-x64 and cc)', (
     expect(recording.issues).toEqual([expect.stringMatching(/^run did not end/)])
   })
 
+  const FULL: readonly (readonly [by: string, env: Record<string, string>, options: RunOptions])[] = [
+    ['its own limit', { GGML2PERFETTO_MAX_BYTES: `${RING}` }, {}],
+    ['the limit of the process for files', {}, { before: ['prlimit', `--fsize=${RING}`] }],
+  ]
+  test.each(FULL)('a full log, by %s, of a program that was killed counts what is missing', async (_, env, options) => {
+    const { path } = await model(DEEP)
+    const log = newLog()
+    mkdirSync(dirname(log))
+    const steps = ['load', 0, path, ...decodes(1), 'raise', constants.signals.SIGKILL]
+    const recorder = { preload: RECORDER, env: { GGML2PERFETTO_OUT: log, ...env } }
+    expect((await runHosts(steps, { ...recorder, ...options })).signal).toBe('SIGKILL')
+    const recording = await readLog(log)
+    const calls = [...operatorsByCall(recording)]
+    expect([calls.length > 10, calls.length < 480]).toEqual([true, true])
+    expect(calls.map(([call]) => call)).toEqual(calls.map((_, i) => i))
+    const dropped = recording.issues.map((issue) =>
+      Number((/had no space for (.+) records?,/.exec(issue)?.[1] ?? '0').replaceAll(/\D/g, '')),
+    )
+    // Of each call, one record at least and all operators.
+    expect(dropped.reduce((sum, records) => sum + records)).toBeGreaterThan((480 - calls.length) * 10)
+    expect(recording.issues.filter((issue) => !/^(?:dropped records|run did not end)/.test(issue))).toEqual([])
+  })
+
   inLong(test)('a ring that is never full is the log that there is without', async () => {
     const steps = ['open', 0, 1, 'decode', 0, 20]
     const { log, recording } = await recorded(steps, { ...ring, GGML2PERFETTO_MAX_BYTES: `${64 * KIB * KIB}` })

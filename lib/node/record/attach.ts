@@ -2,6 +2,7 @@ import { type FileHandle, readFile, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { env as processEnvironment } from 'node:process'
 import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { UsageError } from '../../errors.ts'
 import { describeEnding, type Ending, startChild } from '../children.ts'
 import { exists, explained, writeFileWhole } from '../files.ts'
@@ -77,6 +78,8 @@ const FIRST = {
 /** The same as in the heads of the scripts. */
 const RING_PAGES = '4096'
 const MESSAGE_CHARS_MAX = 2000
+/** How often it is seen whether bpftrace has begun, in ms. */
+const LOOK_MS = 100
 /** At least as long as what bpftrace prints before our first line. */
 const HEAD_BYTES = 4096
 
@@ -87,8 +90,9 @@ const HEAD_BYTES = 4096
  */
 export async function attach(options: AttachOptions): Promise<AttachResult> {
   const { pid, level = 'graph', sched: isSched = true } = options
+  const started = await startOf(pid) // before anything else is read of it
   const plan = await planOf(pid, level)
-  const text = await programOf(plan, options)
+  const text = await programOf(plan, started, options)
   if (options.output !== undefined) await refuseExisting(options.output)
   const { output, release } =
     options.output === undefined
@@ -97,7 +101,7 @@ export async function attach(options: AttachOptions): Promise<AttachResult> {
   try {
     const serverLog = await serverLogOf(pid)
     options.onStart?.(plan)
-    const run = () => trace(text, output, options)
+    const run = () => trace(text, output, started, options)
     const { ended: failure, sched } = isSched
       ? await withSched(output, run, { ...options, clock: 'boot' })
       : { ended: await run(), sched: undefined }
@@ -164,7 +168,11 @@ const names = (list: readonly { readonly function: string }[]) => list.map((entr
  * One bpftrace program of the scripts: types come first, and BEGIN and END once, as all versions need it. Probes are attached one after the
  * other, forwards or backwards, while the process continues; so nothing is printed before the first and the last have fired.
  */
-async function programOf({ scripts }: AttachPlan, { pid, seconds }: AttachOptions): Promise<string> {
+async function programOf(
+  { scripts }: AttachPlan,
+  started: bigint | undefined,
+  { pid, seconds }: AttachOptions,
+): Promise<string> {
   const folder = join(await packageFolder(), 'native/ebpf')
   const [types, begins, probes, ends]: [string[], string[], string[], string[]] = [[], [], [], []]
   // With -p, too, a probe fires in all processes that map the file.
@@ -194,7 +202,6 @@ async function programOf({ scripts }: AttachPlan, { pid, seconds }: AttachOption
   const fired = (flag: string) =>
     `${FIRST[script].map((pattern) => `uprobe:"${path}":${pattern}`).join(', ')} /${own}/ { ${flag} = 1; }`
   const limit = seconds === undefined ? '' : `interval:ms:${Math.ceil(seconds * 1000)} { exit(); }`
-  const started = await startOf(pid)
   begins.push(`printf("g2p fact process ${pid}\\n");`)
   if (started !== undefined) begins.push(`printf("g2p fact process_start ${started}\\n");`)
   ends.push('clear(@first); clear(@last);')
@@ -216,7 +223,12 @@ async function startOf(pid: number): Promise<bigint | undefined> {
 }
 
 /** Runs bpftrace until it ends, and writes the log. Returns what the log lacks, as a message, if bpftrace was killed. */
-async function trace(text: string, output: string, options: AttachOptions): Promise<string | undefined> {
+async function trace(
+  text: string,
+  output: string,
+  started: bigint | undefined,
+  options: AttachOptions,
+): Promise<string | undefined> {
   const { pid, signal, env = processEnvironment } = options
   const spool = await explained(output, 'write', namelessFile(output))
   try {
@@ -237,8 +249,17 @@ async function trace(text: string, output: string, options: AttachOptions): Prom
     const end = () => void bpftrace.end()
     signal?.addEventListener('abort', end, { once: true })
     if (signal?.aborted) end()
+    const other = isOther(spool, started, pid, bpftrace.ended).then(
+      (is) => {
+        if (is) end()
+        return is
+      },
+      () => false, // as if it were not known
+    )
     const ending = await bpftrace.ended
     signal?.removeEventListener('abort', end)
+    if (await other)
+      throw new UsageError(`attach ${pid}: the process ended before it was recorded, and another one has its number`)
     const isKilled = ending.signal !== null && (await hasBegun(spool))
     if (ending.code !== 0 && !isKilled) throw failure(pid, ending, message)
     await writeFileWhole(output, withLosses(spool, lost))
@@ -246,6 +267,22 @@ async function trace(text: string, output: string, options: AttachOptions): Prom
   } finally {
     await spool.close()
   }
+}
+
+/**
+ * Has another process the number, once bpftrace has begun? The one that was meant may have ended meanwhile. If not, it is the one that bpftrace
+ * holds, which ends with it.
+ */
+async function isOther(
+  spool: FileHandle,
+  started: bigint | undefined,
+  pid: number,
+  ended: Promise<unknown>,
+): Promise<boolean> {
+  const isOver = ended.then(() => true)
+  while (!(await hasBegun(spool))) if (await Promise.race([isOver, sleep(LOOK_MS)])) return false
+  const now = await startOf(pid)
+  return now !== undefined && started !== undefined && now !== started
 }
 
 /** Has bpftrace printed more than how many probes it attaches? */

@@ -58,6 +58,6 @@ unless(!canChoose())('another process that has got the number meanwhile is not r
   const [stderr, [code]] = await Promise.all([text(command.stderr), once(command, 'close')])
   expect(readFileSync(at('number'), 'utf8')).toBe(`${busy.pid}\n`)
   const why = 'the process ended before it was recorded, and another one has its number'
-  expect([code, stderr]).toEqual([1, `error: attach ${busy.pid}: ${why}\n`])
+  expect([code, stderr.trim()]).toEqual([1, `error: attach ${busy.pid}: ${why}`])
   expect(existsSync(at('run.g2p'))).toBe(false)
 })

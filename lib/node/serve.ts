@@ -167,7 +167,10 @@ export class TraceServer {
     else void this.send(trace, socket, response)
   }
 
-  private redirect({ socket }: IncomingMessage, response: ServerResponse): void {
+  private redirect({ headers, socket }: IncomingMessage, response: ServerResponse): void {
+    // A page of another site, which knows this address, too, could have the trace fetched in a frame that nobody sees: then it is served.
+    if ((headers['sec-fetch-site'] ?? 'none') !== 'none')
+      return refuse(response, 403, 'Sec-Fetch-Site: expected none: type this address into the browser')
     if (!isOwnPeer(socket)) return refuse(response, 403, 'expected a program of the same user')
     void this.viewer.then((viewer) => {
       const target = this.isPosting ? this.urlOf(this.path) : viewer
@@ -217,8 +220,12 @@ async function* whole(trace: ServedTrace, onFailure: (error: unknown) => void): 
 function hangUp(socket: Socket): Promise<boolean> {
   return new Promise((resolve) => {
     if (socket.destroyed) return resolve(socket.errored === null)
-    socket.setTimeout(HANG_UP_MS, () => socket.destroy())
-    socket.once('close', (hadError) => resolve(!hadError))
+    // Of all time, and not of silence: whatever the other side sends, this ends.
+    const late = setTimeout(() => socket.destroy(), HANG_UP_MS)
+    socket.once('close', (hadError) => {
+      clearTimeout(late)
+      resolve(!hadError)
+    })
     socket.end()
   })
 }

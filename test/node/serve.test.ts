@@ -3,6 +3,7 @@ import { connect, createServer } from 'node:net'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { type ServedTrace, TraceServer } from '../../lib/node.ts'
 import { GGML_PACKAGE, VIEWER } from '../../lib/sql.ts'
+import { inLong } from '../long.ts'
 
 const TRACE = Buffer.alloc(3_000_000, 'ggml2perfetto ')
 
@@ -39,6 +40,17 @@ function ask(url: URL, options: { method?: string; path?: string; headers?: Reco
     })
     sent.on('error', failed).end()
   })
+}
+
+/** What comes back to bytes that are sent as they are; the other side may close before it has all. */
+async function answerTo(text: string, { port }: URL): Promise<string> {
+  const socket = connect(Number(port), '127.0.0.1')
+  socket.on('error', () => undefined)
+  socket.write(text, 'latin1')
+  let answer = ''
+  socket.setEncoding('latin1').on('data', (piece) => (answer += piece))
+  await new Promise((resolve) => socket.once('close', resolve))
+  return answer
 }
 
 const isSettled = (promise: Promise<void>) =>
@@ -115,6 +127,70 @@ describe('refused, without a header that would allow it, and the trace stays to 
     expect(await isSettled(fetched)).toBe(false)
     expect((await ask(url)).status).toBe(200)
   })
+})
+
+/** What no client of Node sends: `$` is the path of the trace, and the lines that permit the UI to have it follow. */
+test.each([
+  ['an absolute URL', 'GET http://evil.example/ HTTP/1.1', 404],
+  ['an absolute URL of this server', 'GET http://127.0.0.1$ HTTP/1.1', 404],
+  ['a path with its dots', 'GET /x/..$ HTTP/1.1', 404],
+  ['an encoded path', 'GET /%2e$ HTTP/1.1', 404],
+  ['a path of the extension server', 'GET /ggml/..$ HTTP/1.1', 404],
+  ['another host before', 'GET $ HTTP/1.1\r\nHost: evil.example', 403],
+  ['another origin before', 'GET $ HTTP/1.1\r\nOrigin: https://evil.example', 403],
+  ['a method of proxies', 'CONNECT 127.0.0.1:22 HTTP/1.1', undefined],
+  ['a protocol to change to', 'GET /x HTTP/1.1\r\nConnection: Upgrade, close\r\nUpgrade: websocket', 404],
+  ['two lengths', 'POST $ HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked', 400],
+  ['a header that is too large', `GET $ HTTP/1.1\r\nX: ${'x'.repeat(100_000)}`, 431],
+  ['no HTTP', '\x16\x03\x01\x02\x00\x01', 400],
+])('%s does not get the trace', async (_, text, status) => {
+  const { url, fetched } = await serve()
+  const headers = `Host: ${url.host}\r\nOrigin: ${VIEWER}\r\n`
+  const answer = await answerTo(`${text.replace('$', url.pathname)}\r\n${headers}\r\n`, url)
+  expect(answer.match(/(?<=^HTTP\/1\.1 )\d+/)?.[0]).toBe(status?.toString())
+  expect(answer.length).toBeLessThan(400)
+  expect(await isSettled(fetched)).toBe(false)
+})
+
+test.each([
+  ['a frame or a script of another site', 'cross-site', 403],
+  ['another port of this machine', 'same-site', 403],
+  ['the user', 'none', 302],
+])('the short address leads to the UI for who typed it: %s', async (_, site, status) => {
+  const server = await TraceServer.listen(0)
+  servers.push(server)
+  server.leadTo(VIEWER)
+  expect(
+    (
+      await answerTo(
+        `GET / HTTP/1.1\r\nHost: ${new URL(server.shortUrl).host}\r\nSec-Fetch-Site: ${site}\r\n\r\n`,
+        new URL(server.shortUrl),
+      )
+    ).slice(9, 12),
+  ).toBe(`${status}`)
+})
+
+test('connections that say nothing, or half a request, are closed in the end', async () => {
+  const { url, fetched } = await serve()
+  const silent = ['', 'GET / HTTP/1.1\r\nHo', `POST ${url.pathname} HTTP/1.1\r\nContent-Length: 9\r\n\r\nx`]
+  const closed = Array.from({ length: 99 }, (_, i) => answerTo(silent[i % 3]!, url))
+  expect((await ask(url)).status).toBe(200)
+  await fetched
+  servers.pop()!.close()
+  await Promise.all(closed)
+})
+
+inLong(test)('who has everything and only writes on is left', async () => {
+  const { url, fetched } = await serve()
+  const socket = connect({ port: Number(url.port), host: '127.0.0.1', allowHalfOpen: true }).on(
+    'error',
+    () => undefined,
+  )
+  socket.resume().write(`GET ${url.pathname} HTTP/1.1\r\nHost: ${url.host}\r\nOrigin: ${VIEWER}\r\n\r\n`)
+  socket.write('GET / HTTP/1.1\r\nX: ')
+  const writing = setInterval(() => socket.write('x'), 500)
+  await fetched.finally(() => clearInterval(writing))
+  socket.destroy()
 })
 
 test('nothing is to be had before a trace is offered', async () => {

@@ -178,4 +178,19 @@ export const runFile = ((...args: Parameters<typeof execFileToEnd>) => {
 }) as typeof execFileToEnd
 
 /** A program that could not be started, or failed, and what it printed; both texts are missing if it was not started. */
-export type FailedRun = NodeJS.ErrnoException & { readonly stdout?: string; readonly stderr?: string }
+export type FailedRun = NodeJS.ErrnoException & {
+  readonly stdout?: string
+  readonly stderr?: string
+  readonly signal?: NodeJS.Signals | null
+  /** {@link runFile} ended it, because of the option `timeout`. */
+  readonly killed?: boolean
+}
+
+/** In words, as {@link describeEnding}: Node's own message is only the command. */
+export function describeFailedRun(name: string, error: FailedRun): string {
+  const { code, signal = null, killed = false } = error as Omit<FailedRun, 'code'> & { code?: number | string }
+  if (killed) return `${name} did not end in time, and was killed`
+  const ending =
+    typeof code === 'number' ? { code, error: undefined } : { code: null, error: signal ? undefined : error }
+  return describeEnding(name, { ...ending, signal, isForced: false })
+}

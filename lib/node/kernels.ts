@@ -282,7 +282,10 @@ async function measured(program: string, folder: string, jobs: Jobs, env: Enviro
   child.stdin!.end(`${input.join('\n')}\n`.repeat(ROUNDS))
   const ending = await ended
   if (ending.code !== 0) {
-    const why = stderr.trim().split('\n').at(-1) || describeEnding('the measuring program', ending)
+    const how = describeEnding('the measuring program', ending)
+    // What it, or a library, printed before a signal ended it is not the reason.
+    if (ending.signal !== null) throw new UsageError(`peaks --types: ${how}`)
+    const why = stderr.trim().split('\n').at(-1) || how
     throw new UsageError(`peaks --types: ${why.replace(/^peaks: /, '')}\nhint: --ggml <folder of libggml-base.so>`)
   }
   // Libraries of ggml may print, too.

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { UsageError } from '../errors.ts'
 import { cachedPath, cacheMade, isCached } from './cache.ts'
-import { type FailedRun, runFile } from './children.ts'
+import { describeFailedRun, type FailedRun, runFile } from './children.ts'
 import { exists } from './files.ts'
 import { FOR_THIS_USER } from './own-files.ts'
 import type { Environment } from './record/program.ts'
@@ -170,7 +170,7 @@ async function build(target: NativeTarget, folder: string, to: string, options: 
         `${compiler}: no such compiler, and ${why}\nhint: install a C compiler (apt install gcc), or set CC to one`,
       )
     }
-    const lines = (error.stderr || error.stdout || error.message).trimEnd().split('\n')
+    const lines = (error.stderr || error.stdout || describeFailedRun(compiler, error)).trimEnd().split('\n')
     const complaint = lines.slice(0, COMPLAINT_LINES).map((line) => `  ${line}`)
     throw new UsageError([`${compiler}: ${title} cannot be built from ${folder}:`, ...complaint].join('\n'))
   })

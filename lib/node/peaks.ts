@@ -4,7 +4,7 @@ import { parsePeakFile } from '../analyze/model/peaks.ts'
 import { checkNames, UsageError } from '../errors.ts'
 import { MEASURE_PEAKS_OPTIONS } from '../generated/option-names.ts'
 import { cachedText, cacheText } from './cache.ts'
-import { type FailedRun, runFile } from './children.ts'
+import { describeFailedRun, type FailedRun, runFile } from './children.ts'
 import { type NativeTarget, nativeFile, nativeHash } from './native.ts'
 import { systemName } from './record/diagnosis.ts'
 import type { Environment } from './record/program.ts'
@@ -165,8 +165,11 @@ async function run(program: string, args: readonly string[], env: Environment): 
   return (await runFile(program, args, options)).stdout
 }
 
-function explainRun({ stderr = '', message }: FailedRun): never {
-  throw new UsageError(stderr.trim() || `peaks: cannot measure: ${message}`)
+function explainRun(error: FailedRun): never {
+  const { stderr = '', signal } = error
+  // What it printed before a signal ended it is not the reason.
+  const reason = signal ? '' : stderr.trim()
+  throw new UsageError(reason || `peaks: cannot measure: ${describeFailedRun('the measuring program', error)}`)
 }
 
 type Measured = Omit<Peaks, 'cached' | 'disturbed'>

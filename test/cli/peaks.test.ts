@@ -10,10 +10,11 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { cpus } from 'node:os'
-import { dirname, join, relative } from 'node:path'
+import { basename, dirname, join, relative } from 'node:path'
 import { beforeAll, describe, expect, test } from '@jest/globals'
+import { analyzeSteps, WHAT_IF_SERIES } from '../../lib/cli.ts'
 import type { Analysis } from '../../lib/index.ts'
-import { measurePeaks, type Peak, type Peaks } from '../../lib/node.ts'
+import { fileSource, measureKernels, measurePeaks, type Peak, type Peaks } from '../../lib/node.ts'
 import { inLong } from '../long.ts'
 import { CPUS, hasTaskset, ON_CPU, startHog } from '../machine.ts'
 import { begun, runCalls } from '../read/ggtrace-logs.ts'
@@ -260,6 +261,47 @@ describe('peaks that cannot be had', () => {
     await expect(measurePeaks({ env: {}, platform: 'darwin' })).rejects.toThrow(
       'peaks: runs on Linux only so far, this is macOS\nhint: ',
     )
+  })
+})
+
+/** Programs that end so after they have printed something. */
+const ENDINGS = [
+  ['SIGKILL', 'echo "{" ; kill -KILL $$', 'was ended by SIGKILL'],
+  ['SIGTERM', 'echo of a library >&2; kill -TERM $$', 'was ended by SIGTERM'],
+  ['SIGSEGV', 'kill -SEGV $$', 'was ended by SIGSEGV'],
+  ['exit', 'exit 3', 'ended with exit code 3'],
+] as const
+
+describe('where the measuring program fails, its ending is named, and nothing is kept', () => {
+  const placed = (name: string, ending: string) => {
+    const folder = dirname(at(`${name}-ends/${relative(at('cache'), built())}`))
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    writeFileSync(`${folder}/peaks`, `#!/bin/sh\n${ending}\n`, { mode: 0o755 })
+    writeSums(folder)
+    mkdirSync(at(`${name}-tmp`), { recursive: true })
+    const left = () => [at(`${name}-ends/ggml2perfetto`), at(`${name}-tmp`)].flatMap((path) => readdirSync(path))
+    return { env: { XDG_CACHE_HOME: at(`${name}-ends`), TMPDIR: at(`${name}-tmp`) }, left, build: basename(folder) }
+  }
+
+  linuxTest.each(ENDINGS)('peaks: %s', (name, ending, how) => {
+    const { env, left, build } = placed(name, ending)
+    const { code, stdout, stderr } = run(['peaks'], { env })
+    expect([code, stdout, stderr]).toEqual([1, '', `error: peaks: cannot measure: the measuring program ${how}\n`])
+    expect(left()).toEqual([build])
+  })
+
+  linuxTest.each(ENDINGS)('times of kernels: %s', async (name, ending, how) => {
+    const { env, left, build } = placed(name, ending)
+    const log = fileSource(join(HOME, 'examples/moe.ggtrace.gz'))
+    const analysis = await analyzeSteps({ name: 'moe', source: log }, { series: WHAT_IF_SERIES })
+    const here = { ...analysis, run: { ...analysis.run, cpu: cpus()[0]!.model.trim(), build: '1' } }
+    const measuring = measureKernels(here, { env: { ...process.env, ...env }, types: ['q8_0'], ggml: at('.') })
+    const hint = name === 'exit' ? '\nhint: --ggml <folder of libggml-base.so>' : ''
+    await expect(measuring).rejects.toMatchObject({
+      name: 'UsageError',
+      message: `peaks --types: the measuring program ${how}${hint}`,
+    })
+    expect(left()).toEqual([build])
   })
 })
 

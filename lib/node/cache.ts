@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { UsageError } from '../errors.ts'
 import { atExit, removeNow } from './at-exit.ts'
-import { exists, explainFileError } from './files.ts'
+import { explainFileError } from './files.ts'
+import { makeFolders } from './outputs.ts'
 import { FOR_THIS_USER, isOwn } from './own-files.ts'
 import type { Environment } from './record/program.ts'
 
@@ -50,7 +51,7 @@ export async function cacheMade(
   const temporary = `${path}.${randomBytes(4).toString('hex')}.tmp`
   const release = atExit(() => removeNow(temporary))
   try {
-    await makeFolder(dirname(path))
+    await makeFolders(dirname(path), FOR_THIS_USER)
     await isCached(env, '')
     await make(temporary)
     await rename(temporary, path).catch(async (error: NodeJS.ErrnoException) => {
@@ -69,15 +70,6 @@ export async function cacheMade(
     release()
   }
   await trim(dirname(path))
-}
-
-/** Makes a folder and its parents. Node's own recursive mkdir never ends in /proc, where a new folder "does not exist". */
-async function makeFolder(path: string): Promise<void> {
-  if (await exists(path)) return
-  await makeFolder(dirname(path))
-  await mkdir(path, { mode: FOR_THIS_USER }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EEXIST') throw error
-  })
 }
 
 /** Builds of other versions that remain, and files of peaks and kernels of other numbers of CPUs and versions of ggml; the latest. */

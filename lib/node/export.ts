@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { readdir, rm, rmdir, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import type { Summary } from '../analyze/summary/figures.ts'
 import { checkNames, UsageError } from '../errors.ts'
@@ -74,6 +74,7 @@ export async function exportRun(
     if (!allowEmpty) refuseEmpty(paths, summaries)
     const pathOf = (table: TableName) => join(dataset, tablePath(table, givenDay ?? day, traceId))
     const bytes = await files.place(pathOf, await filesOfRun(dataset, traceId))
+    await keepOneDay(dataset, traceId)
     return { traceId, isNew: true, day: givenDay ?? day, rows, bytes }
   } finally {
     await files.remove()
@@ -122,6 +123,19 @@ async function filesOfRun(dataset: string, traceId: string): Promise<RunFile[]> 
   return files
 }
 
+/**
+ * Removes a run's files of all days but the latest. Two exports of one run at the same time, as of different days, see each other's files only after they
+ * have placed their own: both decide alike.
+ */
+async function keepOneDay(dataset: string, traceId: string): Promise<void> {
+  const files = (await filesOfRun(dataset, traceId)).map((file) => ({ ...file, day: basename(dirname(file.path)) }))
+  const days = files.flatMap(({ table, day }) => (table === 'trace' ? [day] : [])).sort()
+  const others = files.filter(({ day }) => days.slice(0, -1).includes(day))
+  // Without its file of `trace`, a run does not count.
+  for (const isTrace of [true, false])
+    for (const { table, path } of others) if ((table === 'trace') === isTrace) await rm(path, { force: true })
+}
+
 /** The folder of days in which a run is complete. */
 async function dayOfRun(dataset: string, traceId: string): Promise<{ readonly day: string | undefined } | undefined> {
   const folder = join(dataset, 'trace', `v=${TABLES_VERSION}`)
@@ -133,9 +147,9 @@ async function dayOfRun(dataset: string, traceId: string): Promise<{ readonly da
   return undefined
 }
 
-/** A new folder for files of a run that are being written. */
+/** A new folder for files of a run that are being written; this process may export one run twice at once. */
 export function unfinished(dataset: string, traceId: string): string {
-  return join(dataset, UNFINISHED, `${traceId}-${ownerMark()}`)
+  return join(dataset, UNFINISHED, `${traceId}.${randomBytes(4).toString('hex')}-${ownerMark()}`)
 }
 
 /** Removes what exports that were killed left in a dataset. */
@@ -158,7 +172,7 @@ export async function isReplaced(dataset: string): Promise<boolean> {
 async function* foldersIn(dataset: string): AsyncGenerator<{ path: string; isLeftOver: boolean }> {
   const folder = join(dataset, UNFINISHED)
   for (const name of await readdir(folder).catch(() => [])) {
-    const [, mark] = /^[0-9a-f]{32}-(.+)$/.exec(name) ?? []
+    const [, mark] = /^[0-9a-f]{32}(?:\.[0-9a-f]{8})?-(.+)$/.exec(name) ?? []
     const path = join(folder, name)
     if (mark !== undefined) yield { path, isLeftOver: await isLeft(path, mark) }
   }

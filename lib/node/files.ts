@@ -19,6 +19,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EROFS: 'the file system is read-only',
   EDQUOT: 'disk quota exceeded',
   EFBIG: 'file too large',
+  EEXIST: 'a file of this name is there',
   ENOTDIR: 'a part of the path is not a directory',
   EIO: 'input/output error',
   ENAMETOOLONG: 'name too long',

@@ -138,7 +138,32 @@ export async function giveMadeToCaller(path: string): Promise<void> {
 
 /** Makes a folder and those above it, which under sudo belong to the user who called sudo. */
 export async function makeOutputFolder(path: string): Promise<void> {
-  const first = await mkdir(path, { recursive: true })
-  if (first === undefined) return
-  for (let made = resolve(path); made.startsWith(resolve(first)); made = dirname(made)) await giveMadeToCaller(made)
+  for (const made of await makeFolders(resolve(path))) await giveMadeToCaller(made)
 }
+
+/** How often a folder is made that another process, which has ended its work there, removes before there is anything in it. */
+const MAKES_MAX = 10
+
+/**
+ * Makes a folder and those above it; returns those that were made. Node's own recursive mkdir never ends in /proc, where a new folder "does not exist",
+ * and fails on a read-only file system with that reason.
+ */
+export async function makeFolders(path: string, mode?: number, tries = MAKES_MAX): Promise<string[]> {
+  if (await isFolder(path)) return []
+  const above = await makeFolders(dirname(path), mode)
+  try {
+    await mkdir(path, mode)
+    return [...above, path]
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EEXIST' && (await isFolder(path))) return above
+    if (code !== 'ENOENT' || tries === 1) throw error
+    return [...above, ...(await makeFolders(path, mode, tries - 1))]
+  }
+}
+
+const isFolder = (path: string) =>
+  stat(path).then(
+    (stats) => stats.isDirectory(),
+    () => false,
+  )

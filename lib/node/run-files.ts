@@ -1,4 +1,4 @@
-import { type FileHandle, open, rename, rm, rmdir, writeFile } from 'node:fs/promises'
+import { access, constants, type FileHandle, open, rename, rm, rmdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { joined } from '../bytes/joined.ts'
 import type { RunTables } from '../pipeline/tables/tables-of.ts'
@@ -57,6 +57,8 @@ export class RunFiles {
    */
   async place(pathOf: (table: TableName) => string, older: readonly RunFile[] = []): Promise<number> {
     const tables = TABLE_NAMES.filter((table) => this.open.has(table) && table !== 'trace')
+    // What can fail fails before anything of the older run is removed.
+    for (const table of this.open.keys()) await writableFolder(dirname(pathOf(table)))
     if (older.length > 0) await this.announce()
     for (const { table, path } of older) if (table === 'trace') await removeFile(path)
     for (const table of tables) await this.move(table, pathOf(table))
@@ -73,7 +75,6 @@ export class RunFiles {
   }
 
   private async move(table: TableName, path: string): Promise<void> {
-    await explained(path, 'write', makeOutputFolder(dirname(path)))
     await explained(path, 'write', rename(this.temporary(table), path))
   }
 
@@ -109,6 +110,12 @@ export class RunFiles {
     writing.pending = []
     writing.size = 0
   }
+}
+
+/** Makes the folder, or throws UsageError if this process cannot write there. */
+async function writableFolder(path: string): Promise<void> {
+  await explained(path, 'write', makeOutputFolder(path))
+  await explained(path, 'write', access(path, constants.W_OK | constants.X_OK))
 }
 
 const removeFile = (path: string) => explained(path, 'write', rm(path, { force: true }))

@@ -19,8 +19,8 @@ import { gunzipSync } from 'node:zlib'
 import { afterAll, expect, test } from '@jest/globals'
 import { parquetReadObjects } from 'hyparquet'
 import { exportRun, traceIdOf } from '../../lib/datasets.ts'
-import { Tables } from '../../lib/tables.ts'
-import { CLI, run, useFolder } from '../cli/helpers.ts'
+import { type TableName, Tables } from '../../lib/tables.ts'
+import { at, CLI, canMount, run, useFolder, withMount } from '../cli/helpers.ts'
 import { inLong } from '../long.ts'
 
 /** The command `export`: runs are added once, whole, and failures are named. */
@@ -125,6 +125,49 @@ test('exported again as of another day, a run is there once; what an export that
   rmSync(join(dataset, moved.find((name) => name.startsWith('trace/'))!))
   expect(await exportRun(MOE, dataset, '1.0', { day: '2026-02-01' })).toMatchObject({ isNew: true })
   expect(filesIn(dataset)).toEqual(moved)
+})
+
+test('exported twice at once, also as of two days, a run is there once, and whole', async () => {
+  const alone = await exportRun(MOE, join(folder, 'alone'), '1.0')
+  for (const days of [
+    ['2026-03-01', '2026-03-01'],
+    ['2026-03-02', '2026-03-01'],
+  ]) {
+    const dataset = join(folder, `twice-${new Set(days).size}`)
+    await Promise.all(days.map((day) => exportRun(MOE, dataset, '1.0', { day, again: true })))
+    const files = filesIn(dataset)
+    expect(files.map((name) => name.replace(/day=[^/]+/, ''))).toEqual(
+      filesIn(join(folder, 'alone')).map((name) => name.replace(/day=[^/]+/, '')),
+    )
+    expect(new Set(files.map((name) => name.split('/')[2]))).toHaveProperty('size', 1)
+    for (const name of files)
+      expect(await rowsOf(readFileSync(join(dataset, name)))).toHaveLength(alone.rows[name.split('/')[0] as TableName]!)
+    expect(existsSync(join(dataset, '.unfinished'))).toBe(false)
+  }
+})
+
+test('where a folder of a table cannot be made, the run of before stays as it is', async () => {
+  const dataset = join(folder, 'blocked')
+  await exportRun(MOE, dataset, '1.0', { day: '2026-01-31' })
+  const files = filesIn(dataset)
+  const blocking = 'operator/v=1/day=2026-02-01' // a file where a folder should be
+  writeFileSync(join(dataset, blocking), '')
+  const { code, stderr } = run(['export', MOE, '-o', dataset, '--again', '--day', '2026-02-01'])
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/^error: .*day=2026-02-01: cannot write: /)])
+  expect(filesIn(dataset)).toEqual([...files, blocking].sort())
+})
+
+const mounted = canMount() ? test : test.skip
+mounted.each([
+  ['full', 'size=12k', 'no space left on the device'],
+  ['read-only', 'ro', 'the file system is read-only'],
+])('on a file system that is %s nothing is left (needs mount)', (name, options, reason) => {
+  for (const format of [[], ['--to', 'arrow']])
+    withMount(name, options, () => {
+      const { code, stderr } = run(['export', MOE, '-o', at(name), ...format])
+      expect([code, stderr]).toEqual([1, expect.stringMatching(`^error: .*: cannot write: ${reason}\n$`)])
+      expect(readdirSync(at(name))).toEqual([])
+    })
 })
 
 inLong(test)(

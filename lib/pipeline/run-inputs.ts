@@ -154,12 +154,7 @@ export class RunInputs {
       logs.sort((a, b) => rankOf(a) - rankOf(b) || bySide(a, b) || byClock(a, b) || byOrigin(a, b))
       const main = logs[0]!
       logs.sort((a, b) => placeOf(a) - placeOf(b) || Number(moved.has(a.name)) - Number(moved.has(b.name)))
-      const placing = new Placing(options.clocks ?? {}, logs)
-      const timesOf = async (log: Log) => {
-        const placed = await placing.placeAhead(log).catch(() => undefined) // an error of the user's is thrown when it is placed
-        return placed && ((ns: number) => placed.timeOf(ns))
-      }
-      const numbers = await ThreadNumbers.read(logs, timesOf, names, options)
+      const numbers = await ThreadNumbers.read(logs, timesIn(logs, options), names, options)
       return new RunInputs(opened, companions, logs, main, numbers)
     } catch (error) {
       await closeAll(opened)
@@ -238,6 +233,18 @@ export class RunInputs {
     const [first] = batch
     if (pass.log === this.main && first!.kind === 'input') pass.complete(this.companions.take(first))
     if (pass.isWaiting) await pass.load!()
+  }
+}
+
+/** How times of logs become those of the trace, before they are read; undefined where that is not known then: an error is thrown when they are placed. */
+function timesIn(logs: readonly Log[], { clocks = {} }: RunOptions) {
+  const names = logs.map(({ name }) => name)
+  const own = Object.entries(clocks).filter(([key]) => inputNamed(key, names) !== undefined)
+  let placing: Placing | undefined
+  return async (log: Log) => {
+    placing ??= new Placing(Object.fromEntries(own), logs)
+    const placed = await placing.placeAhead(log).catch(() => undefined)
+    return placed && ((ns: number) => placed.timeOf(ns))
   }
 }
 

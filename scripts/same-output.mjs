@@ -3,20 +3,23 @@
  *   node scripts/same-output.mjs hashes.json [dist/index.js] [folder of further logs ...]
  * Without hashes.json it is written; with it, each output is compared. Inputs are all fixtures, the example logs and the
  * folders' files: each alone with several sets of options, all of a folder together, and recordings of the scheduler together with
- * a log; as traces, summaries, Analyses (with their findings) and tables. Refused inputs are compared by their message.
- * HASH_DUMP=folder writes the compared outputs as files; ONLY='(analysis|tables)$' makes only outputs with such names.
+ * a log; as traces, summaries, Analyses (with their findings) and tables; and as texts: what the commands print (stats by each key, why, what-if, compare,
+ * dag, reports), answers to agents, help, the library's types. Refused inputs are compared by their message.
+ * HASH_DUMP=folder writes the compared outputs as files; ONLY='(analysis|tables)$' makes only outputs with such names, ONLY='text$' only texts.
  *
  * For a change of texts: TEXTS=scripts/texts compares all as JSON, after it has applied the folder's tables
  * (`{"old text": "new text"}`), without codes and hints of issues. Write hashes.json with the earlier dist, and TEXTS too.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { dirname, join, relative } from 'node:path'
+import { dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import { printedOutputs } from './printed-outputs.mjs'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
-const [kept, dist = join(ROOT, 'dist/index.js'), ...folders] = process.argv.slice(2)
-if (!kept) throw new Error('usage: node scripts/same-output.mjs hashes.json [dist/index.js] [folder ...]')
+const [given, dist = join(ROOT, 'dist/index.js'), ...folders] = process.argv.slice(2)
+if (!given) throw new Error('usage: node scripts/same-output.mjs hashes.json [dist/index.js] [folder ...]')
+const kept = resolve(given)
 const { analyze, convert, summarize } = await import(pathToFileURL(dist))
 const { tablesOf } = await import(pathToFileURL(join(dirname(dist), 'tables.js')))
 const dump = process.env.HASH_DUMP
@@ -162,6 +165,13 @@ for (const log of logs) {
     if (/perf-data/.test(recording.name))
       await keep(`${log.name} bundle ${recording.name}`, () => outputOf([input(log)], { bundle: input(recording) }))
   }
+}
+
+if (!texts) {
+  process.chdir(ROOT)
+  const paths = files.map(({ path }) => relative(ROOT, path))
+  for await (const [key, make] of printedOutputs(dirname(resolve(dist)), paths))
+    await keep(key, async () => Buffer.from(await make()))
 }
 
 if (!existsSync(kept)) {

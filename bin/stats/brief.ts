@@ -15,7 +15,7 @@ import { firstRows, known, more, number, type Section, some, tableOf, text, toTe
 import { sectionsOf } from './sections.ts'
 
 /** Lines of statistics for a first look. */
-export const BRIEF_LINES = 25
+const BRIEF_LINES = 25
 /** Rows of its tables. */
 const OPERATORS = 5
 const WORKERS = 3

@@ -15,7 +15,7 @@ export interface Cause {
 }
 
 /** The largest cause that can be removed, of so much time; undefined where something else takes the larger part of that. */
-export function causeIn({ findings }: Analysis, timeOf: (finding: Finding) => number): Cause | undefined {
+function causeIn({ findings }: Analysis, timeOf: (finding: Finding) => number): Cause | undefined {
   const finding = findings.find(
     ({ rule, time_ns, confidence }) => !NO_CAUSES.includes(rule) && time_ns > 0 && confidence !== 'low',
   )

@@ -57,7 +57,7 @@ export class WorkerRows {
  * A row of operators and waits. A short wait that ends where the next operator begins is not drawn: it is the gap between the two, as
  * exact as a slice. The first wait of a row is always drawn, and says so; {@link begin} finds gaps that are no wait.
  */
-export class WorkerRow {
+class WorkerRow {
   /** The call of the last operator, and its thread. */
   call = -1
   tid = -1

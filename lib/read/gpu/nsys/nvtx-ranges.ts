@@ -170,7 +170,7 @@ export type PayloadKind = NvtxPayload['type'] | 'json'
 const scratch = new DataView(new ArrayBuffer(8))
 
 /** Payloads of ranges of a thread, by their ids: 8 bytes each. */
-export class Payloads {
+class Payloads {
   private readonly high = new SparseNumbers()
   private readonly low = new SparseNumbers()
 

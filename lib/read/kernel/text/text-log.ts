@@ -35,7 +35,7 @@ export interface About extends Preview {
 }
 
 /** Sorts events by time. The input event is made after the first window: a marker in it may name the clock. */
-export class SchedEvents extends LookAhead<LineEvent> {
+class SchedEvents extends LookAhead<LineEvent> {
   /** Time of the last event in the batch. */
   private lastNs = -Infinity
   /** Wakeups of the first window: dropped if there are wakings. */

@@ -293,7 +293,7 @@ const KNOWN: Readonly<Record<string, Known>> = {
 const COMM_BYTES = 15
 
 /** Interned names of threads; a name that has not changed since the thread's last record costs four comparisons. */
-export class Comms {
+class Comms {
   private readonly last = new Map<
     number,
     { readonly words: readonly [number, number, number, number]; readonly id: number }

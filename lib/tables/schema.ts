@@ -9,7 +9,7 @@ import { counter, expert, finding, gpu, operator, operator_sum, state } from './
 export const TABLES_VERSION = 1
 
 /** The value of `day` in the paths of runs whose date is not known: what Hive, Spark, DuckDB and ClickHouse read as null. */
-const UNKNOWN_DAY = '__HIVE_DEFAULT_PARTITION__'
+export const UNKNOWN_DAY = '__HIVE_DEFAULT_PARTITION__'
 
 /** All tables of a dataset. */
 export const TABLES = {

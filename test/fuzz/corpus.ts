@@ -73,8 +73,11 @@ SMALL['ncu'] = `==PROF== Connected to process 7
 
 const encoder = new TextEncoder()
 
-/** A recording of CUDA: longer than other seeds, because work of a GPU comes late in a log. */
-const logOfCuda = () => gunzipSync(readFileSync(new URL('../gpu/logs/nano.ggtrace.gz', import.meta.url)))
+/** Recordings that are longer than other seeds, because work of a GPU and messages come late in a log: of CUDA, of a client of ggml-rpc and its server. */
+const recordings = () =>
+  ['gpu/logs/nano', 'rpc/logs/client', 'rpc/logs/server'].map((name) =>
+    gunzipSync(readFileSync(new URL(`../${name}.ggtrace.gz`, import.meta.url))),
+  )
 
 /** Inputs by format. Those of .ggtrace contain every type of record. */
 export function corpusOf(only?: string): Map<string, Uint8Array[]> {
@@ -89,6 +92,6 @@ export function corpusOf(only?: string): Map<string, Uint8Array[]> {
     const format = sniffFormat(bytes.subarray(0, SNIFFED_BYTES))
     if (format) add(format.name, POINTING.has(format.name) ? bytes : bytes.slice(0, SEED_BYTES_MAX))
   }
-  for (const log of [everyRecord(), counted(), placed(), logOfCuda()]) add('ggtrace', log)
+  for (const log of [everyRecord(), counted(), placed(), ...recordings()]) add('ggtrace', log)
   return corpus
 }

@@ -52,6 +52,15 @@ function expectSafe(page: string, like: string): void {
   expect([...elementsIn(page)].filter((name) => !elementsIn(like).has(name))).toEqual([])
 }
 
+/** As errors name it: an index, or a name that may contain anything, is in brackets. */
+const nameOf = (steps: readonly (string | number)[]) =>
+  steps
+    .map((step, i) => {
+      if (/^\d+$/.test(`${step}`)) return `[${step}]`
+      return /^[\w-]{1,40}$/.test(`${step}`) ? `${i > 0 ? '.' : ''}${step}` : `[${JSON.stringify(step)}]`
+    })
+    .join('')
+
 inLong(test).each(LOGS)('%s: a value of a wrong type is refused by its name', async (_, logs) => {
   const document = JSON.parse(
     JSON.stringify(
@@ -75,7 +84,7 @@ inLong(test).each(LOGS)('%s: a value of a wrong type is refused by its name', as
       const place = steps.join('.')
       if (EITHER.test(place) && /number|string/.test(kindOf(value))) continue
       const found = await changed(only, steps, value, () => refusal(only))
-      const name = place.replace(/\.(\d+)/g, '[$1]')
+      const name = nameOf(steps)
       if (
         !found?.includes(
           `UsageError: the Analysis: not a readable Analysis: expected ${place === 'schema' ? '"schema' : `${name}: `}`,

@@ -7,7 +7,7 @@ import { TIME_NS_MAX } from '../model/limits.ts'
 import type { Names } from '../model/names.ts'
 import type { Bundle } from './bundle/bundle.ts'
 import { inputNamed, movesTimes, parseClock } from './clocks/given.ts'
-import { type Placed, Placing } from './clocks/placing.ts'
+import { type Numbering, type Placed, Placing } from './clocks/placing.ts'
 import type { FindingsPass } from './findings-pass.ts'
 import {
   begin,
@@ -20,7 +20,6 @@ import {
   type ReadingOptions,
 } from './inputs.ts'
 import { interleaved, type PlacedLog } from './interleaved.ts'
-import { ThreadNumbers } from './thread-numbers.ts'
 
 /** Events of a companion that are drawn with the log. */
 interface Part {
@@ -133,7 +132,7 @@ export class RunInputs {
     readonly logs: readonly Log[],
     /** The log that companions complete. */
     readonly main: Log,
-    private readonly numbers: ThreadNumbers | undefined,
+    private readonly numbers: Numbering | undefined,
   ) {}
 
   /** Opens all inputs, reads companions and begins logs. Throws as {@link convert} does. */
@@ -154,7 +153,7 @@ export class RunInputs {
       logs.sort((a, b) => rankOf(a) - rankOf(b) || bySide(a, b) || byClock(a, b) || byOrigin(a, b))
       const main = logs[0]!
       logs.sort((a, b) => placeOf(a) - placeOf(b) || Number(moved.has(a.name)) - Number(moved.has(b.name)))
-      const numbers = await ThreadNumbers.read(logs, timesIn(logs, options), names, options)
+      const numbers = await threadNumbers(logs, names, options)
       return new RunInputs(opened, companions, logs, main, numbers)
     } catch (error) {
       await closeAll(opened)
@@ -236,16 +235,11 @@ export class RunInputs {
   }
 }
 
-/** How times of logs become those of the trace, before they are read; undefined where that is not known then: an error is thrown when they are placed. */
-function timesIn(logs: readonly Log[], { clocks = {} }: RunOptions) {
-  const names = logs.map(({ name }) => name)
-  const own = Object.entries(clocks).filter(([key]) => inputNamed(key, names) !== undefined)
-  let placing: Placing | undefined
-  return async (log: Log) => {
-    placing ??= new Placing(Object.fromEntries(own), logs)
-    const placed = await placing.placeAhead(log).catch(() => undefined)
-    return placed && ((ns: number) => placed.timeOf(ns))
-  }
+/** What matches threads of a PID namespace, which few logs have, with those of the machine. */
+async function threadNumbers(logs: readonly Log[], names: Names, options: RunOptions & Reading) {
+  if (logs.every(({ first }) => (first.attributes['pid_namespace'] ?? '') === '')) return undefined
+  const { ThreadNumbers } = await import('./thread-numbers.ts')
+  return ThreadNumbers.read(logs, names, options)
 }
 
 const compare = <T extends string | number | bigint>(a: T, b: T) => (a < b ? -1 : a > b ? 1 : 0)

@@ -5,7 +5,10 @@ import { issueOf } from '../model/issues.ts'
 import type { Names } from '../model/names.ts'
 import { plural } from '../model/units.ts'
 import { eventsAgain } from './budget/sizes.ts'
+import { inputNamed } from './clocks/given.ts'
+import { type Numbering, Placing } from './clocks/placing.ts'
 import type { BegunInput, Log, Reading } from './inputs.ts'
+import type { RunOptions } from './run-inputs.ts'
 
 /** The kernel's tracepoint of a switch comes so much before the state that a log records of it, at most. 20 µs. */
 const LAG_NS_MAX = 20_000
@@ -43,7 +46,7 @@ const namespaceOf = ({ attributes }: InputEvent) => `${attributes['pid_namespace
  * namespace, a recording of the scheduler those of the machine. Both record when a thread gets a CPU: threads are matched by these times, before
  * the inputs are read, and events of the recording get the log's numbers.
  */
-export class ThreadNumbers {
+export class ThreadNumbers implements Numbering {
   /** Numbers of threads in the log, and of its process. */
   private readonly ofLog = new Set<number>()
   private readonly samples = new Map<number, Sample>()
@@ -56,15 +59,15 @@ export class ThreadNumbers {
   private constructor(private readonly namespace: string) {}
 
   /**
-   * Reads logs and recordings once, if a log is of a namespace; else undefined. `timesOf`: how times of an input become those of the trace; undefined where that
-   * is not known yet. Threads of such inputs, and of those that cannot be read twice, are not matched.
+   * Reads logs and recordings once, if a log is of a namespace; else undefined. Threads of inputs whose times cannot be placed before all are read, and of those
+   * that cannot be read twice, are not matched.
    */
   static async read(
     logs: readonly Log[],
-    timesOf: (log: Log) => Promise<((ns: number) => number) | undefined>,
     names: Names,
-    options: Reading,
+    options: RunOptions & Reading,
   ): Promise<ThreadNumbers | undefined> {
+    const timesOf = timesIn(logs, options)
     const own = logs.filter(({ first }) => namespaceOf(first) !== '')
     const recordings = logs.filter(isOfMachine)
     if (own.length === 0 || recordings.length === 0) return undefined
@@ -176,5 +179,17 @@ export class ThreadNumbers {
     if (!this.ofLog.has(tid)) return tid
     this.shifted.add(tid)
     return tid + SHIFT
+  }
+}
+
+/** How times of logs become those of the trace, before they are read; undefined where that is not known then: an error is thrown when they are placed. */
+function timesIn(logs: readonly Log[], { clocks = {} }: RunOptions) {
+  const names = logs.map(({ name }) => name)
+  const own = Object.entries(clocks).filter(([key]) => inputNamed(key, names) !== undefined)
+  let placing: Placing | undefined
+  return async (log: Log) => {
+    placing ??= new Placing(Object.fromEntries(own), logs)
+    const placed = await placing.placeAhead(log).catch(() => undefined)
+    return placed && ((ns: number) => placed.timeOf(ns))
   }
 }

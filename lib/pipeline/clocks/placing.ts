@@ -4,7 +4,6 @@ import { issueOf } from '../../model/issues.ts'
 import type { Bundle } from '../bundle/bundle.ts'
 import type { BegunInput } from '../inputs.ts'
 import { CpuOwners, type OwnedCpus } from '../order.ts'
-import type { ThreadNumbers } from '../thread-numbers.ts'
 import { Clocks, type Joined } from './clocks.ts'
 import { boundWithin, type Relation, related, SAME, timeOf } from './relation.ts'
 
@@ -23,7 +22,7 @@ export class Placing {
     given: Readonly<Record<string, string>>,
     private readonly inputs: readonly BegunInput[],
     private readonly bundle?: Bundle,
-    private readonly numbers?: ThreadNumbers,
+    private readonly numbers?: Numbering,
   ) {
     this.clocks = new Clocks(
       given,
@@ -68,6 +67,13 @@ export class Placing {
   }
 }
 
+/** Gives threads in events of an input the numbers that the trace has. */
+export interface Numbering {
+  translated(input: BegunInput, batch: TraceEvent[]): TraceEvent[]
+  /** What was done to an input: `atNs` is its time. */
+  issues(input: BegunInput, atNs: number): IssueEvent[]
+}
+
 /** The place of an input in the trace. */
 interface Place {
   readonly relation: Relation
@@ -76,7 +82,7 @@ interface Place {
   readonly isFirst: boolean
   readonly spans: InputSpans
   readonly cpus: OwnedCpus
-  readonly numbers: ThreadNumbers | undefined
+  readonly numbers: Numbering | undefined
   take(batch: TraceEvent[]): TraceEvent[]
 }
 

@@ -55,6 +55,8 @@ export class ThreadNumbers implements Numbering {
   /** By number on the machine: that of the log. */
   private readonly matched = new Map<number, number>()
   private readonly shifted = new Set<number>()
+  /** Does the recording have the namespace's numbers, too? perf in the same container writes them. */
+  private isSame = false
 
   private constructor(private readonly namespace: string) {}
 
@@ -103,12 +105,6 @@ export class ThreadNumbers implements Numbering {
     const others =
       shifted.size === 0 ? '' : `; ${plural(shifted.size, 'other thread')} with such numbers: ${SHIFT} is added`
     return [issueOf('pid-namespace', `${found}${others}`, { byte: 0 }, atNs)]
-  }
-
-  /** Does the recording have the namespace's numbers, too? perf in the same container writes them. */
-  private get isSame(): boolean {
-    const [first] = this.matched
-    return first !== undefined && first[0] === first[1]
   }
 
   private note(batch: readonly TraceEvent[], timeOf: (ns: number) => number): void {
@@ -163,6 +159,7 @@ export class ThreadNumbers implements Numbering {
       const rest = others.reduce((sum, [, count]) => sum + count, 0)
       if (most >= AGREEING * (1 + rest)) this.matched.set(tid, own)
     }
+    this.isSame = this.matched.size > 0 && [...this.matched].every(([tid, own]) => tid === own)
   }
 
   private numbered(event: TraceEvent): TraceEvent {

@@ -1,6 +1,5 @@
 import type { UsageError } from '../errors.ts'
 import { ANALYSIS_TYPES } from '../generated/analysis-schema.ts'
-import { LAYERS_MAX } from '../model/model-shape.ts'
 import { ANALYSIS_SCHEMA, type Analysis } from './analysis.ts'
 import { checkDocument, type DocumentKind, documentOf, foundOf, isObject, wrongDocument } from './common/json-check.ts'
 import { countsOfLosses, lossesNamed } from './run/losses.ts'
@@ -30,7 +29,6 @@ const KIND: DocumentKind = {
     calls_ns: 0,
   },
   wrongNumber(key, value) {
-    if (/(^|_)layer$/.test(key) && !(value >= -1 && value < LAYERS_MAX)) return `number from -1 to ${LAYERS_MAX - 1}`
     if (key === 'first')
       return Number.isInteger(value) && Math.abs(value) <= BUCKET_MOST
         ? undefined

@@ -190,6 +190,11 @@ describe('a stored Analysis', () => {
     )
   })
 
+  test('of a tensor whose name has a larger number than a model has layers is read', async () => {
+    const text = withValue(await analysisOf(LOGS[0]!), ['operators', 'rows', 0, 'layer'], 20_000)
+    expect((await readAnalysis(text)).operators.rows[0]!.layer).toBe(20_000)
+  })
+
   test('of a graph whose views are of each other', async () => {
     const analysis = await analysisOf(LOGS[0]!)
     // Ids are places: without the first node, each refers to the next one.

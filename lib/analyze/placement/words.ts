@@ -1,4 +1,5 @@
 import { isCpuBackend } from '../../model/backends.ts'
+import { LAYERS_MAX } from '../../model/model-shape.ts'
 import { size } from '../../model/units.ts'
 import type { BackendPart, LayerPlacement, MovedOperators, PlacementFigures } from './figures.ts'
 import { MAPPED_FILE } from './graph-parts.ts'
@@ -14,9 +15,9 @@ export function rangesText(layers: readonly number[]): string {
   return ranges.map(([first, last]) => (first === last ? `${first}` : `${first}–${last}`)).join(', ')
 }
 
-/** Numbers of the layers of a row. */
+/** Numbers of the layers of a row: of a damaged Analysis, no more than a model has. */
 export const layersOf = ({ first_layer, last_layer }: LayerPlacement) =>
-  Array.from({ length: last_layer - first_layer + 1 }, (_, i) => first_layer + i)
+  Array.from({ length: Math.min(last_layer - first_layer + 1, LAYERS_MAX) }, (_, i) => first_layer + i)
 
 /** Roles of weights that are named. */
 const ROLES_MAX = 3
